@@ -80,8 +80,13 @@ impl Observer for Follower {
             return;
         }
         // Estimates change, but the displayed share never decreases.
-        self.part = self.part.max(progress.part().min(0.99));
-        self.draw(&line(progress, self.part));
+        self.part = self.part.max(progress.completed_share().min(0.99));
+        let line = line(progress, self.part);
+        // Leaves room for the echo of a key such as ^C.
+        let room = output::width().saturating_sub(4);
+        let line: String = printable(&line).chars().take(room).collect();
+        output::terminal(&format!("{CLEAR_LINE}{line}"));
+        self.drawn = Some(Instant::now());
     }
 
     fn step(&mut self, case: &PlannedCase, step: &Step) {

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use contend_lab::engine::experiment::{Cap, DEFAULT_MAX_UNITS, Experiment, Scope, Size};
-use contend_lab::engine::plan::{Only, Plan, PlannedCase};
+use contend_lab::engine::plan::{Condition, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
@@ -240,17 +240,17 @@ fn conditions(
     experiments: &[&'static Experiment],
     scope: &Scope,
     args: &MeasurementArgs,
-) -> Result<Vec<Only>, UsageError> {
+) -> Result<Vec<Condition>, UsageError> {
     let mut only: Vec<_> = args
         .only
         .iter()
-        .map(|(name, value)| Only {
+        .map(|(name, value)| Condition {
             experiments: "*".to_owned(),
             name: name.clone(),
             value: value.clone(),
         })
         .collect();
-    for Only { name, .. } in &only {
+    for Condition { name, .. } in &only {
         let has = |e: &&Experiment| (e.cases)(scope).iter().any(|p| p.get(name).is_some());
         if !experiments.iter().any(has) {
             let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
@@ -264,7 +264,7 @@ fn conditions(
     let remaining = suites.filter(|(_, name, _)| {
         scope.choices.of(name).is_empty() && args.only.iter().all(|(other, _)| other != name)
     });
-    only.extend(remaining.map(|&(experiments, name, value)| Only {
+    only.extend(remaining.map(|&(experiments, name, value)| Condition {
         experiments: experiments.into(),
         name: name.into(),
         value: value.into(),

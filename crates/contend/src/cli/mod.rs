@@ -85,16 +85,16 @@ pub enum Verb {
     Compare(compare::CompareArgs),
     Json(json::JsonArgs),
     /// Measure one case of the lab; started by contend itself.
-    #[command(hide = true, name = contend_lab::engine::isolate::VERB)]
+    #[command(hide = true, name = contend_lab::engine::isolate::CASE_VERB)]
     LabCase,
     /// Create the units of a Rust runtime for a case of the lab.
-    #[command(hide = true, name = contend_lab::experiments::runtimes::VERB)]
+    #[command(hide = true, name = contend_lab::experiments::runtimes::PROBE_VERB)]
     LabProbe {
         /// Kind of unit.
         unit: String,
     },
     /// Serve connections for a case of the lab until standard input ends.
-    #[command(hide = true, name = contend_lab::experiments::server::VERB)]
+    #[command(hide = true, name = contend_lab::experiments::server::SERVER_VERB)]
     LabServer {
         /// How the server handles many connections.
         model: String,

@@ -1,7 +1,7 @@
 //! `contend demo`: profiles three pipelines, and explains the results.
 
 use anyhow::{Context as _, Result};
-use contend_lab::support::inputs::{LINE_CHARACTERS, base64_lines};
+use contend_lab::support::inputs::{BASE64_LINE_BYTES, base64_lines};
 use contend_profile::pipeline::gate::proc_path;
 use contend_record::pipe::{BottleneckKind, PipeRecord};
 use contend_record::units::time;
@@ -54,7 +54,7 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     })?;
     output::stdout(&format!(
         "Input: {lines} lines of base64, {} in a temporary file.\n",
-        render::units::bytes((lines * (LINE_CHARACTERS as u64 + 1)) as f64)
+        render::units::bytes((lines * (BASE64_LINE_BYTES as u64 + 1)) as f64)
     ))?;
 
     let pipeline = PipelineSettings { stdin: Some(proc_path(&input).into()), ..pipeline };

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use contend_lab::engine::experiment::{Cap, Experiment, Sampling, Scope, Size};
 use contend_lab::engine::isolate::Machine;
 use contend_lab::engine::plan::{Plan, PlannedCase};
-use contend_lab::engine::runner::{self, Circumstances};
+use contend_lab::engine::runner::{self, RunContext};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
@@ -64,8 +64,8 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let host = host::describe();
     let warnings = host::unfavourable(&host);
     let writer = Some(version::writer());
-    let circumstances = Circumstances { writer, host, started_at, warnings };
-    let record = runner::run(&settings.plan, circumstances, &mut machine, &mut follower);
+    let context = RunContext { writer, host, started_at, warnings };
+    let record = runner::run(&settings.plan, context, &mut machine, &mut follower);
     let saved = follower.finish(&record).context("the run above was not saved");
     let elsewhere = settings.given_store.as_ref().map_or_else(String::new, |path| {
         format!(" --store {}", render::text::printable(&path.display().to_string()))
@@ -199,7 +199,7 @@ fn planned(plan: &Plan, width: usize) -> String {
         "{measured}, {}{limit}; a budget of {:.0} s, samples of {} ms, seed {}:",
         approximate(plan.expected()),
         plan.budget.as_secs_f64(),
-        plan.sample.as_millis(),
+        plan.sample_time.as_millis(),
         plan.seed
     );
     let mut out = listing::head(&summary, width);

@@ -37,7 +37,7 @@ pub struct Experiment {
     /// Returns why a case cannot be measured on this machine or by this user, or `None` if it can.
     pub unavailable: fn(&Parameters) -> Option<String>,
     /// Returns whether two CPUs alternate in a case, so that the distance between them matters.
-    pub hands_over: fn(&Parameters) -> bool,
+    pub alternates_cpus: fn(&Parameters) -> bool,
     /// Requirements of the cases, such as time, and conflicts between parameters.
     pub demands: Demands,
     /// Creates the subject of a case, in the process of that case.
@@ -81,7 +81,7 @@ impl Demands {
     /// Returns these demands with the given expected times of setup and of one sample, in
     /// milliseconds, for all cases.
     #[must_use]
-    pub const fn lasting(self, setup_ms: u64, sample_ms: u64) -> Self {
+    pub const fn with_cost_ms(self, setup_ms: u64, sample_ms: u64) -> Self {
         let base = Cost::of_millis(setup_ms, sample_ms);
         Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
     }
@@ -89,7 +89,7 @@ impl Demands {
     /// Returns these demands with samples whose time grows with parameters: by the given number of
     /// nanoseconds for each unit of a parameter.
     #[must_use]
-    pub const fn and_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
+    pub const fn with_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
         let base = match self.cost {
             CostModel::Linear { base, .. } => base,
             CostModel::ByCase(_) => Cost::DEFAULT,
@@ -99,13 +99,13 @@ impl Demands {
 
     /// Returns these demands with a function that detects conflicts between parameters.
     #[must_use]
-    pub const fn refusing(self, conflict: fn(&Parameters) -> Option<String>) -> Self {
+    pub const fn with_conflict(self, conflict: fn(&Parameters) -> Option<String>) -> Self {
         Self { conflict, ..self }
     }
 
     /// Returns these demands with a function that computes the cost of a case.
     #[must_use]
-    pub const fn lasting_by(self, cost: fn(&Parameters) -> Cost) -> Self {
+    pub const fn with_cost(self, cost: fn(&Parameters) -> Cost) -> Self {
         Self { cost: CostModel::ByCase(cost), ..self }
     }
 }
@@ -164,8 +164,8 @@ impl Cpus {
     /// Returns the CPUs that this process may use.
     pub fn here() -> Self {
         let allowed = topology::allowed();
-        let most = allowed.len() as f64;
-        let usable = cpu::quota().map_or(most, |quota| quota.min(most)).ceil();
+        let cpu_count = allowed.len() as f64;
+        let usable = cpu::quota().map_or(cpu_count, |quota| quota.min(cpu_count)).ceil();
         // Positive, and at most the number of CPUs.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let usable = (usable as u64).max(1);
@@ -186,8 +186,8 @@ pub const DEFAULT_MAX_UNITS: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
     /// A number that depends on the size of the run.
-    Usual,
-    /// As `Usual`, but at most half of what each limit shared with other programs allows.
+    Default,
+    /// As `Default`, but at most half of what each limit shared with other programs allows.
     Considerate,
     /// The given number.
     At(u64),
@@ -211,7 +211,7 @@ impl Scope {
     pub fn of(size: Size) -> Self {
         Self {
             size,
-            cap: Cap::Usual,
+            cap: Cap::Default,
             step_milliseconds: 0,
             max_units: DEFAULT_MAX_UNITS,
             choices: Choices::default(),
@@ -309,7 +309,7 @@ impl Sample {
 pub enum SubjectError {
     /// A system call failed.
     #[error("cannot {what}: {source}")]
-    Refused {
+    Syscall {
         /// Failed action, as a phrase that follows "cannot".
         what: String,
         /// Error of the system call.
@@ -317,28 +317,28 @@ pub enum SubjectError {
     },
     /// The operation had an unexpected result.
     #[error("{0}")]
-    Wrong(String),
+    Unexpected(String),
 }
 
 impl SubjectError {
     /// Creates the error of an operation with an unexpected result.
-    pub fn wrong(message: impl Into<String>) -> Self {
-        Self::Wrong(message.into())
+    pub fn unexpected(message: impl Into<String>) -> Self {
+        Self::Unexpected(message.into())
     }
 }
 
 /// Adds context to the errors of system calls.
-pub trait Attempt<T> {
+pub trait ErrorContext<T> {
     /// Adds the failed action to an error, as a phrase that follows "cannot".
     ///
     /// # Errors
     /// Returns the same error with context.
-    fn attempt(self, what: &str) -> Result<T, SubjectError>;
+    fn context(self, what: &str) -> Result<T, SubjectError>;
 }
 
-impl<T, E: Into<io::Error>> Attempt<T> for Result<T, E> {
-    fn attempt(self, what: &str) -> Result<T, SubjectError> {
-        self.map_err(|source| SubjectError::Refused {
+impl<T, E: Into<io::Error>> ErrorContext<T> for Result<T, E> {
+    fn context(self, what: &str) -> Result<T, SubjectError> {
+        self.map_err(|source| SubjectError::Syscall {
             what: what.to_owned(),
             source: source.into(),
         })
@@ -350,7 +350,7 @@ pub fn always_available(_: &Parameters) -> Option<String> {
     None
 }
 
-/// Returns `false`. Serves as `Experiment::hands_over` where no two CPUs alternate.
-pub fn never_hands_over(_: &Parameters) -> bool {
+/// Returns `false`. Serves as `Experiment::alternates_cpus` where no two CPUs alternate.
+pub fn never_alternates_cpus(_: &Parameters) -> bool {
     false
 }

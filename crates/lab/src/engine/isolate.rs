@@ -1,8 +1,8 @@
 //! Processes of cases, and this machine as a [`World`].
 //!
-//! The process of a case is this program, started again with [`VERB`]. Other cases affect neither
-//! its memory, nor its allocator, nor the kernel's accounting of it. It has a single thread, so
-//! that it may fork.
+//! The process of a case is this program, started again with [`CASE_VERB`]. Other cases affect
+//! neither its memory, nor its allocator, nor the kernel's accounting of it. It has a single
+//! thread, so that it may fork.
 //!
 //! No process outlives a run:
 //!
@@ -32,10 +32,10 @@ use crate::engine::experiment::{Experiment, Facts, Sampling};
 use crate::engine::noise::Reading;
 use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
-use crate::engine::runner::{Session, SessionError, Terms, World};
+use crate::engine::runner::{MeasuringConditions, Session, SessionError, World};
 
 /// Hidden subcommand that makes this program the process of a case.
-pub const VERB: &str = "lab-case";
+pub const CASE_VERB: &str = "lab-case";
 
 /// Environment variable with the path of the scratch directory that cases share
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
@@ -94,7 +94,7 @@ impl World for Machine {
             own: cpu::own_time() + child::children_usage().cpu() + living,
             steal: load.steal,
             throttled: load.throttled,
-            slowed: self.cpus.iter().map(|&cpu| slowed(cpu)).sum(),
+            thermal_throttle_count: self.cpus.iter().map(|&cpu| thermal_throttle_count(cpu)).sum(),
         }
     }
 
@@ -105,7 +105,8 @@ impl World for Machine {
     fn calibrate(&mut self) -> Result<Calibration, SessionError> {
         let calibrators = self.registry.calibration;
         let mut measure = |experiment| {
-            let mut session = self.open(experiment, &Parameters::new(), Terms::default())?;
+            let mut session =
+                self.open(experiment, &Parameters::new(), MeasuringConditions::default())?;
             let facts = session.facts();
             session.sample(100_000, &mut |_| {})?; // warms up
             let value = session.sample(100_000, &mut |_| {})?.sample.value;
@@ -124,14 +125,18 @@ impl World for Machine {
     }
 
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError> {
-        self.open(self.registry.calibration.distance, &Parameters::new(), Terms::default())
+        self.open(
+            self.registry.calibration.distance,
+            &Parameters::new(),
+            MeasuringConditions::default(),
+        )
     }
 
     fn open(
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
-        terms: Terms,
+        conditions: MeasuringConditions,
     ) -> Result<Box<dyn Session>, SessionError> {
         if self.scratch.is_none() && (experiment.demands.scratch)() {
             self.scratch = tempfile::tempdir().ok(); // if this fails, each case creates its own
@@ -139,11 +144,11 @@ impl World for Machine {
         let scratch = self.scratch.as_ref().map(TempDir::path);
         let mut process =
             CaseProcess::start(Rc::clone(&self.signals), Rc::clone(&self.living), scratch)?;
-        process.deadline = terms.deadline.map(|deadline| self.started + deadline);
+        process.deadline = conditions.deadline.map(|deadline| self.started + deadline);
         process.send(&Request::Open {
             experiment: experiment.name.to_owned(),
             parameters: parameters.clone(),
-            skip_slow_metrics: terms.skip_slow_metrics,
+            skip_slow_metrics: conditions.skip_slow_metrics,
         })?;
         if experiment.sampling != Sampling::Adaptive {
             process.answer_timeout = FIXED_ANSWER_TIMEOUT;
@@ -158,7 +163,7 @@ impl World for Machine {
 
 /// Returns the number of times that a CPU was throttled because of heat, or 0 if the processor does
 /// not count them.
-fn slowed(cpu: usize) -> u64 {
+fn thermal_throttle_count(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
@@ -199,7 +204,7 @@ impl CaseProcess {
             SessionError::Failed(format!("cannot start its process: {error}"))
         };
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("contend").arg(VERB).process_group(0);
+        command.arg0("contend").arg(CASE_VERB).process_group(0);
         command.envs(scratch.map(|path| (SCRATCH_VARIABLE, path)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)

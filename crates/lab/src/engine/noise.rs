@@ -17,7 +17,7 @@ pub struct Reading {
     /// Time during which the cgroup's CPU quota throttled this process.
     pub throttled: Duration,
     /// Number of times that these CPUs were throttled because of heat.
-    pub slowed: u64,
+    pub thermal_throttle_count: u64,
 }
 
 /// Minimum length of a window.

@@ -69,7 +69,7 @@ pub struct Plan {
     /// samples of all cases may take any time.
     pub time_limit: Option<Duration>,
     /// Target duration of a sample with adaptive sampling, which chooses the number of iterations.
-    pub sample: Duration,
+    pub sample_time: Duration,
     /// Seed of the random numbers that order the cases and determine the intervals.
     pub seed: u64,
 }
@@ -78,7 +78,7 @@ pub struct Plan {
 /// cases without the parameter. Several conditions on one parameter admit all their values.
 /// Experiments without the parameter are not affected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Only {
+pub struct Condition {
     /// Pattern for the names of the experiments to which the condition applies.
     pub experiments: String,
     /// Name of the parameter.
@@ -89,7 +89,7 @@ pub struct Only {
 
 /// Returns whether the conditions `only` admit the case with these `parameters`, if all cases of
 /// its experiment are `all`.
-fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
+fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
         let known = all.iter().any(|other| other.get(name).is_some());
@@ -102,7 +102,7 @@ fn admits(only: &[&Only], all: &[Parameters], parameters: &Parameters) -> bool {
 pub const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
 
 /// Time limit of a quick run of a suite.
-pub const QUICK_LIMIT: Duration = Duration::from_mins(1);
+pub const QUICK_TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Share of a time limit that a plan fills. The rest is a margin for machines slower than the one
 /// on which the costs were measured.
@@ -114,12 +114,12 @@ const OVERHEAD: Duration = Duration::from_millis(1500);
 impl Plan {
     /// Creates a plan of the cases that the conditions `only` admit. If `budget` is `None`, the
     /// budget depends on the number of cases, and a quick run of a suite has the time limit
-    /// [`QUICK_LIMIT`].
+    /// [`QUICK_TIME_LIMIT`].
     pub fn new(
         suite: Option<&'static Suite>,
         experiments: &[&'static Experiment],
         scope: Scope,
-        only: &[Only],
+        only: &[Condition],
         budget: Option<Duration>,
         seed: u64,
     ) -> Self {
@@ -127,7 +127,7 @@ impl Plan {
             .iter()
             .flat_map(|&experiment| {
                 let all = (experiment.cases)(&scope);
-                let applies = |only: &&Only| matches(&only.experiments, experiment.name);
+                let applies = |only: &&Condition| matches(&only.experiments, experiment.name);
                 let only: Vec<_> = only.iter().filter(applies).collect();
                 let admitted = all.iter().filter(|case| admits(&only, &all, case));
                 let planned = |parameters: &Parameters| {
@@ -139,14 +139,14 @@ impl Plan {
         let is_limited = suite.is_some() && scope.size == Size::Quick && budget.is_none();
         let max_budget = suite.map_or(DEFAULT_BUDGET_SECONDS, |suite| suite.budget_seconds);
         let budget = budget.unwrap_or_else(|| default_budget(&cases, scope.size, max_budget));
-        let sample = Duration::from_millis(match scope.size {
+        let sample_time = Duration::from_millis(match scope.size {
             Size::Full => 20,
             Size::Quick => 5,
             Size::Smallest => 1,
         });
         let plan =
-            Self { suite, cases, left_out: 0, scope, budget, time_limit: None, sample, seed };
-        if is_limited { plan.within(QUICK_LIMIT) } else { plan }
+            Self { suite, cases, left_out: 0, scope, budget, time_limit: None, sample_time, seed };
+        if is_limited { plan.within(QUICK_TIME_LIMIT) } else { plan }
     }
 
     /// Creates the plan of a suite for a run without options.
@@ -155,7 +155,7 @@ impl Plan {
         experiments: &[&'static Experiment],
         scope: Scope,
     ) -> Self {
-        let condition = |&(experiments, name, value): &(&str, &str, &str)| Only {
+        let condition = |&(experiments, name, value): &(&str, &str, &str)| Condition {
             experiments: experiments.to_owned(),
             name: name.to_owned(),
             value: value.to_owned(),
@@ -183,8 +183,8 @@ impl Plan {
             limit.as_secs()
         );
         let left_out = trim(&candidates, fill);
-        for &place in &left_out {
-            self.cases[measured[place]].skipped = Some(reason.clone());
+        for &index in &left_out {
+            self.cases[measured[index]].skipped = Some(reason.clone());
         }
         self.left_out += left_out.len();
         self.budget = self.budget.min(fill);
@@ -225,7 +225,7 @@ fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
 mod tests {
     use super::*;
     use crate::engine::experiment::{
-        Demands, Fit, SubjectError, always_available, never_hands_over,
+        Demands, Fit, SubjectError, always_available, never_alternates_cpus,
     };
     use contend_record::lab::{Chapter, Unit, View};
 
@@ -248,16 +248,16 @@ mod tests {
             kinds.flat_map(sizes).collect()
         },
         unavailable: |case| (case.text("kind") == Some("none")).then(|| "it is absent".to_owned()),
-        hands_over: never_hands_over,
-        demands: Demands::NONE.lasting(0, 0).and_ns_per(&[("n", 1_000_000_000)]),
-        subject: |_| Err(SubjectError::Wrong("it is never made".to_owned())),
+        alternates_cpus: never_alternates_cpus,
+        demands: Demands::NONE.with_cost_ms(0, 0).with_ns_per(&[("n", 1_000_000_000)]),
+        subject: |_| Err(SubjectError::Unexpected("it is never made".to_owned())),
     };
     const ADAPTIVE: Experiment = Experiment {
         name: "mock/adaptive",
         sampling: Sampling::Adaptive,
         cases: |_| vec![Parameters::new()],
         unavailable: always_available,
-        demands: Demands::NONE.lasting(0, 100),
+        demands: Demands::NONE.with_cost_ms(0, 100),
         ..SLOW
     };
     const SUITE: &Suite = &Suite {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn quick_runs_of_suites_are_limited_unless_a_budget_is_given() {
-        assert_eq!(plan(Size::Quick, None).time_limit, Some(QUICK_LIMIT));
+        assert_eq!(plan(Size::Quick, None).time_limit, Some(QUICK_TIME_LIMIT));
         assert_eq!(plan(Size::Quick, Some(9)).time_limit, None);
         assert_eq!(plan(Size::Full, None).time_limit, None);
         let by_name = Plan::new(None, &[&SLOW], Scope::of(Size::Quick), &[], None, 0);
@@ -323,7 +323,7 @@ mod tests {
         let chosen = |conditions: &[(&str, &str)]| -> Vec<Parameters> {
             let only: Vec<_> = conditions
                 .iter()
-                .map(|&(name, value)| Only {
+                .map(|&(name, value)| Condition {
                     experiments: "*".to_owned(),
                     name: name.to_owned(),
                     value: value.to_owned(),

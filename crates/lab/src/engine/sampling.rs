@@ -56,10 +56,10 @@ impl Samples {
         self.taken.len() - 1
     }
 
-    /// Marks the sample with the index `place` as disturbed by other programs or by the hypervisor.
-    pub fn mark_disturbed(&mut self, place: usize) {
-        if !self.disturbed.contains(&place) {
-            self.disturbed.push(place);
+    /// Marks the sample at `index` as disturbed by other programs or by the hypervisor.
+    pub fn mark_disturbed(&mut self, index: usize) {
+        if !self.disturbed.contains(&index) {
+            self.disturbed.push(index);
         }
     }
 
@@ -97,7 +97,7 @@ impl Samples {
     /// adaptive case do not count once there are enough others, which replace them.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
-        let all = all.map(|(place, sample)| (self.disturbed.contains(&place), sample));
+        let all = all.map(|(index, sample)| (self.disturbed.contains(&index), sample));
         let retaken = self.sampling == Sampling::Adaptive && self.undisturbed() >= MIN_CI95_SAMPLES;
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
@@ -114,7 +114,7 @@ impl Samples {
         let counted = self.counted();
         case.retaken = self.taken.len() - counted.len();
         case.disturbed =
-            (0..counted.len()).filter(|&place| counted.get(place).is_some_and(|k| k.0)).collect();
+            (0..counted.len()).filter(|&index| counted.get(index).is_some_and(|k| k.0)).collect();
         case.samples = counted.iter().map(|&(_, sample)| sample.value).collect();
         case.outliers = stats::outliers(&case.samples);
         case.min = case.samples.iter().copied().reduce(f64::min);
@@ -175,7 +175,7 @@ pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) ->
 mod tests {
     use super::*;
     use crate::engine::experiment::{
-        Demands, Experiment, Fit, Size, SubjectError, always_available, never_hands_over,
+        Demands, Experiment, Fit, Size, SubjectError, always_available, never_alternates_cpus,
     };
     use contend_record::lab::View;
     use contend_record::parameters::Parameters;
@@ -192,9 +192,9 @@ mod tests {
         settings: &[],
         cases: |_| Vec::new(),
         unavailable: always_available,
-        hands_over: never_hands_over,
+        alternates_cpus: never_alternates_cpus,
         demands: Demands::NONE,
-        subject: |_| Err(SubjectError::Wrong("it is never made".to_owned())),
+        subject: |_| Err(SubjectError::Unexpected("it is never made".to_owned())),
     };
 
     fn samples(sampling: Sampling, values: &[f64]) -> Samples {

@@ -49,9 +49,9 @@ pub fn serve(
     for line in requests.lines() {
         let reply = match serde_json::from_str(&line?)? {
             Request::Open { experiment, parameters, skip_slow_metrics } => {
-                let found = registry
-                    .find(&experiment)
-                    .ok_or_else(|| SubjectError::Wrong(format!("no experiment '{experiment}'")));
+                let found = registry.find(&experiment).ok_or_else(|| {
+                    SubjectError::Unexpected(format!("no experiment '{experiment}'"))
+                });
                 match found.and_then(|found| (found.subject)(&parameters)) {
                     Ok(mut made) => {
                         if skip_slow_metrics {
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::engine::experiment::{
-        Demands, Experiment, Fit, Sample, Sampling, always_available, never_hands_over,
+        Demands, Experiment, Fit, Sample, Sampling, always_available, never_alternates_cpus,
     };
     use crate::engine::registry::Calibrators;
 
@@ -124,7 +124,7 @@ mod tests {
         settings: &[],
         cases: |_| vec![Parameters::new()],
         unavailable: always_available,
-        hands_over: never_hands_over,
+        alternates_cpus: never_alternates_cpus,
         demands: Demands::NONE,
         subject: |_| Ok(Box::new(Counter(0))),
     };

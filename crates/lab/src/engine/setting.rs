@@ -134,7 +134,7 @@ mod tests {
     const KIND: Setting = Setting::named("kind", "", || vec!["a", "b"]);
 
     #[test]
-    fn texts_are_read_or_refused() {
+    fn values_are_parsed_or_rejected() {
         assert_eq!(N.parse("7"), Ok(Value::Number(7)));
         assert_eq!(N.parse("10"), Err("expected a number from 1 to 9".to_owned()));
         assert_eq!(KIND.parse("b"), Ok("b".into()));

@@ -13,7 +13,7 @@ use contend_record::stats::median;
 use contend_sys::{Pid, child, cpu};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, Sample, Subject, SubjectError};
 
 /// The overhead of the clock and of the loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -75,7 +75,7 @@ pub fn now() -> u64 {
 }
 
 /// Returns the number of operations that fit into `time`, if `operations` of them took `taken`.
-pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
+pub fn operations_within(time: Duration, taken: Duration, operations: u64) -> u64 {
     let each = taken.as_nanos() / u128::from(operations.max(1));
     u64::try_from(time.as_nanos() / each.max(1)).unwrap_or(u64::MAX)
 }
@@ -85,7 +85,7 @@ pub fn how_many(time: Duration, taken: Duration, operations: u64) -> u64 {
 ///
 /// # Errors
 /// Returns the error of `run`.
-pub fn as_many_as_fit(
+pub fn calibrate_operations(
     time: Duration,
     first_guess: u64,
     range: RangeInclusive<u64>,
@@ -94,7 +94,7 @@ pub fn as_many_as_fit(
     let mut operations = first_guess;
     for _ in 0..2 {
         let taken = run(operations)?;
-        operations = how_many(time, taken, operations).clamp(*range.start(), *range.end());
+        operations = operations_within(time, taken, operations).clamp(*range.start(), *range.end());
     }
     Ok(operations)
 }
@@ -180,7 +180,7 @@ impl<F: FnMut() -> io::Result<()>> Subject for Timed<F> {
         _tell: &mut dyn FnMut(Step),
     ) -> Result<Sample, SubjectError> {
         let before = self.resources();
-        let time = elapsed(&mut self.operation, iterations).attempt("do the operation")?;
+        let time = elapsed(&mut self.operation, iterations).context("do the operation")?;
         let after = self.resources();
         let iterations = iterations.max(1) as f64;
         let count = iterations * self.units as f64;

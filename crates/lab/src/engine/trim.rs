@@ -22,7 +22,7 @@ const LINE_WORTH: f64 = 2.0;
 const GROUP_WORTH: f64 = 6.0;
 
 /// A size that costs at least this share of the most expensive one counts as equally expensive.
-const SAME_COST: f64 = 0.75;
+const SIMILAR_COST_RATIO: f64 = 0.75;
 
 /// A case that `trim` may leave out.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     let mut left_out = Vec::new();
     while cost::first_samples(groups.iter().flatten().map(|&index| &candidates[index].cost)) > limit
     {
-        let Some((group, member)) = cheapest_loss(candidates, &groups) else { break };
+        let Some((group, member)) = next_to_leave_out(candidates, &groups) else { break };
         left_out.push(groups[group].remove(member));
         groups.retain(|group| !group.is_empty());
     }
@@ -74,35 +74,38 @@ fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
 
 /// Returns the case with the highest cost in relation to its worth, as the index of its group and
 /// its index in the group; `None` if there is no group.
-fn cheapest_loss(candidates: &[Candidate<'_>], groups: &[Vec<usize>]) -> Option<(usize, usize)> {
+fn next_to_leave_out(
+    candidates: &[Candidate<'_>],
+    groups: &[Vec<usize>],
+) -> Option<(usize, usize)> {
     let losses = groups.iter().enumerate().map(|(group, members)| {
         let costs: Vec<f64> =
             members.iter().map(|&index| candidates[index].cost.first().as_secs_f64()).collect();
-        let member = expendable(&costs);
+        let member = size_to_leave_out(&costs);
         let (worth, shared) = match members.len() {
-            1 => (GROUP_WORTH, shared_part(candidates, groups, members[member])),
+            1 => (GROUP_WORTH, shared_seconds(candidates, groups, members[member])),
             2 => (LINE_WORTH, 0.0),
             _ => (SIZE_WORTH, 0.0),
         };
         ((costs[member] + shared) / worth, (group, member))
     });
-    losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, place)| place)
+    losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
 }
 
 /// Returns the index of the size to leave out first: the most expensive one. Of several that cost
 /// about the same, it is one in the middle, or else the smallest, since a line needs both ends and
 /// the largest size gives the best mean.
-fn expendable(costs: &[f64]) -> usize {
+fn size_to_leave_out(costs: &[f64]) -> usize {
     let max = costs.iter().copied().fold(0.0, f64::max);
     let last = costs.len().saturating_sub(1);
-    let alike = |place: &usize| costs[*place] >= SAME_COST * max;
+    let alike = |index: &usize| costs[*index] >= SIMILAR_COST_RATIO * max;
     let middle = (1..last).rev().find(alike);
     middle.or_else(|| (0..=last).find(alike)).unwrap_or(last)
 }
 
 /// Returns one group's part of the shared work of a case, in seconds, if all groups that need the
 /// work divide it evenly. Returns 0 for a case without shared work.
-fn shared_part(candidates: &[Candidate<'_>], groups: &[Vec<usize>], index: usize) -> f64 {
+fn shared_seconds(candidates: &[Candidate<'_>], groups: &[Vec<usize>], index: usize) -> f64 {
     let Some(shared) = candidates[index].cost.shared else { return 0.0 };
     let uses = |&&index: &&usize| {
         candidates[index].cost.shared.is_some_and(|other| other.name == shared.name)

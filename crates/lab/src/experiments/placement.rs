@@ -29,7 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
+    alternates_cpus: |parameters| parameters.get(FROM.name) != parameters.get(TO.name),
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(CpuPair::new(parameters)?)),
 };

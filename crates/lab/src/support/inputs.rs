@@ -10,7 +10,7 @@ use rustix::fs::MemfdFlags;
 pub const EXAMPLE: &str = include_str!("menu.json");
 
 /// Length of a line of [`base64_lines`] in bytes, without its newline, as with `base64 -w 76`.
-pub const LINE_CHARACTERS: usize = 76;
+pub const BASE64_LINE_BYTES: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
@@ -29,17 +29,17 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes `count` lines of `LINE` pseudo-random characters of the base64 alphabet, always the
-/// same.
+/// Writes `count` lines of `BASE64_LINE_BYTES` pseudo-random characters of the base64 alphabet,
+/// always the same.
 ///
 /// # Errors
 /// Returns an error if a write fails.
 pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut to = BufWriter::with_capacity(1 << 16, to);
-    let mut line = [b'\n'; LINE_CHARACTERS + 1];
+    let mut line = [b'\n'; BASE64_LINE_BYTES + 1];
     for _ in 0..count {
-        for ten in line[..LINE_CHARACTERS].chunks_mut(10) {
+        for ten in line[..BASE64_LINE_BYTES].chunks_mut(10) {
             let mut bits = random.u64(..);
             for character in ten {
                 *character = ALPHABET[usize::try_from(bits & 63).unwrap_or(0)];
@@ -55,24 +55,24 @@ pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Input {
     file: File,
-    bytes: u64,
+    len_bytes: u64,
 }
 
 impl Input {
     /// Creates an input from the bytes that `write` writes to its file.
     ///
     /// # Errors
-    /// Returns an error if `memfd_create(2)` or `write` fails.
-    pub fn of(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
+    /// Returns an error if memfd_create(2) or `write` fails.
+    pub fn new(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;
-        let bytes = file.metadata()?.len();
-        Ok(Self { file, bytes })
+        let len_bytes = file.metadata()?.len();
+        Ok(Self { file, len_bytes })
     }
 
     /// Returns the length of the input in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
     }
 
     /// Opens a reader at the start of the input.
@@ -102,7 +102,7 @@ mod tests {
         assert!(
             lines[..1000]
                 .iter()
-                .all(|l| l.len() == LINE_CHARACTERS && l.iter().all(|b| ALPHABET.contains(b)))
+                .all(|l| l.len() == BASE64_LINE_BYTES && l.iter().all(|b| ALPHABET.contains(b)))
         );
     }
 
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn every_reader_of_an_input_reads_all_of_it() {
-        let input = Input::of(|mut file| file.write_all(b"abc")).expect("memory");
-        assert_eq!(input.bytes(), 3);
+        let input = Input::new(|mut file| file.write_all(b"abc")).expect("memory");
+        assert_eq!(input.len_bytes(), 3);
         for _ in 0..2 {
             let mut text = String::new();
             input.open().expect("an open input").read_to_string(&mut text).expect("text");

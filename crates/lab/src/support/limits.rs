@@ -34,7 +34,7 @@ pub struct UnitResources {
 }
 
 /// Returns typical resources of a unit, for units that have not been measured.
-pub fn default_resources(kind: UnitKind) -> UnitResources {
+pub fn typical_resources(kind: UnitKind) -> UnitResources {
     let memory = match kind {
         UnitKind::Process => 130e3,
         UnitKind::Thread => 40e3,
@@ -96,19 +96,19 @@ impl WatchedLimit {
     }
 
     fn counting_refusals(mut self, file: PathBuf) -> Self {
-        self.refused_before = counted(&file).unwrap_or(0);
+        self.refused_before = refusal_count(&file).unwrap_or(0);
         self.refusals = Some(file);
         self
     }
 
     /// Reads the current use and returns whether the limit is exhausted.
-    pub fn exhaustion(&self) -> Exhaustion {
+    pub fn read_exhaustion(&self) -> Exhaustion {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
         // Other programs create and end units too, so one thousandth of the limit may be free.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
         let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
-        let refused = self.refusals.as_deref().and_then(counted).unwrap_or(0);
+        let refused = self.refusals.as_deref().and_then(refusal_count).unwrap_or(0);
         let more = refused.saturating_sub(self.refused_before);
         match (more, used) {
             (0, Some(used)) if is_full => {
@@ -127,7 +127,7 @@ impl WatchedLimit {
 
 /// Returns the number of refusals in a `pids.events` file of a cgroup, or `None` if it is
 /// unreadable.
-fn counted(file: &Path) -> Option<u64> {
+fn refusal_count(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
@@ -157,27 +157,27 @@ pub fn memory_available() -> u64 {
 }
 
 /// Returns all limits on units of this process, the tightest first.
-pub fn applying(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
+pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
     let mut all: Vec<WatchedLimit> = Vec::new();
-    all.extend(processes_of_user());
+    all.extend(user_task_limit());
     all.extend(cgroup_pids());
     all.extend(WatchedLimit::new(
         "kernel.threads-max",
         "/proc/sys/kernel/threads-max",
-        number("/proc/sys/kernel/threads-max").unwrap_or(u64::MAX),
+        read_number("/proc/sys/kernel/threads-max").unwrap_or(u64::MAX),
         1.0,
         0,
         tasks,
     ));
     // The kernel does not reuse process ids below 300.
     let early = (1..300).filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).count() as u64;
-    all.extend(number("/proc/sys/kernel/pid_max").and_then(|value| {
+    all.extend(read_number("/proc/sys/kernel/pid_max").and_then(|value| {
         let path = "/proc/sys/kernel/pid_max";
         WatchedLimit::new("kernel.pid_max", path, value, 1.0, 300 - early, tasks)
     }));
     all.extend(memory(unit));
     if kind == UnitKind::Thread {
-        all.extend(of_address_space(unit));
+        all.extend(address_space_limits(unit));
     }
     all.sort_by_key(|watched| watched.limit.allows);
     all
@@ -192,36 +192,36 @@ const SHARED_LIMIT_NAMES: [&str; 5] =
 /// Returns the tightest of the limits on units that other programs share, or `None` if none
 /// applies.
 pub fn tightest_shared(kind: UnitKind) -> Option<Limit> {
-    let all = applying(kind, default_resources(kind)).into_iter().map(|watched| watched.limit);
+    let all = limits_on(kind, typical_resources(kind)).into_iter().map(|watched| watched.limit);
     all.into_iter().find(|limit| SHARED_LIMIT_NAMES.contains(&limit.name.as_str()))
 }
 
 /// Returns the number of units that a limit allows, less those to leave free for other programs.
 pub fn usable(limit: &Limit) -> u64 {
-    limit.allows.saturating_sub(spare(limit))
+    limit.allows.saturating_sub(spare_units(limit))
 }
 
 /// Returns the number of units to leave free for other programs: a twentieth of those that a shared
 /// limit allows, and 0 for other limits.
-fn spare(limit: &Limit) -> u64 {
+fn spare_units(limit: &Limit) -> u64 {
     if SHARED_LIMIT_NAMES.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
 /// Returns why `n` more units of typical size cannot be created, or `None` if they can.
-pub fn refusal_reason(kind: UnitKind, n: u64) -> Option<String> {
-    refusal_reason_for(kind, default_resources(kind), n)
+pub fn shortage(kind: UnitKind, n: u64) -> Option<String> {
+    shortage_for(kind, typical_resources(kind), n)
 }
 
 /// Returns why `n` more units with the given resources cannot be created, or `None` if they can.
-pub fn refusal_reason_for(kind: UnitKind, unit: UnitResources, n: u64) -> Option<String> {
-    let limits = applying(kind, unit).into_iter().map(|watched| watched.limit);
+pub fn shortage_for(kind: UnitKind, unit: UnitResources, n: u64) -> Option<String> {
+    let limits = limits_on(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
     short.next().map(|limit| refusal(&limit, n))
 }
 
 fn refusal(limit: &Limit, n: u64) -> String {
     let Limit { name, value, allows, .. } = limit;
-    let spare = match spare(limit) {
+    let spare = match spare_units(limit) {
         spare if *allows > n => format!(", of which {spare} stay free for other programs"),
         _ => String::new(),
     };
@@ -242,10 +242,10 @@ pub fn own_mappings() -> u64 {
 }
 
 /// Returns the limits on the memory map of a process, which all its threads share.
-fn of_address_space(unit: UnitResources) -> Vec<WatchedLimit> {
+fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";
-    let mappings = number(path).and_then(|value| {
+    let mappings = read_number(path).and_then(|value| {
         let each = unit.mappings.max(0.1);
         WatchedLimit::new("vm.max_map_count", path, value, each, 0, || Some(own_mappings()))
     });
@@ -256,7 +256,7 @@ fn of_address_space(unit: UnitResources) -> Vec<WatchedLimit> {
     };
     let address_space = rlimit("RLIMIT_AS", Resource::As, unit.stack + guard, |s| s.address_space);
     let data = rlimit("RLIMIT_DATA", Resource::Data, unit.stack + guard, |s| s.data);
-    let strict = number("/proc/sys/vm/overcommit_memory") == Some(2);
+    let strict = read_number("/proc/sys/vm/overcommit_memory") == Some(2);
     let commit = strict.then(MemInfo::read).and_then(|info| {
         let used = || Some(MemInfo::read().committed);
         let source = "CommitLimit of /proc/meminfo, since vm.overcommit_memory is 2";
@@ -267,7 +267,7 @@ fn of_address_space(unit: UnitResources) -> Vec<WatchedLimit> {
 
 /// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if there is none. In the
 /// initial user namespace, root and holders of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
-fn processes_of_user() -> Option<WatchedLimit> {
+fn user_task_limit() -> Option<WatchedLimit> {
     const EXEMPTING_CAPABILITIES: u64 = 1 << 24 | 1 << 21;
     if in_first_user_namespace()
         && (getuid().is_root() || capabilities() & EXEMPTING_CAPABILITIES != 0)
@@ -339,7 +339,7 @@ fn cgroup_pids() -> Vec<WatchedLimit> {
 }
 
 /// Returns the number in a file, or `None` if the file is unreadable or contains `max`.
-fn number(path: impl AsRef<Path>) -> Option<u64> {
+fn read_number(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
@@ -350,12 +350,15 @@ mod tests {
     #[test]
     fn the_tightest_limit_comes_first_and_all_have_room_now() {
         for kind in [UnitKind::Process, UnitKind::Thread] {
-            let all = applying(kind, default_resources(kind));
+            let all = limits_on(kind, typical_resources(kind));
             assert!(all.is_sorted_by_key(|watched| watched.limit.allows));
             let names: Vec<_> = all.iter().map(|watched| watched.limit.name.as_str()).collect();
             assert!(names.contains(&"kernel.pid_max") && names.contains(&"memory"), "{names:?}");
             assert_eq!(names.contains(&"vm.max_map_count"), kind == UnitKind::Thread);
-            assert!(all.iter().all(|watched| watched.exhaustion() == Exhaustion::No), "{all:?}");
+            assert!(
+                all.iter().all(|watched| watched.read_exhaustion() == Exhaustion::No),
+                "{all:?}"
+            );
         }
     }
 
@@ -370,7 +373,7 @@ mod tests {
             allows: 1000,
         };
         let (shared, own) = (limit(NPROC), limit("vm.max_map_count"));
-        assert_eq!((spare(&shared), spare(&own)), (50, 0));
+        assert_eq!((spare_units(&shared), spare_units(&own)), (50, 0));
         assert_eq!(
             refusal(&shared, 999),
             "RLIMIT_NPROC = 1000 allows 1000 more, of which 50 stay free for other programs, but 999 \
@@ -382,21 +385,21 @@ mod tests {
         );
         for kind in [UnitKind::Process, UnitKind::Thread] {
             let tightest = tightest_shared(kind).expect("Linux has some");
-            assert!(
-                refusal_reason(kind, tightest.allows.saturating_sub(1)).is_some(),
-                "{tightest:?}"
-            );
-            assert!(refusal_reason(kind, 2 * tightest.allows).is_some(), "{tightest:?}");
+            assert!(shortage(kind, tightest.allows.saturating_sub(1)).is_some(), "{tightest:?}");
+            assert!(shortage(kind, 2 * tightest.allows).is_some(), "{tightest:?}");
         }
     }
 
     #[test]
-    fn a_limit_is_spent_when_nothing_is_left_of_it() {
+    fn a_limit_is_exhausted_when_nothing_is_left_of_it() {
         let full = WatchedLimit::new("x", "y", 100, 1.0, 0, || Some(100)).expect("readable");
         assert_eq!(full.limit.allows, 0);
-        assert_eq!(full.exhaustion(), Exhaustion::Full("x: 100 of 100 were in use".to_owned()));
+        assert_eq!(
+            full.read_exhaustion(),
+            Exhaustion::Full("x: 100 of 100 were in use".to_owned())
+        );
         let half = WatchedLimit::new("x", "y", 100, 2.0, 10, || Some(50)).expect("readable");
-        assert_eq!((half.limit.allows, half.exhaustion()), (20, Exhaustion::No));
+        assert_eq!((half.limit.allows, half.read_exhaustion()), (20, Exhaustion::No));
     }
 
     #[test]
@@ -405,9 +408,9 @@ mod tests {
         fs::write(&file, "max 3\n").expect("room");
         let limit = WatchedLimit::new("x", "y", 100, 1.0, 0, || Some(5)).expect("readable");
         let limit = limit.counting_refusals(file.clone());
-        assert_eq!(limit.exhaustion(), Exhaustion::No);
+        assert_eq!(limit.read_exhaustion(), Exhaustion::No);
         fs::write(&file, "max 5\n").expect("room");
-        assert!(matches!(limit.exhaustion(), Exhaustion::Refused { is_full: false, .. }));
+        assert!(matches!(limit.read_exhaustion(), Exhaustion::Refused { is_full: false, .. }));
         fs::remove_file(file).expect("it is there");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, read_once, with_descendants};
 use contend_sys::{Pid, cpu};
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Memory of a process tree, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
         ..MemoryUse::default()
     };
     for pid in with_descendants(root) {
-        let rollup = Rollup::of(pid).attempt("read the memory of a process")?;
-        let status = Status::of(pid).attempt("read the page tables of a process")?;
+        let rollup = Rollup::of(pid).context("read the memory of a process")?;
+        let status = Status::of(pid).context("read the page tables of a process")?;
         taken.pss += rollup.pss;
         taken.kernel += status.page_tables;
     }
@@ -41,7 +41,7 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
 ///
 /// # Errors
 /// Returns the error of `read`.
-pub fn settled(
+pub fn read_until_stable(
     read: impl Fn() -> Result<MemoryUse, SubjectError>,
 ) -> Result<MemoryUse, SubjectError> {
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -63,12 +63,12 @@ pub fn settled(
 /// it has waited for. The time of the latter has the resolution of a clock tick, usually 10 ms.
 pub fn cpu(root: Pid) -> Duration {
     let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
-    living + waited_for(root).unwrap_or_default()
+    living + reaped_children_cpu(root).unwrap_or_default()
 }
 
 /// Returns the CPU time of the children that a process has waited for, or `None` if it cannot be
 /// read.
-fn waited_for(pid: Pid) -> Option<Duration> {
+fn reaped_children_cpu(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))

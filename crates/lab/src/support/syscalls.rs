@@ -9,10 +9,10 @@ macro_rules! calls {
         }
 
         /// Names of the system calls as strace(1) prints them, in the order of `Call`.
-        const NAMES: [&str; KINDS] = [$($name),*];
+        const CALL_NAMES: [&str; CALL_COUNT] = [$($name),*];
 
         /// Number of variants of `Call`.
-        pub const KINDS: usize = [$($name),*].len();
+        pub const CALL_COUNT: usize = [$($name),*].len();
     };
 }
 
@@ -47,7 +47,7 @@ calls! {
 
 /// A count of calls for each system call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally([u64; KINDS]);
+pub struct Tally([u64; CALL_COUNT]);
 
 impl Tally {
     /// Counts one call.
@@ -68,18 +68,18 @@ impl Tally {
     }
 
     /// Returns the counts, in the order of `Call`.
-    pub fn figures(&self) -> [u64; KINDS] {
+    pub fn counts(&self) -> [u64; CALL_COUNT] {
         self.0
     }
 
     /// Creates a tally from counts in the order of `Call`.
-    pub fn from_figures(figures: [u64; KINDS]) -> Self {
-        Self(figures)
+    pub fn from_counts(counts: [u64; CALL_COUNT]) -> Self {
+        Self(counts)
     }
 
     /// Returns the name and count of each system call with at least one call.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+        CALL_NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
     /// Returns the total number of calls.
@@ -107,7 +107,7 @@ mod tests {
         let before = tally;
         tally.add(Call::Read);
         tally.add_many(Call::IoUringEnter, 3);
-        let since = Tally::from_figures(tally.since(&before).figures());
+        let since = Tally::from_counts(tally.since(&before).counts());
         let named: Vec<_> = since.named().collect();
         assert_eq!(named, [("read", 1), ("io_uring_enter", 3)]);
         assert_eq!((since.total(), tally.total()), (4, 5));

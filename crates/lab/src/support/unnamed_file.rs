@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
 /// Returns the path of a new file in `folder`, unique among running processes and among calls.
-pub fn name_in(folder: &Path) -> PathBuf {
+pub fn unique_path_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     folder.join(format!("contend-{}-{number}.tmp", std::process::id()))
@@ -23,7 +23,7 @@ pub fn unnamed_in(folder: &Path) -> io::Result<File> {
     let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
     let file = openat(CWD, folder, flags | OFlags::TMPFILE, mode).or_else(|_| {
         // Not every file system supports O_TMPFILE.
-        let path = name_in(folder);
+        let path = unique_path_in(folder);
         let file = openat(CWD, &path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
         unlinkat(CWD, &path, AtFlags::empty())?;
         Ok::<_, rustix::io::Errno>(file)

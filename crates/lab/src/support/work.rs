@@ -17,14 +17,14 @@ impl Work {
 
     /// Creates a computation that takes about `time` of CPU time. Several trials of some
     /// milliseconds each measure the time of a step; their median counts.
-    pub fn of(time: Duration) -> Self {
-        const STEPS: u64 = 2_000_000;
+    pub fn lasting(time: Duration) -> Self {
+        const STEPS_PER_TRIAL: u64 = 2_000_000;
         const TRIALS: usize = 9;
         let mut rates: Vec<f64> = (0..TRIALS)
             .map(|_| {
                 let begun = cpu::own_thread_time();
-                Self { steps: STEPS }.work();
-                cpu::own_thread_time().saturating_sub(begun).as_secs_f64() / STEPS as f64
+                Self { steps: STEPS_PER_TRIAL }.run();
+                cpu::own_thread_time().saturating_sub(begun).as_secs_f64() / STEPS_PER_TRIAL as f64
             })
             .collect();
         rates.sort_unstable_by(f64::total_cmp);
@@ -53,7 +53,7 @@ impl Work {
     }
 
     /// Runs the computation on the calling thread.
-    pub fn work(self) {
+    pub fn run(self) {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..self.steps {
             state ^= state << 13;
@@ -72,6 +72,6 @@ mod tests {
     fn more_time_is_more_work() {
         let work = |microseconds| Work::at(2e-9, Duration::from_micros(microseconds)).steps;
         assert_eq!([work(37), work(3700)], [18_500, 1_850_000]);
-        assert!(Work::of(Duration::from_millis(1)).steps > 0);
+        assert!(Work::lasting(Duration::from_millis(1)).steps > 0);
     }
 }

@@ -70,7 +70,7 @@ impl<'a> CaseState<'a> {
     }
 
     /// Returns whether the case gets a share of the budget.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(super) fn shares_budget(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }
 

@@ -93,8 +93,10 @@ pub(super) fn scaling(
                 experiment: experiment.to_owned(),
                 parameters: parameters.clone(),
                 over: over.to_owned(),
-                disturbed: behind(&members, &law).map(|(_, case)| case.disturbed.len()).sum(),
-                law: judged(law, &members),
+                disturbed: fitted_members(&members, &law)
+                    .map(|(_, case)| case.disturbed.len())
+                    .sum(),
+                law: mark_disturbed_law(law, &members),
             };
             laws(&points, cpus, seed).into_iter().map(fit)
         })
@@ -102,7 +104,7 @@ pub(super) fn scaling(
 }
 
 /// Returns the members to whose samples the law was fitted.
-fn behind<'a>(
+fn fitted_members<'a>(
     members: &'a [(u64, &'a Case)],
     law: &Scaling,
 ) -> impl Iterator<Item = &'a (u64, &'a Case)> {
@@ -111,9 +113,9 @@ fn behind<'a>(
 
 /// Returns the law, marked as unfit if more than half of the samples at one of its points are
 /// disturbed. A reason that the law already has takes precedence.
-fn judged(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
+fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
-    let point = behind(members, &law).find(|(_, case)| mostly(case));
+    let point = fitted_members(members, &law).find(|(_, case)| mostly(case));
     let disturbed = point.map(|&(workers, case)| Unfit::Disturbed {
         workers,
         disturbed: case.disturbed.len(),
@@ -163,12 +165,12 @@ mod tests {
     }
 
     /// Times with 1, 2 and 3 threads, in seconds, if one tenth of the work is serial.
-    const TIMES_WITH_SERIAL_TENTH: [f64; 3] = [1.0, 1.1, 1.2];
+    const SECONDS_WITH_SERIAL_TENTH: [f64; 3] = [1.0, 1.1, 1.2];
 
     #[test]
     fn a_law_with_enough_undisturbed_samples_is_fitted() {
         for disturbed in [[0, 0, 0], [3, 3, 3]] {
-            let fits = laws_with(disturbed, TIMES_WITH_SERIAL_TENTH);
+            let fits = laws_with(disturbed, SECONDS_WITH_SERIAL_TENTH);
             assert_eq!(fits.len(), 2, "both laws");
             for fit in fits {
                 assert_eq!(fit.law.unfit, None, "{disturbed:?}");
@@ -183,7 +185,7 @@ mod tests {
         for (disturbed, workers, of_point) in
             [([7, 7, 7], 1, 7), ([0, 4, 0], 2, 4), ([3, 3, 5], 3, 5)]
         {
-            for fit in laws_with(disturbed, TIMES_WITH_SERIAL_TENTH) {
+            for fit in laws_with(disturbed, SECONDS_WITH_SERIAL_TENTH) {
                 let reason = Unfit::Disturbed { workers, disturbed: of_point, samples: 7 };
                 assert_eq!(fit.law.unfit, Some(reason), "{disturbed:?}");
                 assert_eq!(fit.disturbed, disturbed.iter().sum::<usize>());

@@ -57,15 +57,17 @@ use crate::engine::sampling::iterations_for;
 use case_state::CaseState;
 use fits::{fits, scaling};
 use summary::{case, run_warnings};
-pub use world::{Circumstances, Observer, Progress, Session, SessionError, Terms, World};
+pub use world::{
+    MeasuringConditions, Observer, Progress, RunContext, Session, SessionError, World,
+};
 
 /// Minimum time that the samples of an adaptive case span, in multiples of the target duration of a
 /// sample. The speed of a machine changes within seconds.
-const MIN_SPAN_SAMPLES: u32 = 150;
+const MIN_SPAN_FACTOR: u32 = 150;
 
 /// An iteration that takes more than this many target durations of a sample is a sample by itself,
 /// without warm-up.
-const LONG_ITERATION_SAMPLES: u32 = 10;
+const LONG_ITERATION_FACTOR: u32 = 10;
 
 /// Minimum time between two saves of an unfinished record.
 const SAVE_INTERVAL: Duration = Duration::from_secs(3);
@@ -77,11 +79,11 @@ const CLOSING_TIME: Duration = Duration::from_secs(4);
 /// Measures the cases of the plan and returns their record.
 pub fn run(
     plan: &Plan,
-    circumstances: Circumstances,
+    context: RunContext,
     world: &mut dyn World,
     observer: &mut dyn Observer,
 ) -> RunRecord {
-    let mut run = Run::new(plan, circumstances, world, observer);
+    let mut run = Run::new(plan, context, world, observer);
     run.calibrate();
     run.measuring_since = run.world.now();
     while run.round() {}
@@ -106,7 +108,7 @@ struct Window {
 
 struct Run<'a> {
     plan: &'a Plan,
-    circumstances: Circumstances,
+    context: RunContext,
     world: &'a mut dyn World,
     observer: &'a mut dyn Observer,
     states: Vec<CaseState<'a>>,
@@ -135,12 +137,12 @@ struct Sentinel {
 }
 
 /// Target duration of a sample of the sentinel.
-const SENTINEL_SAMPLE: Duration = Duration::from_millis(10);
+const SENTINEL_SAMPLE_TIME: Duration = Duration::from_millis(10);
 
 impl<'a> Run<'a> {
     fn new(
         plan: &'a Plan,
-        circumstances: Circumstances,
+        context: RunContext,
         world: &'a mut dyn World,
         observer: &'a mut dyn Observer,
     ) -> Self {
@@ -151,7 +153,7 @@ impl<'a> Run<'a> {
         let reading = world.reading();
         Self {
             plan,
-            circumstances,
+            context,
             states,
             random: fastrand::Rng::with_seed(plan.seed),
             started,
@@ -174,11 +176,12 @@ impl<'a> Run<'a> {
             Err(SessionError::Interrupted | SessionError::OutOfTime) => {}
             Err(SessionError::Failed(message)) => {
                 let message = format!("cannot calibrate the clock: {message}");
-                self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
+                self.context.warnings.push(Warning::new(WarningId::Uncalibrated, message));
             }
         }
         let needed = self.states.iter().any(|state| {
-            !state.is_done() && (state.planned.experiment.hands_over)(&state.planned.parameters)
+            !state.is_done()
+                && (state.planned.experiment.alternates_cpus)(&state.planned.parameters)
         });
         if needed && self.world.cpus() > 1 {
             self.sentinel = self.make_sentinel().ok();
@@ -190,7 +193,7 @@ impl<'a> Run<'a> {
         let mut iterations = 1000;
         for _ in 0..2 {
             let trial = session.sample(iterations, &mut |_| {})?;
-            iterations = iterations_for(SENTINEL_SAMPLE, &trial, iterations);
+            iterations = iterations_for(SENTINEL_SAMPLE_TIME, &trial, iterations);
         }
         Ok(Sentinel { session, iterations })
     }
@@ -237,7 +240,7 @@ impl<'a> Run<'a> {
         }
         let fixed = self.states.iter().filter(|state| is_fixed(state));
         let spent: Duration = fixed.map(|state| state.used).sum();
-        let adaptive = self.states.iter().filter(|t| !is_fixed(t) && t.is_wanted()).count();
+        let adaptive = self.states.iter().filter(|t| !is_fixed(t) && t.shares_budget()).count();
         let share = self.plan.budget.saturating_sub(spent).div_f64(adaptive.max(1) as f64);
         if order.iter().any(|&index| self.states[index].used < share) {
             order.retain(|&index| self.states[index].used < share);
@@ -342,37 +345,37 @@ impl<'a> Run<'a> {
 
     fn sample(&mut self, index: usize) -> Result<(), SessionError> {
         let planned = self.states[index].planned;
-        let handed_over = (planned.experiment.hands_over)(&planned.parameters);
-        let before = if handed_over { self.sentinel_distance()? } else { None };
+        let alternates = (planned.experiment.alternates_cpus)(&planned.parameters);
+        let before = if alternates { self.sentinel_distance()? } else { None };
         let long = self.warm_up(index)?;
         let iterations = self.states[index].samples.iterations;
         let mut taken = match long {
             Some(taken) => taken,
             None => self.take(index, iterations)?,
         };
-        let after = if handed_over { self.sentinel_distance()? } else { None };
+        let after = if alternates { self.sentinel_distance()? } else { None };
         let distance = before.zip(after);
         if let Some((before, after)) = distance {
             taken.sample = taken.sample.with("cache_line", Unit::Nanoseconds, before.max(after));
         }
         let state = &mut self.states[index];
-        let place = state.samples.push(taken.sample);
+        let sample_index = state.samples.push(taken.sample);
         state.first_sample_at.get_or_insert(self.world.now());
-        let usual = median(&self.distances).unwrap_or(0.0);
+        let median_distance = median(&self.distances).unwrap_or(0.0);
         let moved = |(before, after)| {
             noise::has_moved(before, after)
-                || noise::has_moved(usual, after)
-                || noise::has_moved(usual, before)
+                || noise::has_moved(median_distance, after)
+                || noise::has_moved(median_distance, before)
         };
         if distance.is_some_and(moved) {
-            state.samples.mark_disturbed(place);
+            state.samples.mark_disturbed(sample_index);
         }
         // The memory layout of a process and the CPU on which it started stay the same throughout
         // its life and bias its samples, so the next sample gets a new process.
         if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
             state.session = None;
         }
-        self.window.samples.push((index, place));
+        self.window.samples.push((index, sample_index));
         Ok(())
     }
 
@@ -385,11 +388,11 @@ impl<'a> Run<'a> {
         let planned = self.states[index].planned;
         let began = self.world.now();
         let skip_slow_metrics = self.plan.scope.size == Size::Quick;
-        let terms = Terms { deadline: self.deadline, skip_slow_metrics };
-        let session = self.world.open(planned.experiment, &planned.parameters, terms)?;
+        let conditions = MeasuringConditions { deadline: self.deadline, skip_slow_metrics };
+        let session = self.world.open(planned.experiment, &planned.parameters, conditions)?;
         let opening = self.world.now().saturating_sub(began);
         let state = &mut self.states[index];
-        state.opens_fast.get_or_insert(opening <= self.plan.sample);
+        state.opens_fast.get_or_insert(opening <= self.plan.sample_time);
         state.processes += 1;
         state.facts = session.facts();
         state.session = Some(session);
@@ -404,10 +407,10 @@ impl<'a> Run<'a> {
         let mut iterations = 1;
         for _ in 0..10 {
             let trial = self.take(index, iterations)?;
-            if iterations == 1 && trial.elapsed > LONG_ITERATION_SAMPLES * self.plan.sample {
+            if iterations == 1 && trial.elapsed > LONG_ITERATION_FACTOR * self.plan.sample_time {
                 return Ok(Some(trial));
             }
-            let next = iterations_for(self.plan.sample, &trial, iterations);
+            let next = iterations_for(self.plan.sample_time, &trial, iterations);
             let settled = next <= 2 * iterations;
             iterations = next;
             if settled {
@@ -441,7 +444,7 @@ impl<'a> Run<'a> {
             Err(SessionError::Failed(message)) => {
                 self.sentinel = None;
                 let message = format!("cannot detect whether the hypervisor moves CPUs: {message}");
-                self.circumstances.warnings.push(Warning::new(WarningId::Uncalibrated, message));
+                self.context.warnings.push(Warning::new(WarningId::Uncalibrated, message));
                 Ok(None)
             }
         }
@@ -458,8 +461,8 @@ impl<'a> Run<'a> {
         let after = self.world.reading();
         let others = Others::between(self.window.before, after, time, self.world.cpus());
         if others.is_disturbance {
-            for &(state, place) in &self.window.samples {
-                self.states[state].samples.mark_disturbed(place);
+            for &(state, sample_index) in &self.window.samples {
+                self.states[state].samples.mark_disturbed(sample_index);
             }
         }
         self.window = Window { since: now, before: after, samples: Vec::new() };
@@ -478,7 +481,7 @@ impl<'a> Run<'a> {
                 .first_sample_at
                 .map(|since| self.world.now().saturating_sub(since));
             let short =
-                !fixed && since.is_none_or(|since| since < MIN_SPAN_SAMPLES * self.plan.sample);
+                !fixed && since.is_none_or(|since| since < MIN_SPAN_FACTOR * self.plan.sample_time);
             match self.states[index].samples.check_complete() {
                 // Too early: the samples do not yet cover changes within seconds.
                 Some(Stopped::Interval) if short => {}
@@ -506,27 +509,27 @@ impl<'a> Run<'a> {
     fn record(&mut self, ending: Ending) -> RunRecord {
         let wall = self.elapsed();
         let cases: Vec<Case> = self.states.iter().map(case).collect();
-        let mut warnings = self.circumstances.warnings.clone();
+        let mut warnings = self.context.warnings.clone();
         let reading = self.world.reading();
         warnings.extend(run_warnings(self.first_reading, reading, wall, self.world.cpus()));
         RunRecord {
             schema: SCHEMA.to_owned(),
-            contend: self.circumstances.writer.clone(),
+            contend: self.context.writer.clone(),
             suite: self.plan.suite.map(|suite| suite.name.to_owned()),
             chapter: self.plan.suite.map(|suite| suite.chapter),
-            started_at: self.circumstances.started_at.clone(),
+            started_at: self.context.started_at.clone(),
             wall_seconds: wall.as_secs_f64(),
             seed: self.plan.seed,
             quick: self.plan.scope.size != Size::Full,
             budget_seconds: self.plan.budget.as_secs_f64(),
             ending,
-            host: self.circumstances.host.clone(),
+            host: self.context.host.clone(),
             calibration: self.calibration.clone(),
             fits: fits(&self.plan.cases, &cases),
             scaling: scaling(
                 &self.plan.cases,
                 &cases,
-                self.circumstances.host.usable_cpus(),
+                self.context.host.usable_cpus(),
                 self.plan.seed,
             ),
             cases,

@@ -88,9 +88,11 @@ pub(super) fn run_warnings(
         let message = format!("the hypervisor stole {:.2} s of CPU time", steal.as_secs_f64());
         warnings.push(Warning::new(WarningId::Steal, message));
     }
-    let slowed = after.slowed.saturating_sub(before.slowed);
-    if slowed > 0 {
-        let message = format!("the processor was throttled {slowed} times because of heat");
+    let thermal_throttle_count =
+        after.thermal_throttle_count.saturating_sub(before.thermal_throttle_count);
+    if thermal_throttle_count > 0 {
+        let message =
+            format!("the processor was throttled {thermal_throttle_count} times because of heat");
         warnings.push(Warning::new(WarningId::Frequency, message));
     }
     if throttled > Duration::ZERO {

@@ -11,7 +11,7 @@ use super::*;
 use crate::engine::cost::{Cost, SharedCost};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Scope, Size, Subject, SubjectError, always_available,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::engine::plan::PlannedCase;
 use contend_record::parameters::Parameters;
@@ -57,13 +57,13 @@ impl Mock {
     }
 
     fn run_before(&mut self, plan: &Plan, observer: &mut dyn Observer) -> RunRecord {
-        let circumstances = Circumstances {
+        let context = RunContext {
             writer: None,
             host: Host::default(),
             started_at: "2026-01-02T03:04:05Z".to_owned(),
             warnings: Vec::new(),
         };
-        run(plan, circumstances, self, observer)
+        run(plan, context, self, observer)
     }
 }
 
@@ -104,7 +104,7 @@ impl World for Mock {
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
-        terms: Terms,
+        conditions: MeasuringConditions,
     ) -> Result<Box<dyn Session>, SessionError> {
         let mut state = self.state.borrow_mut();
         state.open += 1;
@@ -115,7 +115,7 @@ impl World for Mock {
             script: self.script,
             name: format!("{} {parameters}", experiment.name),
             parameters: parameters.clone(),
-            terms,
+            conditions,
         }))
     }
 }
@@ -125,7 +125,7 @@ struct MockSession {
     script: fn(&Parameters, usize) -> Result<f64, SessionError>,
     name: String,
     parameters: Parameters,
-    terms: Terms,
+    conditions: MeasuringConditions,
 }
 
 impl Session for MockSession {
@@ -150,7 +150,7 @@ impl Session for MockSession {
         });
         let value = value * (1.0 + 0.05 * scatter);
         let elapsed = Duration::from_secs_f64(value * 1e-9 * iterations as f64);
-        if let Some(deadline) = self.terms.deadline
+        if let Some(deadline) = self.conditions.deadline
             && state.now + elapsed > deadline
         {
             state.now = deadline;
@@ -173,7 +173,7 @@ impl Drop for MockSession {
 }
 
 fn no_subject(_: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    Err(SubjectError::Wrong("never created".to_owned()))
+    Err(SubjectError::Unexpected("never created".to_owned()))
 }
 
 pub(super) const ADAPTIVE: Experiment = Experiment {
@@ -187,7 +187,7 @@ pub(super) const ADAPTIVE: Experiment = Experiment {
     settings: &[],
     cases: |_| [1_u64, 2, 3].map(|n| Parameters::new().with("kind", "a").with("n", n)).to_vec(),
     unavailable: always_available,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE,
     subject: no_subject,
 };
@@ -199,7 +199,7 @@ const FIXED: Experiment =
 const LONG_CASES: Experiment = Experiment {
     name: "mock/long",
     sampling: Sampling::Fixed(3),
-    demands: Demands::NONE.lasting(0, 8000),
+    demands: Demands::NONE.with_cost_ms(0, 8000),
     cases: |_| {
         [1_u64, 2, 3, 4].map(|n| Parameters::new().with("kind", "long").with("n", n)).to_vec()
     },
@@ -223,7 +223,7 @@ fn steady(parameters: &Parameters, _: usize) -> Result<f64, SessionError> {
 }
 
 #[test]
-fn figures_are_those_of_the_world() {
+fn measurements_match_the_simulated_world() {
     let (record, _) = Mock::new(steady).run(&plan(&[&ADAPTIVE], 100_000 * MS));
     assert_eq!(record.ending, Ending::Complete);
     for (case, n) in record.cases.iter().zip([1e6, 2e6, 3e6]) {
@@ -247,20 +247,20 @@ fn intervals_contain_the_truth_and_overlap() {
         mock.state.borrow_mut().noise = Some(fastrand::Rng::with_seed(seed));
         mock.run(&plan(&[&ADAPTIVE], 2000 * MS)).0
     };
-    let (mut held, mut met, mut all) = (0, 0, 0);
+    let (mut contained, mut overlapped, mut all) = (0, 0, 0);
     for pair in 0..40 {
         let (first, second) = (once(2 * pair), once(2 * pair + 1));
         for (case, other) in first.cases.iter().zip(&second.cases) {
             let truth = 1e6 * case.parameters.number("n").expect("a number") as f64;
             let (a, b) = (case.ci95.expect("samples"), other.ci95.expect("samples"));
             all += 1;
-            held += i32::from(a[0] <= truth && truth <= a[1]);
-            met += i32::from(a[0] <= b[1] && b[0] <= a[1]);
+            contained += i32::from(a[0] <= truth && truth <= a[1]);
+            overlapped += i32::from(a[0] <= b[1] && b[0] <= a[1]);
         }
     }
     assert_eq!(all, 120);
-    assert!(met * 100 >= 95 * all, "{met} of {all} met");
-    assert!(held * 100 >= 90 * all, "{held} of {all} held the truth");
+    assert!(overlapped * 100 >= 95 * all, "{overlapped} of {all} overlapped");
+    assert!(contained * 100 >= 90 * all, "{contained} of {all} contained the truth");
 }
 
 #[test]
@@ -417,7 +417,7 @@ struct Reported(Vec<(Duration, Duration, f64)>);
 
 impl Observer for Reported {
     fn measuring(&mut self, progress: &Progress<'_>) {
-        self.0.push((progress.elapsed, progress.remaining, progress.part()));
+        self.0.push((progress.elapsed, progress.remaining, progress.completed_share()));
     }
     fn step(&mut self, _: &PlannedCase, _: &Step) {}
     fn save(&mut self, _: &RunRecord) {}
@@ -442,10 +442,10 @@ fn progress_includes_cases_with_a_fixed_number_of_samples() {
         mock.run_before(&plan, &mut reported);
         let total = mock.now();
         assert!(total > 39_000 * MS, "every long case is measured once: {total:?}");
-        for (elapsed, remaining, part) in &reported.0 {
-            let true_part = elapsed.as_secs_f64() / total.as_secs_f64();
-            if *part > 0.9 {
-                assert!(true_part > 0.75, "{budget:?}: {part} at {elapsed:?} of {total:?}");
+        for (elapsed, remaining, share) in &reported.0 {
+            let true_share = elapsed.as_secs_f64() / total.as_secs_f64();
+            if *share > 0.9 {
+                assert!(true_share > 0.75, "{budget:?}: {share} at {elapsed:?} of {total:?}");
             }
             // Cases whose interval gets narrow end before the budget does.
             if budget < total {
@@ -463,9 +463,9 @@ fn estimates_follow_what_cases_have_taken() {
     let mut mock = Mock::new(long_or_short);
     let mut reported = Reported::default();
     mock.run_before(&plan(&[&LONG_CASES], MS), &mut reported);
-    let parts: Vec<_> = reported.0.iter().map(|&(_, _, part)| part).collect();
-    assert_eq!(parts.len(), 4, "the budget suffices for one sample of each");
-    assert!(parts.is_sorted() && parts[3] < 0.8, "{parts:?}");
+    let shares: Vec<_> = reported.0.iter().map(|&(_, _, share)| share).collect();
+    assert_eq!(shares.len(), 4, "the budget suffices for one sample of each");
+    assert!(shares.is_sorted() && shares[3] < 0.8, "{shares:?}");
     let remaining: Vec<_> = reported.0.iter().map(|&(_, time, _)| time.as_secs()).collect();
     assert_eq!(remaining, [32, 29, 19, 9], "declared as 8 s, and took 9.7, 9.9 and 10.1 s");
 }
@@ -523,7 +523,7 @@ fn shared_work_is_expected_of_the_first_case_alone() {
     const SHARED: Option<SharedCost> =
         Some(SharedCost { name: "compiler", time: Duration::from_secs(20) });
     const COMPILED: Experiment = Experiment {
-        demands: Demands::NONE.lasting_by(|_| Cost { shared: SHARED, ..Cost::of_millis(0, 9000) }),
+        demands: Demands::NONE.with_cost(|_| Cost { shared: SHARED, ..Cost::of_millis(0, 9000) }),
         ..LONG_CASES
     };
     let mut reported = Reported::default();

@@ -40,13 +40,13 @@ pub trait World {
         &mut self,
         experiment: &'static Experiment,
         parameters: &Parameters,
-        terms: Terms,
+        conditions: MeasuringConditions,
     ) -> Result<Box<dyn Session>, SessionError>;
 }
 
 /// Conditions under which a case is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct MeasuringConditions {
     /// Time at which the run has to end, on the clock of [`World::now`], or `None` without a time
     /// limit.
     pub deadline: Option<Duration>,
@@ -107,7 +107,7 @@ pub struct Progress<'a> {
 
 impl Progress<'_> {
     /// Returns the completed share of the expected duration, from 0 to 1.
-    pub fn part(&self) -> f64 {
+    pub fn completed_share(&self) -> f64 {
         let [elapsed, remaining] = [self.elapsed, self.remaining].map(|time| time.as_secs_f64());
         elapsed / (elapsed + remaining).max(1e-9)
     }
@@ -115,7 +115,7 @@ impl Progress<'_> {
 
 /// Facts about a run that are known before it starts.
 #[derive(Debug, Clone)]
-pub struct Circumstances {
+pub struct RunContext {
     /// Version of contend, or `None` to leave it out of the record.
     pub writer: Option<Writer>,
     /// Machine on which the run takes place.

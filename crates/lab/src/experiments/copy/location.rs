@@ -29,7 +29,7 @@ pub enum Storage {
 
 impl Storage {
     /// Returns the `limit` fact of a copy that spends most of its time waiting on this storage.
-    pub fn waiting(self) -> &'static str {
+    pub fn waiting_limit(self) -> &'static str {
         match self {
             Self::Memory => "waiting, but not for a disk",
             Self::Disk => "waiting for the disk",

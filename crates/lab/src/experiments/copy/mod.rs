@@ -39,8 +39,8 @@ use methods::{CopyJob, CopyMethod, MappingAdvice, Resources};
 use unit_costs::UnitCosts;
 
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    never_hands_over,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Size, Subject,
+    SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::syscalls::Tally;
@@ -70,13 +70,13 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(100, 100).and_ns_per(&[("bytes", 15)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(100, 100).with_ns_per(&[("bytes", 15)]),
     subject: |parameters| Ok(Box::new(FileCopy::new(parameters)?)),
 };
 
 /// Name of the copy method.
-const WAY: Setting = Setting::named(names::METHOD, "how to copy the file", methods::names);
+const METHOD: Setting = Setting::named(names::METHOD, "how to copy the file", methods::names);
 /// Block size of `read-write` in bytes.
 const BLOCK: Setting = Setting::number(
     names::BLOCK,
@@ -99,7 +99,7 @@ const BYTES: Setting = Setting::number(
     1 << 32,
 );
 /// Location of both files: a disk or a tmpfs.
-const PLACE: Setting = Setting::named(
+const LOCATION: Setting = Setting::named(
     names::FILE_SYSTEM,
     "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
@@ -111,7 +111,7 @@ const CACHE: Setting = Setting::named(
     || vec!["warm", "cold"],
 );
 
-const SETTINGS: [&Setting; 6] = [&WAY, &BLOCK, &ADVICE, &BYTES, &PLACE, &CACHE];
+const SETTINGS: [&Setting; 6] = [&METHOD, &BLOCK, &ADVICE, &BYTES, &LOCATION, &CACHE];
 
 /// Length of the file in the article on mmap and shared memory.
 const ARTICLE_FILE_BYTES: u64 = 104_857_600;
@@ -125,9 +125,9 @@ const SMALL_FILE_BYTES: u64 = 1 << 20;
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let bytes = scope.choose(&[ARTICLE_FILE_BYTES], &[QUICK_FILE_BYTES], &[SMALL_FILE_BYTES])[0];
     let mut cases = Vec::new();
-    for (place, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
+    for (location, cache) in [("tmpfs", "warm"), ("disk", "warm"), ("disk", "cold")] {
         for method in methods::TABLE {
-            let mut forms = vec![Parameters::new().with(WAY.name, method.name)];
+            let mut forms = vec![Parameters::new().with(METHOD.name, method.name)];
             if !method.blocks.is_empty() {
                 let with = |&block: &u64| forms[0].clone().with(BLOCK.name, block);
                 forms = method.blocks.iter().map(with).collect();
@@ -139,7 +139,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
             cases.extend(forms.into_iter().map(|form| {
                 let bytes =
                     if form.number(BLOCK.name) == Some(1) { SMALL_FILE_BYTES } else { bytes };
-                form.with(BYTES.name, bytes).with(PLACE.name, place).with(CACHE.name, cache)
+                form.with(BYTES.name, bytes).with(LOCATION.name, location).with(CACHE.name, cache)
             }));
         }
     }
@@ -160,14 +160,14 @@ impl CopyCase {
     fn parse(parameters: &Parameters) -> Option<Self> {
         let text = |setting: &Setting| parameters.text(setting.name);
         Some(Self {
-            method: methods::find(text(&WAY)?)?,
+            method: methods::find(text(&METHOD)?)?,
             block: parameters
                 .number(BLOCK.name)
                 .and_then(|block| block.try_into().ok())
                 .unwrap_or(0),
             advice: text(&ADVICE).and_then(MappingAdvice::find).unwrap_or(MappingAdvice::None),
             bytes: parameters.number(BYTES.name).unwrap_or(ARTICLE_FILE_BYTES),
-            location: Location::find(text(&PLACE)?)?,
+            location: Location::find(text(&LOCATION)?)?,
             is_cold: text(&CACHE) == Some("cold"),
         })
     }
@@ -198,10 +198,10 @@ struct FileCopy {
 impl FileCopy {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let case = CopyCase::parse(parameters)
-            .ok_or_else(|| SubjectError::Wrong("a parameter is missing".to_owned()))?;
-        let files = FilePair::new(case.location, case.bytes).attempt("make a file to copy")?;
+            .ok_or_else(|| SubjectError::Unexpected("a parameter is missing".to_owned()))?;
+        let files = FilePair::new(case.location, case.bytes).context("make a file to copy")?;
         let resources = match case.method.prepare {
-            Some(prepare) => prepare(case.block).attempt("prepare the copy")?,
+            Some(prepare) => prepare(case.block).context("prepare the copy")?,
             None => Resources::default(),
         };
         Ok(Self { case, files, resources })
@@ -221,7 +221,7 @@ impl FileCopy {
         let queued = run_queue_time();
         let before = (resource_usage(), io_counters());
         let begun = Instant::now();
-        (self.case.method.copy)(&mut job).attempt("copy the file")?;
+        (self.case.method.copy)(&mut job).context("copy the file")?;
         let elapsed = begun.elapsed();
         let used = resource_usage().since(before.0);
         let queued = job.queued + run_queue_time().saturating_sub(queued);
@@ -273,16 +273,16 @@ fn io_counters() -> Option<Io> {
 
 impl Subject for FileCopy {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let unit_costs = UnitCosts::in_folder(self.files.folder()).attempt("measure unit costs")?;
+        let unit_costs = UnitCosts::in_folder(self.files.folder()).context("measure unit costs")?;
         let mut facts = self.facts();
         if self.case.is_cold {
-            let rest = self.files.evict_source().attempt("evict a file from memory")?;
+            let rest = self.files.evict_source().context("evict a file from memory")?;
             facts.insert("still_cached_percent".to_owned(), format!("{:.1}", 100.0 * rest).into());
         } else {
-            self.files.cache_source().attempt("read a file")?;
+            self.files.cache_source().context("read a file")?;
         }
         let copied = self.copy()?;
-        self.files.verify_copy().attempt("compare the copy")?;
+        self.files.verify_copy().context("compare the copy")?;
         let CopyMeasurement { elapsed, used, queued, tally, io } = copied;
         let time = elapsed.as_nanos() as f64;
         let nanoseconds = |time: Duration| time.as_nanos() as f64;
@@ -307,7 +307,8 @@ impl Subject for FileCopy {
         };
         sample = sample.with("calls", Unit::Count, calls as f64);
         let reads = self.case.method.advices.is_empty(); // mapped sources are read by page faults
-        let taken = CopyTotals { time, queued: nanoseconds(queued), used: &used, calls };
+        let taken =
+            CopyTotals { wall_ns: time, queued_ns: nanoseconds(queued), used: &used, calls };
         let storage = storage_of(self.files.folder());
         let parts = TimeBreakdown::attribute(&unit_costs, self.case.bytes, reads, &taken, storage);
         for (name, _, part) in parts.0 {
@@ -330,9 +331,9 @@ impl Subject for FileCopy {
 #[derive(Debug, Clone, Copy)]
 struct CopyTotals<'a> {
     /// Wall time of the copy.
-    time: f64,
+    wall_ns: f64,
     /// The part of the wall time spent queued for a CPU.
-    queued: f64,
+    queued_ns: f64,
     /// CPU time, page faults and context switches, as the kernel counts them.
     used: &'a Usage,
     /// Number of system calls.
@@ -355,26 +356,26 @@ impl TimeBreakdown {
         taken: &CopyTotals<'_>,
         storage: Storage,
     ) -> Self {
-        let CopyTotals { time, used, .. } = *taken;
+        let CopyTotals { wall_ns, used, .. } = *taken;
         let calls = taken.calls as f64 * unit_costs.call;
         let faults = used.minor_faults as f64 * unit_costs.fault;
         let page = unit_costs.new_page + if reads { unit_costs.read_page } else { 0.0 };
         let pages = bytes.div_ceil(4096) as f64 * page;
         let memory = bytes as f64 * unit_costs.byte;
-        let off_cpu = (time - used.cpu().as_nanos() as f64).max(0.0);
-        let queue = taken.queued.min(off_cpu);
+        let off_cpu = (wall_ns - used.cpu().as_nanos() as f64).max(0.0);
+        let queue = taken.queued_ns.min(off_cpu);
         let waiting = off_cpu - queue;
         // A copy in user space is counted as memory bandwidth.
         let program = (used.user.as_nanos() as f64 - memory).max(0.0);
         // Operations may overlap and take less than the sum of their unit costs.
-        let kernel = (time - off_cpu - calls - faults - pages - memory - program).max(0.0);
+        let kernel = (wall_ns - off_cpu - calls - faults - pages - memory - program).max(0.0);
         Self([
             ("at_calls", "system calls", calls),
             ("at_faults", "page faults", faults),
             ("at_pages", "page cache", pages),
             ("at_memory", "memory bandwidth", memory),
             ("at_queue", "waiting for a CPU", queue),
-            ("at_waiting", storage.waiting(), waiting),
+            ("at_waiting", storage.waiting_limit(), waiting),
             ("at_program", "user-space code", program),
             ("at_kernel", "other kernel work", kernel),
         ])
@@ -418,23 +419,23 @@ mod tests {
     fn waiting_is_attributed_to_the_storage() {
         let unit_costs = UnitCosts { call: 1.0, ..UnitCosts::default() };
         let used = Usage { system: Duration::from_micros(100), ..Usage::default() };
-        let parts = |queued: f64, storage| {
-            let taken = CopyTotals { time: 1e6, queued, used: &used, calls: 1 };
+        let parts = |queued_ns: f64, storage| {
+            let taken = CopyTotals { wall_ns: 1e6, queued_ns, used: &used, calls: 1 };
             TimeBreakdown::attribute(&unit_costs, 4096, true, &taken, storage)
         };
         assert_eq!(parts(0.0, Storage::Disk).limit(), "waiting for the disk");
         assert_eq!(parts(0.0, Storage::Memory).limit(), "waiting, but not for a disk");
         assert_eq!(parts(0.0, Storage::Other).limit(), "waiting for the file system");
         // Time queued for a CPU is not attributed to the disk.
-        for queued in [800e3, 5e6] {
-            assert_eq!(parts(queued, Storage::Disk).limit(), "waiting for a CPU", "{queued}");
+        for queued_ns in [800e3, 5e6] {
+            assert_eq!(parts(queued_ns, Storage::Disk).limit(), "waiting for a CPU", "{queued_ns}");
         }
-        for queued in [0.0, 300e3, 5e6] {
+        for queued_ns in [0.0, 300e3, 5e6] {
             let part = |name: &str| {
-                let all = parts(queued, Storage::Disk).0;
+                let all = parts(queued_ns, Storage::Disk).0;
                 all.into_iter().find(|part| part.0 == name).map_or(0.0, |part| part.2)
             };
-            assert!((part("at_queue") + part("at_waiting") - 900e3).abs() < 1e-6, "{queued}");
+            assert!((part("at_queue") + part("at_waiting") - 900e3).abs() < 1e-6, "{queued_ns}");
         }
     }
 
@@ -473,8 +474,8 @@ mod tests {
             ..Usage::default()
         };
         let bytes = 4096 * 1000;
-        let limit = |time: f64, used: &Usage, calls| {
-            let taken = CopyTotals { time, queued: 0.0, used, calls };
+        let limit = |wall_ns: f64, used: &Usage, calls| {
+            let taken = CopyTotals { wall_ns, queued_ns: 0.0, used, calls };
             TimeBreakdown::attribute(&unit_costs, bytes, true, &taken, Storage::Disk).limit()
         };
         assert_eq!(limit(600e3, &used(600, 0), 10), "memory bandwidth");

@@ -11,7 +11,8 @@ use rustix::fs::ftruncate;
 
 use crate::support::unnamed_file::unnamed_in;
 
-/// Times of single operations in nanoseconds, each the minimum of [`ROUNDS`] measurements.
+/// Times of single operations in nanoseconds, each the minimum of [`MEASUREMENT_ROUNDS`]
+/// measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UnitCosts {
     /// Time of a system call that reads or writes one byte of a cached page.
@@ -29,7 +30,7 @@ pub struct UnitCosts {
 const PAGE_BYTES: usize = 4096;
 /// Length of the measured files and buffers, which exceeds most CPU caches.
 const PROBE_BYTES: usize = 64 << 20;
-const ROUNDS: usize = 2;
+const MEASUREMENT_ROUNDS: usize = 2;
 
 impl UnitCosts {
     /// Returns the unit costs on the folder's file system. The first call for a folder measures
@@ -50,13 +51,13 @@ impl UnitCosts {
 
     fn measure(folder: &Path) -> io::Result<Self> {
         let minimum = |mut once: Box<dyn FnMut() -> io::Result<f64> + '_>| {
-            let times = (0..ROUNDS).map(|_| once()).collect::<io::Result<Vec<_>>>()?;
+            let times = (0..MEASUREMENT_ROUNDS).map(|_| once()).collect::<io::Result<Vec<_>>>()?;
             Ok::<_, io::Error>(times.into_iter().fold(f64::INFINITY, f64::min))
         };
         let copied = minimum(Box::new(time_byte))?;
         let without_copy = |page: f64| (page - copied * PAGE_BYTES as f64).max(0.0);
         let (mut new_page, mut read_page) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..ROUNDS {
+        for _ in 0..MEASUREMENT_ROUNDS {
             let [written, read] = time_pages(folder)?;
             (new_page, read_page) = (new_page.min(written), read_page.min(read));
         }

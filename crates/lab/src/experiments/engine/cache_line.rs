@@ -6,7 +6,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use super::ping_pong::{self, PingPong, WaitStyle};
-use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_hands_over};
+use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, never_alternates_cpus};
 
 /// The definition of `engine/cache-line`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: |_| ping_pong::unavailable(),
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE,
     subject: |_| Ok(Box::new(PingPong::<SpinWait>::new()?)),
 };

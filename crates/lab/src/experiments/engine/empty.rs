@@ -4,7 +4,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::Parameters;
 
 use crate::engine::experiment::{
-    Demands, Experiment, Facts, Fit, Sampling, always_available, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sampling, always_available, never_alternates_cpus,
 };
 use crate::engine::timing::{Overhead, Timed, clock_resolution};
 
@@ -22,7 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: always_available,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE,
     subject: |_| Ok(Box::new(Timed::new(|| Ok(())).with_facts(calibration()))),
 };

@@ -23,7 +23,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases: |_| vec![Parameters::new()],
     unavailable: |_| ping_pong::unavailable(),
-    hands_over: |_| true,
+    alternates_cpus: |_| true,
     demands: Demands::NONE,
     subject: |_| Ok(Box::new(PingPong::<FutexWait>::new()?)),
 };

@@ -10,7 +10,7 @@ use contend_sys::{cpu, topology};
 
 use super::ping_pong;
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 
 /// The definition of `engine/handed-copy`.
@@ -28,17 +28,17 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases: |_: &Scope| vec![Parameters::new()],
     unavailable: |_| ping_pong::unavailable(),
-    hands_over: |_| true,
+    alternates_cpus: |_| true,
     demands: Demands::NONE,
     subject: |_| {
         let cpus = topology::nearest_cores(&topology::allowed());
-        let cpus = cpus.ok_or_else(|| SubjectError::Wrong("needs two CPUs".to_owned()))?;
+        let cpus = cpus.ok_or_else(|| SubjectError::Unexpected("needs two CPUs".to_owned()))?;
         Ok(Box::new(HandedCopy(cpus)))
     },
 };
 
 /// Number and size of the buffer's slots.
-const SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
+const RING_SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
 /// Number of slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
 /// Length of a message. The value of a sample is the time for one message.
@@ -48,7 +48,7 @@ const MESSAGE_BYTES: usize = 64;
 struct HandedCopy([usize; 2]);
 
 fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
-    let source = [7; SHAPE.bytes];
+    let source = [7; RING_SHAPE.bytes];
     for _ in 0..slots {
         sender.draft(&|| false)?.copy_from_slice(std::hint::black_box(&source));
         sender.send();
@@ -57,7 +57,7 @@ fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {
 }
 
 fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
-    let mut target = [0; SHAPE.bytes];
+    let mut target = [0; RING_SHAPE.bytes];
     for _ in 0..slots {
         target.copy_from_slice(receiver.receive(&|| false)?);
         std::hint::black_box(&target);
@@ -68,12 +68,12 @@ fn copy_out(receiver: &mut Receiver, slots: u64) -> std::io::Result<()> {
 impl Subject for HandedCopy {
     fn sample(&mut self, iterations: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let [here, there] = self.0;
-        let memory = Mapping::new(Backing::Shared, SHAPE.length()).attempt("map memory")?;
+        let memory = Mapping::new(Backing::Shared, RING_SHAPE.length()).context("map memory")?;
         let (mut sender, mut receiver) =
-            ring(memory, SHAPE, WaitPolicy::Spin).attempt("make a ring")?;
-        let messages_per_slot = (SHAPE.bytes / MESSAGE_BYTES) as u64;
+            ring(memory, RING_SHAPE, WaitPolicy::Spin).context("make a ring")?;
+        let messages_per_slot = (RING_SHAPE.bytes / MESSAGE_BYTES) as u64;
         let slots = iterations.div_ceil(messages_per_slot);
-        cpu::pin(here).attempt("bind a thread to a CPU")?;
+        cpu::pin(here).context("bind a thread to a CPU")?;
         let time = std::thread::scope(|scope| {
             let other = scope.spawn(move || {
                 let _ = cpu::pin(there); // a failure only changes the distance
@@ -86,7 +86,7 @@ impl Subject for HandedCopy {
                 other.join().map_err(|_| std::io::Error::other("a thread has panicked"))?;
             received.map(|()| begun.elapsed())
         });
-        let time = time.attempt("copy bytes")?;
+        let time = time.context("copy bytes")?;
         Ok(Sample::of(time.as_nanos() as f64 / (slots * messages_per_slot) as f64))
     }
 }

@@ -10,7 +10,7 @@ use contend_record::lab::Step;
 use contend_record::stats::median;
 use contend_sys::{cpu, topology};
 
-use crate::engine::experiment::{Attempt, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Sample, Subject, SubjectError};
 
 /// The strategy by which a thread waits for the other thread's write.
 pub trait WaitStyle: Send + 'static {
@@ -56,17 +56,17 @@ impl<H: WaitStyle> PingPong<H> {
     /// calling thread cannot be bound to its CPU.
     pub fn new() -> Result<Self, SubjectError> {
         let Some([here, there]) = topology::nearest_cores(&topology::allowed()) else {
-            return Err(SubjectError::Wrong("needs two CPUs".to_owned()));
+            return Err(SubjectError::Unexpected("needs two CPUs".to_owned()));
         };
         let line = Arc::new(CacheLine(AtomicU32::new(PARK)));
         let shared = Arc::clone(&line);
         let partner = std::thread::Builder::new()
             .spawn(move || {
                 let _ = cpu::pin(there); // a failure only changes the distance
-                answer::<H>(&shared.0);
+                run_partner::<H>(&shared.0);
             })
-            .attempt("create a thread")?;
-        cpu::pin(here).attempt("bind a thread to a CPU")?;
+            .context("create a thread")?;
+        cpu::pin(here).context("bind a thread to a CPU")?;
         Ok(Self { line, partner: Some(partner), wait_style: PhantomData })
     }
 
@@ -88,7 +88,7 @@ impl<H: WaitStyle> PingPong<H> {
 }
 
 /// Replies to every odd number with the next even one, until `STOP` arrives.
-fn answer<H: WaitStyle>(line: &AtomicU32) {
+fn run_partner<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {
             STOP => return,

@@ -12,8 +12,8 @@ use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
-use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
+use crate::engine::timing::{Overhead, calibrate_operations, operations_within};
+use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair, placement};
 use crate::support::partners::{Pair, Placement, ResourceUsage};
 
@@ -39,8 +39,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
-    hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
-    demands: Demands::NONE.lasting(100, 250),
+    alternates_cpus: |parameters| placement(parameters, Placement::Free).uses_two_cpus(),
+    demands: Demands::NONE.with_cost_ms(100, 250),
     subject: |parameters| Ok(Box::new(HandOff::new(parameters)?)),
 };
 
@@ -94,7 +94,7 @@ impl HandOff {
     /// Returns an error if the mechanism does not exist.
     pub fn with_mechanism(name: &str, pair: Pair) -> Result<Self, SubjectError> {
         let mechanism = primitives::find(name)
-            .ok_or_else(|| SubjectError::Wrong(format!("no mechanism '{name}'")))?;
+            .ok_or_else(|| SubjectError::Unexpected(format!("no mechanism '{name}'")))?;
         let partners = Partners {
             pair,
             mechanisms: [SEMAPHORE, mechanism, mechanism, SEMAPHORE],
@@ -125,7 +125,7 @@ const MAX_TURNS: u64 = 100_000;
 impl HandOff {
     fn calibrate_turns(&self, nothing: [TurnWork<'_>; 2]) -> Result<u64, SubjectError> {
         let take = |turns| Ok(self.partners.run(turns, nothing, None)?.elapsed);
-        as_many_as_fit(SAMPLE_TIME, CALIBRATION_TURNS, MIN_TURNS..=MAX_TURNS, take)
+        calibrate_operations(SAMPLE_TIME, CALIBRATION_TURNS, MIN_TURNS..=MAX_TURNS, take)
     }
 }
 
@@ -139,13 +139,14 @@ impl Subject for HandOff {
         let session = self.partners.run(turns, nothing, None)?;
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut note = |turn: Duration| note(&mut histogram, turn.saturating_sub(clock) / 2);
-        let affordable = how_many(SINGLE_TURNS_TIME, session.elapsed, turns);
-        let timed = turns.max(affordable.min(P999_SAMPLES));
-        self.partners.run(timed, nothing, Some(&mut note))?;
+        let mut record_turn =
+            |turn: Duration| record(&mut histogram, turn.saturating_sub(clock) / 2);
+        let affordable = operations_within(SINGLE_TURNS_TIME, session.elapsed, turns);
+        let timed = turns.max(affordable.min(MIN_P999_SAMPLES));
+        self.partners.run(timed, nothing, Some(&mut record_turn))?;
         let hand_offs = 2.0 * turns as f64;
-        let of_both = |figure: fn(&ResourceUsage) -> f64| {
-            session.used.iter().map(figure).sum::<f64>() / hand_offs
+        let of_both = |counter: fn(&ResourceUsage) -> f64| {
+            session.used.iter().map(counter).sum::<f64>() / hand_offs
         };
         let mut sample = Sample::of(session.elapsed.as_nanos() as f64 / hand_offs)
             .with("cpu", Unit::Nanoseconds, of_both(|used| used.cpu.as_nanos() as f64))

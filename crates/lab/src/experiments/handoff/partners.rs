@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::primitives::{self, Mechanism, SleepTiming, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::partners::{Link, Observer, Pair, Release, ResourceUsage};
 
 /// A function that does the work of one partner in a turn.
@@ -47,7 +47,8 @@ pub struct SessionStats {
 
 impl Partners {
     /// Runs a session of `turns` measured turns, with the work of main and of sub in each. Calls
-    /// `each` with the time of every measured turn, from main's post until its wait returns.
+    /// `on_turn_time` with the time of every measured turn, from main's post until its wait
+    /// returns.
     ///
     /// # Errors
     /// Returns an error if a system call fails or sub exits before its last turn.
@@ -55,9 +56,9 @@ impl Partners {
         &self,
         turns: u64,
         work: [TurnWork<'_>; 2],
-        each: Option<&mut dyn FnMut(Duration)>,
+        on_turn_time: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<SessionStats, SubjectError> {
-        self.run_observed(turns, work, each, &|_| ())
+        self.run_observed(turns, work, on_turn_time, &|_| ())
     }
 
     /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
@@ -68,11 +69,11 @@ impl Partners {
         &self,
         turns: u64,
         work: [TurnWork<'_>; 2],
-        each: Option<&mut dyn FnMut(Duration)>,
+        on_turn_time: Option<&mut dyn FnMut(Duration)>,
         observer: Observer<'_>,
     ) -> Result<SessionStats, SubjectError> {
         if let Some(reason) = conflict(self.mechanisms) {
-            return Err(SubjectError::Wrong(reason));
+            return Err(SubjectError::Unexpected(reason));
         }
         let make = |index: usize| (self.mechanisms[index].make)(self.timing);
         let primitives = SessionPrimitives {
@@ -81,10 +82,10 @@ impl Partners {
             to_main: make(2)?,
             end: make(3)?,
         };
-        let link = Link::new().attempt("map shared memory")?;
+        let link = Link::new().context("map shared memory")?;
         // Waiters register before any partner can post.
         for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
-            primitive.register_waiter().attempt("register a waiter")?;
+            primitive.register_waiter().context("register a waiter")?;
         }
         let release = Release {
             main: &|_| primitives.release_main(),
@@ -95,7 +96,7 @@ impl Partners {
         let turns = [self.warm_up, turns];
         let mut session = self.pair.run(
             &link,
-            || run_main(&primitives, turns, work[0], each, &link),
+            || run_main(&primitives, turns, work[0], on_turn_time, &link),
             || run_sub(&primitives, turns, work[1], &link),
             release,
             observer,
@@ -103,8 +104,8 @@ impl Partners {
         if let Some(begun) = session.begun.filter(|_| !self.mechanisms[3].waits) {
             session.elapsed = begun.elapsed(); // main has not waited for sub's last turn
         }
-        let figures = link.figures()?;
-        session.used[1] = ResourceUsage::from_figures(std::array::from_fn(|index| figures[index]));
+        let values = link.values()?;
+        session.used[1] = ResourceUsage::from_values(std::array::from_fn(|index| values[index]));
         Ok(session)
     }
 }
@@ -144,23 +145,23 @@ impl SessionPrimitives {
     }
 }
 
-const TAKE_TURNS: &str = "take turns";
+const TAKE_TURNS_CONTEXT: &str = "take turns";
 
 fn run_main(
     primitives: &SessionPrimitives,
     [warm_up, turns]: [u64; 2],
     work: TurnWork<'_>,
-    each: Option<&mut dyn FnMut(Duration)>,
+    on_turn_time: Option<&mut dyn FnMut(Duration)>,
     link: &Link,
 ) -> Result<SessionStats, SubjectError> {
-    primitives.start.wait().attempt(TAKE_TURNS)?;
+    primitives.start.wait().context(TAKE_TURNS_CONTEXT)?;
     if link.is_broken() {
         return Err(link.broken());
     }
     let mut session = SessionStats::default();
     let turn = || {
-        primitives.to_sub.post().attempt(TAKE_TURNS)?;
-        let waited = primitives.to_main.wait().attempt(TAKE_TURNS)?;
+        primitives.to_sub.post().context(TAKE_TURNS_CONTEXT)?;
+        let waited = primitives.to_main.wait().context(TAKE_TURNS_CONTEXT)?;
         if link.is_broken() {
             return Err(link.broken());
         }
@@ -173,18 +174,18 @@ fn run_main(
     let before = ResourceUsage::so_far();
     let begun = Instant::now();
     let mut ignore = |_| ();
-    let timed = each.is_some();
-    let each = each.unwrap_or(&mut ignore);
+    let timed = on_turn_time.is_some();
+    let on_turn_time = on_turn_time.unwrap_or(&mut ignore);
     for _ in 0..turns {
         work();
         let begun = timed.then(Instant::now);
         let WaitOutcome { failed_polls } = turn()?;
         if let Some(begun) = begun {
-            each(begun.elapsed());
+            on_turn_time(begun.elapsed());
         }
         session.not_ready_turns += u64::from(failed_polls > 0);
     }
-    primitives.end.wait().attempt(TAKE_TURNS)?;
+    primitives.end.wait().context(TAKE_TURNS_CONTEXT)?;
     session.elapsed = begun.elapsed();
     session.begun = Some(begun);
     session.used[0] = before.since();
@@ -211,7 +212,7 @@ fn run_sub(
         work();
         primitives.to_main.post()?;
     }
-    link.finish(&before.since().to_figures()); // before main is woken
+    link.finish(&before.since().to_values()); // before main is woken
     primitives.end.post()
 }
 

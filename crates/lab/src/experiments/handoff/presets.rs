@@ -4,7 +4,7 @@ use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
 
 use super::preset::Preset;
-use super::primitives::{EVENT, NONE, PAUSE, SEMAPHORE, SLEEP, TIMER};
+use super::primitives::{EVENT, NONE, SEMAPHORE, SLEEP, SLEEP_ONLY, TIMER};
 use super::settings::{TICK, TURNS};
 use super::turn_taking::{ResolvedCase, SETTINGS, TurnTaking};
 use crate::engine::experiment::{Demands, Experiment, Fit, Sampling, Scope};
@@ -44,10 +44,10 @@ macro_rules! preset {
             unavailable: |parameters| {
                 ResolvedCase::resolve(parameters, &$preset).pair.placement.unavailable()
             },
-            hands_over: |parameters| {
-                ResolvedCase::resolve(parameters, &$preset).pair.placement.crosses()
+            alternates_cpus: |parameters| {
+                ResolvedCase::resolve(parameters, &$preset).pair.placement.uses_two_cpus()
             },
-            demands: Demands::NONE.lasting(100, 900).refusing(|parameters| {
+            demands: Demands::NONE.with_cost_ms(100, 900).with_conflict(|parameters| {
                 ResolvedCase::resolve(parameters, &$preset).conflict(parameters)
             }),
             subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &$preset)?)),
@@ -56,58 +56,63 @@ macro_rules! preset {
 }
 
 preset!(
-    ZERO,
+    PRESET_0,
     "0",
     "semaphore to signal, sleep-polling to wait (the original program)",
     Preset::new(SEMAPHORE, SLEEP, SLEEP)
 );
 preset!(
-    ZERO_PLUS,
+    PRESET_0_PLUS,
     "0+",
     "as handoff/0, with 100 times the work",
     Preset::new(SEMAPHORE, SLEEP, SLEEP).with_factor_100()
 );
 preset!(
-    ONE,
+    PRESET_1,
     "1",
     "no synchronisation; main sleeps in every turn",
-    Preset::new(NONE, PAUSE, SEMAPHORE)
+    Preset::new(NONE, SLEEP_ONLY, SEMAPHORE)
 );
 preset!(
-    ONE_A,
+    PRESET_1A,
     "1a",
     "no synchronisation; main computes instead of sleeping",
     Preset::new(NONE, NONE, SEMAPHORE).with_main_working()
 );
 preset!(
-    ONE_A_PLUS,
+    PRESET_1A_PLUS,
     "1a+",
     "as handoff/1a, with 100 times the work",
     Preset::new(NONE, NONE, SEMAPHORE).with_main_working().with_factor_100()
 );
-preset!(TWO, "2", "semaphores in both directions", Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE));
 preset!(
-    TWO_PLUS,
+    PRESET_2,
+    "2",
+    "semaphores in both directions",
+    Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE)
+);
+preset!(
+    PRESET_2_PLUS,
     "2+",
     "as handoff/2, with 100 times the work",
     Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE).with_factor_100()
 );
 preset!(
-    THREE,
+    PRESET_3,
     "3",
     "semaphore to signal, timer-polling to wait",
     Preset::new(SEMAPHORE, TIMER, TIMER)
 );
-preset!(FOUR, "4", "events in both directions", EVENTS);
-preset!(FOUR_PLUS, "4+", "as handoff/4, with 100 times the work", EVENTS.with_factor_100());
+preset!(PRESET_4, "4", "events in both directions", EVENTS);
+preset!(PRESET_4_PLUS, "4+", "as handoff/4, with 100 times the work", EVENTS.with_factor_100());
 preset!(
-    EIGHT,
+    PRESET_8,
     "8",
     "as handoff/0, with each partner on a CPU of its own",
-    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Apart)
+    Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::TwoCpus)
 );
 preset!(
-    NINE,
+    PRESET_9,
     "9",
     "as handoff/0, with both partners on one CPU",
     Preset::new(SEMAPHORE, SLEEP, SLEEP).with_placement(Placement::Same)
@@ -125,16 +130,16 @@ pub const SWEEP: Experiment = Experiment {
     sampling: Sampling::Fixed(2),
     fit: Fit::None,
     settings: &SETTINGS,
-    cases: sweep,
+    cases: sweep_cases,
     unavailable: |parameters| {
         ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.unavailable()
     },
-    hands_over: |parameters| {
-        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.crosses()
+    alternates_cpus: |parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).pair.placement.uses_two_cpus()
     },
-    demands: Demands::NONE
-        .lasting(100, 900)
-        .refusing(|parameters| ResolvedCase::resolve(parameters, &SWEEP_BASE).conflict(parameters)),
+    demands: Demands::NONE.with_cost_ms(100, 900).with_conflict(|parameters| {
+        ResolvedCase::resolve(parameters, &SWEEP_BASE).conflict(parameters)
+    }),
     subject: |parameters| Ok(Box::new(TurnTaking::new(parameters, &SWEEP_BASE)?)),
 };
 
@@ -146,7 +151,7 @@ fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
     with_ticks_and_turns(scope, preset, vec![default])
 }
 
-fn sweep(scope: &Scope) -> Vec<Parameters> {
+fn sweep_cases(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(
         &["semaphore", "event", "pipe", "spin-futex", "sleep"],
         &["semaphore", "sleep"],
@@ -155,7 +160,7 @@ fn sweep(scope: &Scope) -> Vec<Parameters> {
     let factors = scope.choose(&[1, 100_u64], &[1], &[1]);
     let mut cases = Vec::new();
     for &mechanism in mechanisms {
-        for placement in [Placement::Same, Placement::Apart] {
+        for placement in [Placement::Same, Placement::TwoCpus] {
             for &factor in factors {
                 let case = Parameters::new().with("to_main", mechanism);
                 cases.push(case.with(names::PLACEMENT, placement.name()).with("factor", factor));
@@ -173,16 +178,16 @@ fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) 
     let ticks: &[u64] = scope.choose(&[0, 1000, 10_000, 15_625], &[15_625], &[0]);
     let ticks = scope.choices.numbers(TICK.name, ticks);
     // Maximum expected time of a sample, in microseconds.
-    let longest_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
+    let max_sample_us = scope.choose(&[1_000_000_u64], &[300_000], &[20_000])[0];
     let mut finished = Vec::new();
     for case in scope.choices.applied(cases, &all_but_tick) {
-        let ticked = if ResolvedCase::resolve(&case, preset).sleeps() {
+        let cases_by_tick = if ResolvedCase::resolve(&case, preset).sleeps() {
             ticks.iter().map(|&tick| case.clone().with(TICK.name, tick)).collect()
         } else {
             vec![case]
         };
-        finished.extend(ticked.into_iter().map(|case| {
-            let default = ResolvedCase::resolve(&case, preset).turns_within(longest_us);
+        finished.extend(cases_by_tick.into_iter().map(|case| {
+            let default = ResolvedCase::resolve(&case, preset).turns_within(max_sample_us);
             let turns = case.number(TURNS.name).unwrap_or(default);
             case.without(TURNS.name).with(TURNS.name, turns)
         }));

@@ -15,7 +15,7 @@ use super::settings::{
 };
 use crate::engine::experiment::{Facts, Sample, Subject, SubjectError};
 use crate::engine::setting::Setting;
-use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::histogram::{histogram, percentiles, record};
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, SLACK, pair};
 use crate::support::partners::{Pair, ResourceUsage};
 use crate::support::work::Work;
@@ -91,11 +91,11 @@ impl ResolvedCase {
         if self.sleeps() { self.work.max(slept) } else { self.work + HAND_OFF_TIME }
     }
 
-    /// Returns the number of turns that fit into `longest_us` microseconds, but at least 4 and at
-    /// most [`REPORT_TURNS`].
-    pub fn turns_within(&self, longest_us: u64) -> u64 {
+    /// Returns the number of turns that fit into `max_sample_us` microseconds, but at least 4 and
+    /// at most [`REPORT_TURNS`].
+    pub fn turns_within(&self, max_sample_us: u64) -> u64 {
         let turn = u64::try_from(self.min_turn_time().as_micros()).unwrap_or(u64::MAX);
-        (longest_us / turn.max(1)).clamp(4, REPORT_TURNS)
+        (max_sample_us / turn.max(1)).clamp(4, REPORT_TURNS)
     }
 
     fn partners(&self) -> Partners {
@@ -115,7 +115,7 @@ impl ResolvedCase {
                 MainWait::Polling(tick * u32::try_from(ticks).unwrap_or(u32::MAX))
             }
             Mechanism { waits: true, .. } => MainWait::Notified,
-            _ => MainWait::Never,
+            _ => MainWait::NoWait,
         }
     }
 
@@ -161,7 +161,7 @@ enum MainWait {
     /// Main blocks until it is notified.
     Notified,
     /// Main does not wait.
-    Never,
+    NoWait,
 }
 
 /// The subject: sessions with work in every turn.
@@ -169,7 +169,7 @@ enum MainWait {
 pub struct TurnTaking {
     case: ResolvedCase,
     partners: Partners,
-    count: u64,
+    turns: u64,
     /// The work of main and of sub in a turn.
     work: [Work; 2],
 }
@@ -182,12 +182,12 @@ impl TurnTaking {
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let case = ResolvedCase::resolve(parameters, preset);
         if let Some(reason) = case.conflict(parameters) {
-            return Err(SubjectError::Wrong(reason));
+            return Err(SubjectError::Unexpected(reason));
         }
-        let count = turns(parameters);
-        let work = Work::of(case.work);
+        let turns = turns(parameters);
+        let work = Work::lasting(case.work);
         let of_main = if case.main_works { work } else { Work::NONE };
-        Ok(Self { partners: case.partners(), case, count, work: [of_main, work] })
+        Ok(Self { partners: case.partners(), case, turns, work: [of_main, work] })
     }
 
     /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
@@ -199,15 +199,15 @@ impl TurnTaking {
             return Ok(None);
         }
         Ok(Some(match self.case.main_wait() {
-            MainWait::Never if self.case.main_works && !self.case.has_two_cpus() => 2 * work,
-            MainWait::Never => work,
+            MainWait::NoWait if self.case.main_works && !self.case.has_two_cpus() => 2 * work,
+            MainWait::NoWait => work,
             MainWait::Notified => {
                 // Work of the same order keeps main's CPU in the same idle state as in the session.
                 let twice = self.work[1].times(2);
                 let time = taken.min(MAX_CALIBRATION_TIME);
                 let turns = time.as_nanos() / (2 * work).as_nanos().max(1);
                 let turns = u64::try_from(turns).unwrap_or(u64::MAX).clamp(1, 2000);
-                let session = self.partners.run(turns, [&|| (), &|| twice.work()], None)?;
+                let session = self.partners.run(turns, [&|| (), &|| twice.run()], None)?;
                 session.elapsed.div_f64(turns as f64).saturating_sub(work)
             }
             MainWait::Polling(sleep) => {
@@ -220,13 +220,14 @@ impl TurnTaking {
 
     fn run(
         &self,
-        each: &mut dyn FnMut(Duration),
+        on_turn_time: &mut dyn FnMut(Duration),
     ) -> (Result<SessionStats, SubjectError>, Option<f64>) {
         let meter = LoadMeter::new();
-        let parts = self.work.map(|work| move || work.work());
+        let parts = self.work.map(|work| move || work.run());
         let parts: [TurnWork<'_>; 2] = [&parts[0], &parts[1]];
         meter.measure_during(|| {
-            self.partners.run_observed(self.count, parts, Some(each), &|sub| meter.watch(sub))
+            self.partners
+                .run_observed(self.turns, parts, Some(on_turn_time), &|sub| meter.watch(sub))
         })
     }
 }
@@ -234,17 +235,17 @@ impl TurnTaking {
 impl Subject for TurnTaking {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
-        let (session, load_max) = self.run(&mut |turn| note(&mut histogram, turn));
+        let (session, load_max) = self.run(&mut |turn| record(&mut histogram, turn));
         let session = session?;
         let cpu: f64 = session.used.iter().map(|used| used.cpu.as_secs_f64()).sum();
         let load = 100.0 * cpu / session.elapsed.as_secs_f64() / cpu::allowed() as f64;
-        let not_ready = session.not_ready_turns as f64 / self.count as f64;
+        let not_ready = session.not_ready_turns as f64 / self.turns as f64;
         let predicted = self.predict(not_ready, session.elapsed)?;
-        let scale = REPORT_TURNS as f64 / self.count as f64;
+        let scale = REPORT_TURNS as f64 / self.turns as f64;
         let switches =
             |of: fn(&ResourceUsage) -> u64| session.used.iter().map(of).sum::<u64>() as f64 * scale;
         let mut sample = Sample::of(session.elapsed.as_nanos() as f64 * scale)
-            .with("turns_a_second", Unit::Count, self.count as f64 / session.elapsed.as_secs_f64())
+            .with("turns_a_second", Unit::Count, self.turns as f64 / session.elapsed.as_secs_f64())
             .with("not_ready", Unit::Count, 100.0 * not_ready)
             .with("load_max", Unit::Count, load_max.unwrap_or(load).max(load))
             .with("load_mean", Unit::Count, load)
@@ -268,7 +269,7 @@ impl Subject for TurnTaking {
         let [start, to_sub, to_main, end] = case.mechanisms.map(|mechanism| mechanism.name);
         let work = u64::try_from(case.work.as_nanos()).unwrap_or(u64::MAX);
         let mut facts = Facts::from([
-            ("turns".to_owned(), self.count.into()),
+            ("turns".to_owned(), self.turns.into()),
             ("start".to_owned(), start.into()),
             ("to_sub".to_owned(), to_sub.into()),
             ("to_main".to_owned(), to_main.into()),
@@ -276,7 +277,7 @@ impl Subject for TurnTaking {
             ("work_ns".to_owned(), work.into()),
         ]);
         facts.extend(case.pair.placement.describe().map(|cpus| ("cpus".to_owned(), cpus.into())));
-        if self.count != REPORT_TURNS {
+        if self.turns != REPORT_TURNS {
             facts.insert("scaled_to_turns".to_owned(), REPORT_TURNS.into());
         }
         facts

@@ -11,7 +11,7 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::{Signal, child};
 
 use super::channels::{Endpoint, Mechanism, TABLE, WaitStrategy};
-use super::exchange::{EXTRA_FIGURES, Exchange};
+use super::exchange::{EXTRA_VALUES, Exchange};
 use crate::support::partners::{Pair, PartnerKind, Placement, Sub};
 
 fn exchange(mechanism: &'static Mechanism, kind: PartnerKind, bytes: usize) -> Exchange {
@@ -20,7 +20,7 @@ fn exchange(mechanism: &'static Mechanism, kind: PartnerKind, bytes: usize) -> E
 }
 
 /// Returns the message lengths to test in bytes: more of them with `CONTEND_TEST_EFFORT=full`.
-fn lengths() -> &'static [usize] {
+fn message_lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }
 }
@@ -29,7 +29,7 @@ fn lengths() -> &'static [usize] {
 /// this machine, between processes and, where supported, between threads.
 fn all() -> impl Iterator<Item = Exchange> {
     TABLE.iter().flat_map(move |mechanism| {
-        let able = lengths().iter().copied().filter(|&bytes| {
+        let able = message_lengths().iter().copied().filter(|&bytes| {
             bytes <= mechanism.max_message_bytes && (mechanism.unavailable)(bytes).is_none()
         });
         able.flat_map(move |bytes| {
@@ -103,7 +103,7 @@ fn with_delays(exchange: &Exchange, messages: u64) {
             pause(!number);
             end.receive_all(number..number + 1)?;
         }
-        Ok([0; EXTRA_FIGURES])
+        Ok([0; EXTRA_VALUES])
     };
     let ran = exchange.run(messages, &mut main, &mut sub, &|_| ());
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
@@ -152,7 +152,7 @@ fn killed_at(exchange: &Exchange, step: u64, answers: bool) {
                 end.receive_all(number..number + 1)?;
             }
         }
-        Ok([0; EXTRA_FIGURES])
+        Ok([0; EXTRA_VALUES])
     };
     let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
     let error = ran.expect_err("it was killed").to_string();
@@ -171,7 +171,7 @@ fn a_partner_killed_at_any_time_is_an_error() {
             };
             let mut main = |end: &mut dyn Endpoint, numbers| end.request_all(numbers);
             let mut sub = |end: &mut dyn Endpoint, numbers| {
-                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+                end.reply_all(numbers).map(|()| [0; EXTRA_VALUES])
             };
             let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &kill);
             let error = ran.expect_err("it was killed").to_string();
@@ -196,7 +196,7 @@ fn a_skipped_message_is_detected() {
     for exchange in all().filter(|exchange| exchange.bytes == 1) {
         let mut sub = |end: &mut dyn Endpoint, numbers: Range<u64>| {
             end.receive_all(numbers.start + 1..numbers.end)?; // expects numbers one too high
-            Ok([0; EXTRA_FIGURES])
+            Ok([0; EXTRA_VALUES])
         };
         let mut main = |end: &mut dyn Endpoint, numbers| end.send_all(numbers);
         let ran = exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ());
@@ -218,9 +218,9 @@ fn leftovers(process: u32) -> Vec<String> {
     // Fields 5 and 6 of a queue's line, counted from 0, are the ids of the last sender and
     // receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
-    let is_of =
+    let involves =
         |line: &&str| line.split_whitespace().skip(5).take(2).any(|of| of == process.to_string());
-    left.extend(queues.lines().filter(is_of).map(str::to_owned));
+    left.extend(queues.lines().filter(involves).map(str::to_owned));
     left
 }
 
@@ -240,7 +240,7 @@ fn nothing_is_left_behind_when_main_is_killed() {
                 Ok(())
             };
             let mut sub = |end: &mut dyn Endpoint, numbers| {
-                end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES])
+                end.reply_all(numbers).map(|()| [0; EXTRA_VALUES])
             };
             i32::from(exchange.run(u64::MAX / 2, &mut main, &mut sub, &|_| ()).is_err())
         });

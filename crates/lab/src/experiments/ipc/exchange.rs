@@ -14,12 +14,12 @@ use rustix::process::getpid;
 use rustix::thread::gettid;
 
 use super::channels::{ChannelConfig, Endpoint, Mechanism};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::timing::now;
-use crate::support::partners::link::FIGURES;
-use crate::support::partners::usage::USAGE_FIGURES;
-use crate::support::partners::{IsThrough, Link, Observer, Pair, Release, ResourceUsage};
-use crate::support::syscalls::{KINDS, Tally};
+use crate::support::partners::link::MAX_VALUES;
+use crate::support::partners::usage::USAGE_VALUES;
+use crate::support::partners::{HasFinished, Link, Observer, Pair, Release, ResourceUsage};
+use crate::support::syscalls::{CALL_COUNT, Tally};
 
 /// Two partners and the mechanism that carries their messages.
 #[derive(Debug, Clone, Copy)]
@@ -58,14 +58,14 @@ pub struct ExchangeResult {
     /// Resource usage of main, then of sub.
     pub stats: [PartnerStats; 2],
     /// Values that sub's role returned for the measured messages.
-    pub extra: [u64; EXTRA_FIGURES],
+    pub extra: [u64; EXTRA_VALUES],
 }
 
 /// Number of values that sub can report in addition to its usage.
-pub const EXTRA_FIGURES: usize = 8;
+pub const EXTRA_VALUES: usize = 8;
 /// Number of values that encode a [`PartnerStats`] on the link.
-const STATS_FIGURES: usize = 2 + USAGE_FIGURES + KINDS;
-const _: () = assert!(STATS_FIGURES + EXTRA_FIGURES <= FIGURES, "the link must hold all figures");
+const STATS_VALUES: usize = 2 + USAGE_VALUES + CALL_COUNT;
+const _: () = assert!(STATS_VALUES + EXTRA_VALUES <= MAX_VALUES, "the link must hold all values");
 
 impl PartnerStats {
     /// Returns the usage from `before` until now, with the given system calls.
@@ -77,25 +77,25 @@ impl PartnerStats {
     }
 
     /// Encodes the usage as values for the link.
-    pub fn to_figures(self) -> [u64; STATS_FIGURES] {
-        let mut figures = [0; STATS_FIGURES];
-        figures[0] = self.end_ns;
-        figures[1] = self.peak_rss;
-        figures[2..][..USAGE_FIGURES].copy_from_slice(&self.used.to_figures());
-        figures[2 + USAGE_FIGURES..].copy_from_slice(&self.calls.figures());
-        figures
+    pub fn to_values(self) -> [u64; STATS_VALUES] {
+        let mut values = [0; STATS_VALUES];
+        values[0] = self.end_ns;
+        values[1] = self.peak_rss;
+        values[2..][..USAGE_VALUES].copy_from_slice(&self.used.to_values());
+        values[2 + USAGE_VALUES..].copy_from_slice(&self.calls.counts());
+        values
     }
 
     /// Decodes sub's usage, and the further values that sub reports, from the values of the link.
-    pub fn split(figures: &[u64; FIGURES]) -> (Self, [u64; EXTRA_FIGURES]) {
-        let figure = |from: usize| move |index: usize| figures[from + index];
+    pub fn decode(values: &[u64; MAX_VALUES]) -> (Self, [u64; EXTRA_VALUES]) {
+        let value_after = |from: usize| move |index: usize| values[from + index];
         let stats = Self {
-            end_ns: figures[0],
-            peak_rss: figures[1],
-            used: ResourceUsage::from_figures(std::array::from_fn(figure(2))),
-            calls: Tally::from_figures(std::array::from_fn(figure(2 + USAGE_FIGURES))),
+            end_ns: values[0],
+            peak_rss: values[1],
+            used: ResourceUsage::from_values(std::array::from_fn(value_after(2))),
+            calls: Tally::from_counts(std::array::from_fn(value_after(2 + USAGE_VALUES))),
         };
-        (stats, std::array::from_fn(figure(STATS_FIGURES)))
+        (stats, std::array::from_fn(value_after(STATS_VALUES)))
     }
 }
 
@@ -114,7 +114,7 @@ pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::
 /// Sub's side of an exchange, called with the same numbers. Main receives the values that the last
 /// call returns.
 pub type SubRole<'a> =
-    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_FIGURES]> + Send);
+    &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_VALUES]> + Send);
 
 impl Exchange {
     /// Runs an exchange in which main sends messages, and sub receives and checks them.
@@ -125,29 +125,31 @@ impl Exchange {
         self.run(
             messages,
             &mut |end, numbers| end.send_all(numbers),
-            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_FIGURES]),
+            &mut |end, numbers| end.receive_all(numbers).map(|()| [0; EXTRA_VALUES]),
             &|_| (),
         )
     }
 
-    /// Runs an exchange in which main sends messages and waits for the reply to each. `each`
-    /// receives the time of every measured round trip.
+    /// Runs an exchange in which main sends messages and waits for the reply to each.
+    /// `on_round_trip` receives the time of every measured round trip.
     ///
     /// # Errors
     /// See [`Exchange::run`].
     pub fn round_trips(
         &self,
         messages: u64,
-        mut each: Option<&mut dyn FnMut(Duration)>,
+        mut on_round_trip: Option<&mut dyn FnMut(Duration)>,
     ) -> Result<ExchangeResult, SubjectError> {
         let warm_up = self.warm_up;
         let result = self.run(
             messages,
-            &mut |end, numbers| match &mut each {
-                Some(each) if numbers.start >= warm_up => end.request_each(numbers, each),
+            &mut |end, numbers| match &mut on_round_trip {
+                Some(on_round_trip) if numbers.start >= warm_up => {
+                    end.request_each(numbers, on_round_trip)
+                }
                 _ => end.request_all(numbers),
             },
-            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_FIGURES]),
+            &mut |end, numbers| end.reply_all(numbers).map(|()| [0; EXTRA_VALUES]),
             &|_| (),
         )?;
         let elapsed = Duration::from_nanos(result.stats[0].end_ns.saturating_sub(result.start_ns));
@@ -167,12 +169,12 @@ impl Exchange {
         sub: SubRole<'_>,
         observer: Observer<'_>,
     ) -> Result<ExchangeResult, SubjectError> {
-        let link = Arc::new(Link::new().attempt("map shared memory")?);
+        let link = Arc::new(Link::new().context("map shared memory")?);
         let config = ChannelConfig { bytes: self.bytes, link: Arc::clone(&link) };
         let ends = (self.mechanism.make)(config);
-        let [main_end, sub_end] = ends.attempt(&format!("make a {}", self.mechanism.name))?;
-        let gate = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
-        let threads = BlockedThreads::new().attempt("prepare a signal")?;
+        let [main_end, sub_end] = ends.context(&format!("make a {}", self.mechanism.name))?;
+        let gate = Shared::new(Line(AtomicU64::new(0))).context("map shared memory")?;
+        let threads = BlockedThreads::new().context("prepare a signal")?;
         let phases = [0..self.warm_up, self.warm_up..self.warm_up + messages];
         let ran = self.pair.run(
             &link,
@@ -180,7 +182,7 @@ impl Exchange {
                 threads.register(0);
                 let participant =
                     Participant { end: main_end, gate: &gate, link: &link, phases: &phases };
-                participant.run_main(main).attempt("exchange messages")
+                participant.run_main(main).context("exchange messages")
             },
             || {
                 threads.register(1);
@@ -189,8 +191,8 @@ impl Exchange {
                 participant.run_sub(sub)
             },
             Release {
-                main: &|is_through| threads.interrupt_wait(0, &link, is_through),
-                sub: &|is_through| threads.interrupt_wait(1, &link, is_through),
+                main: &|has_finished| threads.interrupt_wait(0, &link, has_finished),
+                sub: &|has_finished| threads.interrupt_wait(1, &link, has_finished),
             },
             observer,
         );
@@ -199,7 +201,7 @@ impl Exchange {
             Err(error) if link.is_broken() && is_disconnect(&error) => return Err(link.broken()),
             Err(error) => return Err(error),
         };
-        let (sub_stats, extra) = PartnerStats::split(&link.figures()?);
+        let (sub_stats, extra) = PartnerStats::decode(&link.values()?);
         let stats = [main_stats, sub_stats];
         let elapsed = Duration::from_nanos(stats[1].end_ns.saturating_sub(start_ns));
         Ok(ExchangeResult { start_ns, elapsed, stats, extra })
@@ -208,7 +210,7 @@ impl Exchange {
 
 /// Returns whether the error only says that the other partner has exited.
 fn is_disconnect(error: &SubjectError) -> bool {
-    let SubjectError::Refused { source, .. } = error else { return false };
+    let SubjectError::Syscall { source, .. } = error else { return false };
     let kinds = [
         io::ErrorKind::BrokenPipe,
         io::ErrorKind::UnexpectedEof,
@@ -256,7 +258,7 @@ impl Participant<'_> {
         self.gate.store(SUB_WARMED_UP, Ordering::Release);
         let extra = role(&mut *self.end, measured)?;
         let stats = self.stats_since(&before);
-        self.link.finish(&[stats.to_figures().as_slice(), &extra].concat());
+        self.link.finish(&[stats.to_values().as_slice(), &extra].concat());
         Ok(())
     }
 
@@ -303,9 +305,9 @@ impl BlockedThreads {
     }
 
     /// If the other partner has exited early, interrupts the system calls of partner `who` until
-    /// `is_through` returns true.
-    fn interrupt_wait(&self, who: usize, link: &Link, is_through: IsThrough<'_>) {
-        while link.is_broken() && !is_through() {
+    /// `has_finished` returns true.
+    fn interrupt_wait(&self, who: usize, link: &Link, has_finished: HasFinished<'_>) {
+        while link.is_broken() && !has_finished() {
             match self.threads[who].load(Ordering::Acquire) {
                 0 => {} // not started yet
                 thread => self.nudge.interrupt(thread),

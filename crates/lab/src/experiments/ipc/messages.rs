@@ -7,16 +7,16 @@ use contend_record::parameters::Parameters;
 
 use super::channels;
 use super::exchange::{Exchange, ExchangeResult};
-use super::settings::{SETTINGS, case, exchange, hands_over, unavailable};
+use super::settings::{SETTINGS, alternates_cpus, case, exchange, unavailable};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
-use crate::engine::timing::{Overhead, as_many_as_fit, how_many};
-use crate::support::histogram::{P999_SAMPLES, histogram, note, percentiles};
+use crate::engine::timing::{Overhead, calibrate_operations, operations_within};
+use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::{Placement, ResourceUsage};
 
 /// The definition of `ipc/one-way`.
-pub const ONE_WAY: Experiment = row(
+pub const ONE_WAY: Experiment = message_experiment(
     "ipc/one-way",
     "time of a message at full speed, by mechanism, length and placement",
     "Main sends and sub receives as many messages as pass in about 20 ms. The value is the time of \
@@ -32,7 +32,7 @@ pub const ONE_WAY: Experiment = row(
 );
 
 /// The definition of `ipc/round-trip`.
-pub const ROUND_TRIP: Experiment = row(
+pub const ROUND_TRIP: Experiment = message_experiment(
     "ipc/round-trip",
     "time of a message and its answer, by mechanism, length and placement",
     "Main sends a message and waits for an answer of the same length. The value is the time of \
@@ -46,7 +46,7 @@ pub const ROUND_TRIP: Experiment = row(
 );
 
 /// Returns the definition of an experiment with messages.
-const fn row(
+const fn message_experiment(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
@@ -64,16 +64,17 @@ const fn row(
         settings: &SETTINGS,
         cases,
         unavailable,
-        hands_over,
-        demands: Demands::NONE.lasting(150, 250),
+        alternates_cpus,
+        demands: Demands::NONE.with_cost_ms(150, 250),
         subject,
     }
 }
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let lengths = scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);
+    let message_lengths =
+        scope.choose(&[1, 64, 4096, 65_536, 1 << 20], &[1, 4096, 1 << 20], &[1, 4096]);
     let partners = scope.choose(&["process", "thread"], &["process"], &["process"]);
-    let all = [Placement::Same, Placement::Apart, Placement::Awake, Placement::Free];
+    let all = [Placement::Same, Placement::TwoCpus, Placement::TwoAwakeCpus, Placement::Free];
     let placements = scope.choose(&all, &all[..3], &all[3..]);
     let all = channels::names();
     let quick = [
@@ -89,7 +90,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mechanisms = scope.choose(&all, &quick, &all);
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        for &bytes in lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64) {
+        for &bytes in
+            message_lengths.iter().filter(|&&bytes| bytes <= mechanism.max_message_bytes as u64)
+        {
             for &partners in partners {
                 for &placement in placements {
                     if partners == "process" || mechanism.between_threads {
@@ -153,7 +156,7 @@ impl MessageExchange {
         }
         let take = |count| Ok(self.exchange_messages(count)?.elapsed);
         let range = MIN_MESSAGES..=MAX_MESSAGES;
-        let count = as_many_as_fit(SAMPLE_TIME, CALIBRATION_MESSAGES, range, take)?;
+        let count = calibrate_operations(SAMPLE_TIME, CALIBRATION_MESSAGES, range, take)?;
         self.exchange.warm_up = warm_up(count, self.exchange.bytes);
         Ok(*self.count.insert(count))
     }
@@ -162,8 +165,11 @@ impl MessageExchange {
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
-        let mut each = |time: Duration| note(&mut histogram, time.saturating_sub(clock));
-        self.exchange.round_trips(affordable.clamp(MIN_MESSAGES, P999_SAMPLES), Some(&mut each))?;
+        let mut record_trip = |time: Duration| record(&mut histogram, time.saturating_sub(clock));
+        self.exchange.round_trips(
+            affordable.clamp(MIN_MESSAGES, MIN_P999_SAMPLES),
+            Some(&mut record_trip),
+        )?;
         Ok(percentiles(&histogram).fold(sample, |sample, (name, nanoseconds)| {
             sample.with(name, Unit::Nanoseconds, nanoseconds)
         }))
@@ -179,19 +185,19 @@ fn warm_up(count: u64, bytes: usize) -> u64 {
 
 /// Returns the sample for an exchange of `count` messages. All of its metrics are for one message.
 pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
-    let each = |figure: f64| figure / count as f64;
-    let mut sample = Sample::of(each(result.elapsed.as_nanos() as f64));
+    let per_message = |total: f64| total / count as f64;
+    let mut sample = Sample::of(per_message(result.elapsed.as_nanos() as f64));
     for (who, stats) in ["main", "sub"].into_iter().zip(&result.stats) {
-        let cpu = each(stats.used.cpu.as_nanos() as f64);
+        let cpu = per_message(stats.used.cpu.as_nanos() as f64);
         sample = sample.with(&format!("cpu_{who}"), Unit::Nanoseconds, cpu);
-        let calls = each(stats.calls.total() as f64);
+        let calls = per_message(stats.calls.total() as f64);
         sample = sample.with(&format!("calls_{who}"), Unit::Count, calls);
         for (name, calls) in stats.calls.named() {
-            sample = sample.with(&format!("{who}.{name}"), Unit::Count, each(calls as f64));
+            sample = sample.with(&format!("{who}.{name}"), Unit::Count, per_message(calls as f64));
         }
     }
-    let of_both = |figure: fn(&ResourceUsage) -> u64| {
-        each(result.stats.iter().map(|stats| figure(&stats.used)).sum::<u64>() as f64)
+    let of_both = |counter: fn(&ResourceUsage) -> u64| {
+        per_message(result.stats.iter().map(|stats| counter(&stats.used)).sum::<u64>() as f64)
     };
     sample
         .with("voluntary_switches", Unit::Count, of_both(|used| used.voluntary_switches))
@@ -205,8 +211,10 @@ impl Subject for MessageExchange {
         let result = self.exchange_messages(count)?;
         let mut sample = sample_of(&result, count);
         if self.pattern == Pattern::RoundTrip {
-            sample =
-                self.with_percentiles(sample, how_many(SINGLE_TRIPS_TIME, result.elapsed, count))?;
+            sample = self.with_percentiles(
+                sample,
+                operations_within(SINGLE_TRIPS_TIME, result.elapsed, count),
+            )?;
         }
         sample.facts = self.facts();
         sample.facts.insert("messages".to_owned(), count.into());

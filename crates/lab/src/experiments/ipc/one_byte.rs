@@ -8,9 +8,9 @@ use contend_record::parameters::{Parameters, names};
 use contend_sys::shared::{Line, Shared};
 
 use super::channels;
-use super::exchange::{EXTRA_FIGURES, Exchange, PartnerStats};
+use super::exchange::{EXTRA_VALUES, Exchange, PartnerStats};
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
@@ -41,8 +41,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable: |parameters| placement(parameters, Placement::Free).unavailable(),
-    hands_over: |parameters| placement(parameters, Placement::Free).crosses(),
-    demands: Demands::NONE.lasting(100, 200).and_ns_per(&[("messages", 1_000)]),
+    alternates_cpus: |parameters| placement(parameters, Placement::Free).uses_two_cpus(),
+    demands: Demands::NONE.with_cost_ms(100, 200).with_ns_per(&[("messages", 1_000)]),
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
@@ -90,7 +90,7 @@ impl OneByte {
         let (_, mechanism) = FORMS
             .iter()
             .find(|(name, _)| *name == form)
-            .ok_or_else(|| SubjectError::Wrong(format!("no form '{form}'")))?;
+            .ok_or_else(|| SubjectError::Unexpected(format!("no form '{form}'")))?;
         Ok(Self {
             pair: pair(parameters, Placement::Free),
             mechanism: mechanism.and_then(channels::find),
@@ -119,7 +119,7 @@ impl OneByte {
             &mut |end, numbers| {
                 let received = numbers.end - numbers.start;
                 end.receive_all(numbers)?;
-                let mut extra = [0; EXTRA_FIGURES];
+                let mut extra = [0; EXTRA_VALUES];
                 extra[0] = received;
                 Ok(extra)
             },
@@ -135,10 +135,10 @@ impl OneByte {
     /// Transfers bytes without synchronisation: the parent overwrites bytes that the child has not
     /// read.
     fn transfer_unguarded(&self) -> Result<TransferResult, SubjectError> {
-        let link = Link::new().attempt("map shared memory")?;
-        let cell = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
+        let link = Link::new().context("map shared memory")?;
+        let cell = Shared::new(Line(AtomicU32::new(0))).context("map shared memory")?;
         let flags = Shared::new([const { Line(AtomicBool::new(false)) }; 2]);
-        let flags = flags.attempt("map shared memory")?;
+        let flags = flags.context("map shared memory")?;
         let [begun, over] = [&flags[0], &flags[1]];
         let (stats, from) = self.pair.run(
             &link,
@@ -168,16 +168,16 @@ impl OneByte {
                         break;
                     }
                 }
-                let figures = PartnerStats::now(before, Tally::default()).to_figures();
-                link.finish(&[figures.as_slice(), &[received]].concat());
+                let values = PartnerStats::now(before, Tally::default()).to_values();
+                link.finish(&[values.as_slice(), &[received]].concat());
                 Ok(())
             },
             // Only main's loop at the start blocks, and it checks the link itself.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;
-        let figures = link.figures()?;
-        let (sub_stats, [received, ..]) = PartnerStats::split(&figures);
+        let values = link.values()?;
+        let (sub_stats, [received, ..]) = PartnerStats::decode(&values);
         Ok(TransferResult {
             elapsed: Duration::from_nanos(stats.end_ns.saturating_sub(from)),
             stats: [stats, sub_stats],

@@ -8,16 +8,16 @@ use contend_record::parameters::Parameters;
 use contend_sys::shared::{Line, Shared};
 
 use super::channels::{self, WaitStrategy};
-use super::exchange::{EXTRA_FIGURES, Exchange};
+use super::exchange::{EXTRA_VALUES, Exchange};
 use super::messages::{facts, sample_of};
 use super::payload;
-use super::settings::{BYTES, MECHANISM, case, exchange, hands_over, unavailable};
+use super::settings::{BYTES, MECHANISM, alternates_cpus, case, exchange, unavailable};
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::setting::Setting;
 use crate::engine::timing::now;
-use crate::support::histogram::{histogram, note, percentiles};
+use crate::support::histogram::{histogram, percentiles, record};
 use crate::support::partners::Placement;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT};
 
@@ -40,7 +40,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over,
+    alternates_cpus,
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
@@ -60,7 +60,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let quick = ["pipe", "unix-stream", "tcp", "eventfd", "ring-futex", "ring-spin"];
     let mechanisms = scope.choose(&all, &quick, &quick);
     let rates = scope.choose(&[1000, 10_000, 100_000_u64], &[1000, 100_000], &[10_000]);
-    let placements = [Placement::Apart, Placement::Same];
+    let placements = [Placement::TwoCpus, Placement::Same];
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
         // Two partners that only spin cannot share a CPU.
@@ -111,7 +111,7 @@ impl Subject for FixedRate {
         let wanted = SAMPLE_TIME.as_nanos() / u128::from(interval.max(1));
         let count = u64::try_from(wanted).unwrap_or(u64::MAX).max(MIN_MESSAGES);
         let warm_up = self.exchange.warm_up;
-        let begin = Shared::new(Line(AtomicU64::new(0))).attempt("map shared memory")?;
+        let begin = Shared::new(Line(AtomicU64::new(0))).context("map shared memory")?;
         let due = |number: u64| begin.load(Ordering::Acquire) + (number - warm_up) * interval;
         let mut late = 0;
         let mut latencies = histogram()?;
@@ -134,17 +134,17 @@ impl Subject for FixedRate {
                 for number in numbers {
                     end.receive_all(number..number + 1)?;
                     if number >= warm_up {
-                        note(
+                        record(
                             &mut latencies,
                             Duration::from_nanos(now().saturating_sub(due(number))),
                         );
                     }
                 }
-                let mut extra = [0; EXTRA_FIGURES];
+                let mut extra = [0; EXTRA_VALUES];
                 for (to, (_, nanoseconds)) in extra.iter_mut().zip(percentiles(&latencies)) {
                     *to = nanoseconds.to_bits();
                 }
-                extra[EXTRA_FIGURES - 1] = latencies.max();
+                extra[EXTRA_VALUES - 1] = latencies.max();
                 Ok(extra)
             },
             &|_| (),
@@ -158,7 +158,7 @@ impl Subject for FixedRate {
         }
         let achieved = count as f64 / result.elapsed.as_secs_f64();
         sample = sample
-            .with("max", Unit::Nanoseconds, result.extra[EXTRA_FIGURES - 1] as f64)
+            .with("max", Unit::Nanoseconds, result.extra[EXTRA_VALUES - 1] as f64)
             .with("late", Unit::Count, 100.0 * late as f64 / count as f64)
             .with("achieved_per_s", Unit::Count, achieved);
         sample.facts = self.facts();

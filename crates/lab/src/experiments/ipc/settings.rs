@@ -49,8 +49,8 @@ fn bytes(parameters: &Parameters) -> usize {
 /// # Errors
 /// Returns an error if the mechanism does not exist.
 pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, SubjectError> {
-    let mechanism =
-        mechanism(parameters).ok_or_else(|| SubjectError::Wrong("no such mechanism".to_owned()))?;
+    let mechanism = mechanism(parameters)
+        .ok_or_else(|| SubjectError::Unexpected("no such mechanism".to_owned()))?;
     let pair = pair(parameters, Placement::Free);
     Ok(Exchange { pair, mechanism, bytes: bytes(parameters), warm_up })
 }
@@ -87,6 +87,6 @@ fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String>
 }
 
 /// Returns whether the partners are certain to run on two CPUs.
-pub fn hands_over(parameters: &Parameters) -> bool {
-    placement(parameters, Placement::Free).crosses()
+pub fn alternates_cpus(parameters: &Parameters) -> bool {
+    placement(parameters, Placement::Free).uses_two_cpus()
 }

@@ -12,16 +12,16 @@ pub const PARSER: &str = include_str!("awk/parser.awk");
 pub const CALLBACKS: &str = include_str!("awk/callbacks.awk");
 
 /// Supported awk implementations and their commands.
-pub const KINDS: [(&str, &[&str]); 4] = [
+pub const IMPLEMENTATIONS: [(&str, &[&str]); 4] = [
     ("mawk", &["mawk"]),
     ("gawk", &["gawk"]),
     ("busybox", &["busybox", "awk"]),
     ("original-awk", &["original-awk"]),
 ];
 
-/// Returns the command of an awk implementation, or `None` if `kind` is not in `KINDS`.
+/// Returns the command of an awk implementation, or `None` if `kind` is not in `IMPLEMENTATIONS`.
 pub fn command(kind: &str) -> Option<&'static [&'static str]> {
-    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, command)| *command)
+    IMPLEMENTATIONS.iter().find(|(name, _)| *name == kind).map(|(_, command)| *command)
 }
 
 /// Returns the tokenizer as one command. The input must not contain NUL and must end with a
@@ -32,7 +32,7 @@ pub(super) fn tokenizer(awk: &[&str]) -> Vec<Stage> {
 }
 
 /// Returns the tokenizer as a pipeline of four commands.
-pub(super) fn tokenizer_of_four(awk: &[&str]) -> Vec<Stage> {
+pub(super) fn four_command_tokenizer(awk: &[&str]) -> Vec<Stage> {
     vec![
         stage("tokenizer tr", &["tr"], &[r"\000\n", r"\001\r"]),
         stage("tokenizer tr", &["tr"], &["\"", r"\n"]),

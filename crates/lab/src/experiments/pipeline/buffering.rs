@@ -10,8 +10,8 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::{Pid, spawn};
 
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    never_alternates_cpus,
 };
 use crate::support::programs;
 
@@ -31,12 +31,12 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: |parameters| programs::missing([words(parameters)[0]]),
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(100, 50).and_ns_per(&[("pause_ms", 3_500_000)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(100, 50).with_ns_per(&[("pause_ms", 3_500_000)]),
     subject: |parameters| Ok(Box::new(BufferingStage(parameters.clone()))),
 };
 
-const LINES: u64 = 5;
+const LINE_COUNT: u64 = 5;
 const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -58,16 +58,19 @@ impl Subject for BufferingStage {
         let words = words(&self.0);
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = spawn::spawn_bound(&mut command).attempt("start the stage")?;
+        let mut child = spawn::spawn_bound(&mut command).context("start the stage")?;
         let pid = Pid::from_child(&child);
         let ends = child.stdin.take().zip(child.stdout.take());
         let times = ends
             .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
             .and_then(|(input, output)| time_lines(input, output, pause, begun));
-        let ended = reap(pid).attempt("wait for the stage")?.status;
-        let (produced, arrived) = times.attempt("move lines through the stage")?;
+        let ended = reap(pid).context("wait for the stage")?.status;
+        let (produced, arrived) = times.context("move lines through the stage")?;
         if ended != ExitStatus::Exited(0) || arrived.len() != produced.len() {
-            return Err(SubjectError::Wrong(format!("{} ended with {ended:?}", words.join(" "))));
+            return Err(SubjectError::Unexpected(format!(
+                "{} ended with {ended:?}",
+                words.join(" ")
+            )));
         }
         steps(&words.join(" "), &produced, &arrived).into_iter().for_each(on_step);
         let delays = |(produced, arrived): (&Duration, &Duration)| {
@@ -110,7 +113,7 @@ fn time_lines(
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || -> io::Result<Vec<Duration>> {
             let mut produced = Vec::new();
-            for line in 1..=LINES {
+            for line in 1..=LINE_COUNT {
                 produced.push(begun.elapsed());
                 writeln!(input, "{line}")?;
                 std::thread::sleep(pause);

@@ -6,7 +6,7 @@ use contend_record::parameters::{Parameters, names};
 use super::awk;
 use super::subject::PipelineSubject;
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::support::inputs::{Input, json_array};
 use crate::support::programs;
@@ -30,10 +30,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE
-        .lasting(100, 100)
-        .and_ns_per(&[("documents", 200_000), ("copies", 30_000_000)]),
+        .with_cost_ms(100, 100)
+        .with_ns_per(&[("documents", 200_000), ("copies", 30_000_000)]),
     subject,
 };
 
@@ -41,7 +41,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let documents = scope.choose(&[100_000], &[8000], &[800])[0];
     let mut cases = Vec::new();
     for copies in [1, 10] {
-        for (kind, _) in awk::KINDS {
+        for (kind, _) in awk::IMPLEMENTATIONS {
             // busybox flushes every line and is many times slower than the others.
             let slow = if kind == "busybox" { 10 } else { 1 };
             for tokenizer in ["one", "four"] {
@@ -61,15 +61,15 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = || SubjectError::Wrong(format!("no such case: {parameters}"));
+    let wrong = || SubjectError::Unexpected(format!("no such case: {parameters}"));
     let awk = parameters.text(names::AWK).and_then(awk::command).ok_or_else(wrong)?;
     let mut stages = match parameters.text(names::TOKENIZER) {
         Some("one") => awk::tokenizer(awk),
-        _ => awk::tokenizer_of_four(awk),
+        _ => awk::four_command_tokenizer(awk),
     };
     stages.push(awk::parser(awk));
     let documents = parameters.number("documents").ok_or_else(wrong)?;
     let copies = parameters.number(names::COPIES).unwrap_or(1);
-    let input = Box::new(move || Input::of(|file| json_array(file, documents)));
+    let input = Box::new(move || Input::new(|file| json_array(file, documents)));
     Ok(Box::new(PipelineSubject { stages, copies, input }))
 }

@@ -6,7 +6,7 @@ use contend_record::parameters::{Parameters, names};
 use super::stages::Stage;
 use super::subject::PipelineSubject;
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::support::programs;
 
@@ -25,8 +25,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: |_| programs::missing(["sed"]),
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(100, 50).and_ns_per(&[("lines", 6_000)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(100, 50).with_ns_per(&[("lines", 6_000)]),
     subject,
 };
 

@@ -17,7 +17,7 @@ use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, kill_process, pidfd_open};
 
-use crate::engine::experiment::{Attempt, Sample, StageSample, SubjectError};
+use crate::engine::experiment::{ErrorContext, Sample, StageSample, SubjectError};
 use crate::support::inputs::Input;
 
 /// A stage: a program with its arguments.
@@ -41,7 +41,7 @@ impl Stage {
 struct RunningStage {
     pid: Pid,
     /// A pidfd, which becomes readable when the stage exits.
-    end: OwnedFd,
+    pidfd: OwnedFd,
     begun: Instant,
     /// Time at which the exit was noticed, exit status, and resource usage; `None` while the stage
     /// runs.
@@ -56,7 +56,7 @@ impl RunningStage {
         let begun = Instant::now();
         let pid = Pid::from_child(&spawn::spawn_bound(&mut command)?);
         match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(end) => Ok(Self { pid, end, begun, ended: None }),
+            Ok(pidfd) => Ok(Self { pid, pidfd, begun, ended: None }),
             Err(error) => {
                 let _ = kill_process(pid, Signal::KILL);
                 reap(pid)?;
@@ -109,20 +109,20 @@ impl PipelineTimes {
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
-            .attempt("create a file for the messages of stages")?,
+            .context("create a file for the messages of stages")?,
     );
     let begun = Instant::now();
     let mut running = Vec::new();
     for _ in 0..copies {
         running.push(start(stages, input, &errors)?);
     }
-    await_all(&mut running).attempt("wait for stages")?;
-    let real = begun.elapsed();
+    await_all(&mut running).context("wait for stages")?;
+    let wall = begun.elapsed();
     for pipeline in &running {
         check(stages, pipeline, &mut errors)?;
     }
     let times: Vec<_> = running.iter().map(|pipeline| times(pipeline)).collect();
-    Ok(sample(stages, &times, real, input.bytes() * copies))
+    Ok(sample(stages, &times, wall, input.len_bytes() * copies))
 }
 
 fn start(
@@ -131,17 +131,17 @@ fn start(
     errors: &File,
 ) -> Result<Vec<RunningStage>, SubjectError> {
     let mut running = Vec::new();
-    let mut next = Stdio::from(input.open().attempt("read the input")?);
+    let mut next = Stdio::from(input.open().context("read the input")?);
     for (index, stage) in stages.iter().enumerate() {
         let (output, after) = if index + 1 == stages.len() {
             (Stdio::null(), Stdio::null())
         } else {
-            let (reader, writer) = io::pipe().attempt("make a pipe")?;
+            let (reader, writer) = io::pipe().context("make a pipe")?;
             (Stdio::from(writer), Stdio::from(reader))
         };
         let input = std::mem::replace(&mut next, after);
         let what = format!("start {}", stage.words.first().map_or("a stage", String::as_str));
-        running.push(RunningStage::start(stage, input, output, errors).attempt(&what)?);
+        running.push(RunningStage::start(stage, input, output, errors).context(&what)?);
     }
     Ok(running)
 }
@@ -155,7 +155,7 @@ fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
             return Ok(());
         }
         let mut ends: Vec<_> =
-            left.iter().map(|stage| PollFd::new(&stage.end, PollFlags::IN)).collect();
+            left.iter().map(|stage| PollFd::new(&stage.pidfd, PollFlags::IN)).collect();
         match poll(&mut ends, None) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
@@ -193,7 +193,7 @@ fn check(
     let _ = errors.rewind().and_then(|()| errors.read_to_end(&mut text)); // on failure, omit the line
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().next().map_or_else(String::new, |line| format!(": {line}"));
-    Err(SubjectError::Wrong(format!("{} {how}{line}", stage.label)))
+    Err(SubjectError::Unexpected(format!("{} {how}{line}", stage.label)))
 }
 
 fn times(pipeline: &[RunningStage]) -> PipelineTimes {
@@ -212,7 +212,7 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
 
 /// Builds the sample. With several copies, the times of a stage are means over the copies, and the
 /// times of a copy are medians.
-fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64) -> Sample {
+fn sample(stages: &[Stage], copies: &[PipelineTimes], wall: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {
         copies.iter().map(|times| nanos(of(times))).sum::<f64>() / copies.len().max(1) as f64
@@ -227,7 +227,7 @@ fn sample(stages: &[Stage], copies: &[PipelineTimes], real: Duration, bytes: u64
         user: mean(&|times| times.stages[index].1.user),
         system: mean(&|times| times.stages[index].1.system),
     };
-    let mut sample = Sample::of(nanos(real))
+    let mut sample = Sample::of(nanos(wall))
         .with("user", Unit::Nanoseconds, all(&PipelineTimes::user))
         .with("system", Unit::Nanoseconds, all(&PipelineTimes::system))
         .with("input", Unit::Bytes, bytes as f64);
@@ -247,7 +247,7 @@ mod tests {
     use std::io::Write;
 
     fn input() -> Input {
-        Input::of(|mut file| file.write_all(b"one\ntwo\n")).expect("memory")
+        Input::new(|mut file| file.write_all(b"one\ntwo\n")).expect("memory")
     }
 
     fn sh(text: &str) -> Stage {

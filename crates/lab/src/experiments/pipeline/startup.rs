@@ -5,7 +5,7 @@ use contend_record::parameters::{Parameters, names};
 
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::experiments::units::startup;
 
@@ -24,8 +24,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: startup::unavailable,
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(50, 30).and_ns_per(&[("turns", 3_000_000)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(50, 30).with_ns_per(&[("turns", 3_000_000)]),
     subject,
 };
 
@@ -47,23 +47,23 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     if is_bash_loop(parameters) {
         return startup::subject(parameters);
     }
-    let turns = parameters.number(names::TURNS).unwrap_or(1);
-    let once = startup::subject(&parameters.without(names::TURNS))?;
-    Ok(Box::new(Repeated { once, turns }))
+    let iterations = parameters.number(names::TURNS).unwrap_or(1);
+    let inner = startup::subject(&parameters.without(names::TURNS))?;
+    Ok(Box::new(Repeated { inner, iterations }))
 }
 
 /// A subject whose samples run a fixed number of iterations.
 struct Repeated {
-    once: Box<dyn Subject>,
-    turns: u64,
+    inner: Box<dyn Subject>,
+    iterations: u64,
 }
 
 impl Subject for Repeated {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        self.once.sample(self.turns, on_step)
+        self.inner.sample(self.iterations, on_step)
     }
 
     fn facts(&self) -> Facts {
-        self.once.facts()
+        self.inner.facts()
     }
 }

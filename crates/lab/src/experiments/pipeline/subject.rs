@@ -3,7 +3,7 @@
 use contend_record::lab::Step;
 
 use super::stages::{Stage, run};
-use crate::engine::experiment::{Attempt, Facts, Sample, Subject, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, Sample, Subject, SubjectError};
 use crate::support::inputs::{Input, base64_lines};
 use crate::support::programs;
 
@@ -21,14 +21,14 @@ pub struct PipelineSubject {
 impl PipelineSubject {
     /// Creates one copy of a pipeline whose input has `lines` lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
-        let input = move || Input::of(|file| base64_lines(file, lines));
+        let input = move || Input::new(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }
     }
 }
 
 impl Subject for PipelineSubject {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let input = (self.input)().attempt("make the input")?;
+        let input = (self.input)().context("make the input")?;
         run(&self.stages, &input, self.copies)
     }
 

@@ -16,30 +16,30 @@ use crate::engine::cost::{Cost, SharedCost};
 struct RuntimeCost {
     runtime: &'static str,
     /// Time from the start of the probe to its first answer, in milliseconds.
-    start: u64,
+    start_ms: u64,
     /// Time to compile the probe, in milliseconds; 0 for scripts.
-    compile: u64,
+    compile_ms: u64,
     /// Time to create and to end a unit, in microseconds.
-    unit: u64,
+    unit_us: u64,
 }
 
 /// Costs of the runtimes whose probes are programs of their own. Compiling a probe in Go takes long
 /// because it compiles the standard library.
 const RUNTIMES: [RuntimeCost; 7] = [
-    RuntimeCost { runtime: "Go", start: 20, compile: 18_000, unit: 10 },
-    RuntimeCost { runtime: "Java", start: 500, compile: 3000, unit: 5 },
-    RuntimeCost { runtime: "C++", start: 10, compile: 3000, unit: 1 },
-    RuntimeCost { runtime: "Node", start: 200, compile: 0, unit: 5 },
-    RuntimeCost { runtime: "Python", start: 200, compile: 0, unit: 60 },
-    RuntimeCost { runtime: "BEAM", start: 900, compile: 1000, unit: 8 },
-    RuntimeCost { runtime: "Elixir", start: 2500, compile: 4000, unit: 30 },
+    RuntimeCost { runtime: "Go", start_ms: 20, compile_ms: 18_000, unit_us: 10 },
+    RuntimeCost { runtime: "Java", start_ms: 500, compile_ms: 3000, unit_us: 5 },
+    RuntimeCost { runtime: "C++", start_ms: 10, compile_ms: 3000, unit_us: 1 },
+    RuntimeCost { runtime: "Node", start_ms: 200, compile_ms: 0, unit_us: 5 },
+    RuntimeCost { runtime: "Python", start_ms: 200, compile_ms: 0, unit_us: 60 },
+    RuntimeCost { runtime: "BEAM", start_ms: 900, compile_ms: 1000, unit_us: 8 },
+    RuntimeCost { runtime: "Elixir", start_ms: 2500, compile_ms: 4000, unit_us: 30 },
 ];
 
 /// Cost of every other runtime, whose probe is this program.
-const OWN: RuntimeCost = RuntimeCost { runtime: "", start: 20, compile: 0, unit: 1 };
+const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_ms: 0, unit_us: 1 };
 
 /// Time to create and to end a unit that is a task of the kernel.
-const TASK: Duration = Duration::from_micros(400);
+const TASK_TIME: Duration = Duration::from_micros(400);
 
 /// Time to read memory until it has settled, once before and once after the units exist, in
 /// milliseconds.
@@ -57,11 +57,11 @@ fn millis(milliseconds: u64) -> Duration {
 }
 
 fn of_runtime(row: &Row) -> &'static RuntimeCost {
-    RUNTIMES.iter().find(|known| known.runtime == row.runtime).unwrap_or(&OWN)
+    RUNTIMES.iter().find(|known| known.runtime == row.runtime).unwrap_or(&BUILT_IN)
 }
 
 fn start(row: &Row) -> Duration {
-    millis(of_runtime(row).start)
+    millis(of_runtime(row).start_ms)
 }
 
 /// Returns the cost of compiling a row's probe, which cases share, or `None` if the probe is built
@@ -69,8 +69,8 @@ fn start(row: &Row) -> Duration {
 fn compilation(row: &Row) -> Option<SharedCost> {
     let Source::Program { program, .. } = row.source else { return None };
     let known = of_runtime(row);
-    let is_needed = known.compile > 0 && !was_compiled(program);
-    is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile) })
+    let is_needed = known.compile_ms > 0 && !was_compiled(program);
+    is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile_ms) })
 }
 
 /// Returns whether the cache has a compiled probe with the program's name. Another toolchain may
@@ -89,8 +89,9 @@ fn was_compiled(program: &Program) -> bool {
 pub fn memory(parameters: &Parameters) -> Cost {
     let Ok(row) = row(parameters) else { return Cost::DEFAULT };
     let n = parameters.number(N.name).unwrap_or(1);
-    let each = if row.task.is_some() { TASK } else { Duration::from_micros(of_runtime(row).unit) };
-    let waiting = row.each.map_or(Duration::ZERO, |_| row.hold(n));
+    let each =
+        if row.task.is_some() { TASK_TIME } else { Duration::from_micros(of_runtime(row).unit_us) };
+    let waiting = row.max_create_time.map_or(Duration::ZERO, |_| row.hold(n));
     let sample = start(row) + millis(READ_MS) + each.mul_f64(n as f64) + waiting;
     Cost { setup: millis(20), sample, shared: compilation(row) }
 }

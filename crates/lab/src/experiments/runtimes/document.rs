@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::table::{DOCUMENT, Row};
 use super::{DEMANDS, cost};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 
@@ -29,8 +29,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable: |_| DOCUMENT.missing(),
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::document),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::document),
     subject: |parameters| Ok(Box::new(Document::new(parameters)?)),
 };
 
@@ -57,8 +57,10 @@ impl Document {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let form = parameters.text(FORM.name).unwrap_or_default();
         let form = FORMS.into_iter().find(|&known| known == form);
-        let form =
-            Row { argument: form.ok_or_else(|| SubjectError::wrong("no such form"))?, ..DOCUMENT };
+        let form = Row {
+            argument: form.ok_or_else(|| SubjectError::unexpected("no such form"))?,
+            ..DOCUMENT
+        };
         Ok(Self { form, n: parameters.number(N.name).unwrap_or(1) })
     }
 }
@@ -71,7 +73,9 @@ impl Subject for Document {
         let [Ok(at_once), Ok(after_1s), Ok(after_6s), Ok(begun_at_once), Ok(begun_6s), Ok(left)] =
             numbers[..]
         else {
-            return Err(SubjectError::wrong(format!("unexpected answer of the probe: {answer}")));
+            return Err(SubjectError::unexpected(format!(
+                "unexpected answer of the probe: {answer}"
+            )));
         };
         let facts = Facts::from([("version".to_owned(), probe.version.as_str().into())]);
         Ok(Sample { facts, ..Sample::of(at_once) }

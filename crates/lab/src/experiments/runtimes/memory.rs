@@ -5,14 +5,14 @@ use std::time::Duration;
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};
 
-use super::probe::{Early, Probe};
+use super::probe::{EarlyEnds, Probe};
 use super::table::{Row, TABLE};
 use super::{DEMANDS, N, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
-use crate::support::process_tree::settled;
+use crate::support::process_tree::read_until_stable;
 
 /// The definition of `runtime/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -35,8 +35,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &SETTINGS,
     cases,
     unavailable,
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::memory),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::memory),
     subject: |parameters| Ok(Box::new(Memory::new(parameters)?)),
 };
 
@@ -45,7 +45,7 @@ const SETTINGS: [&Setting; 2] = [&UNIT, &N];
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let of = |row: &Row, n: u64| Parameters::new().with(UNIT.name, row.unit).with(N.name, n);
     let cases = TABLE.iter().flat_map(|row| {
-        let counts = counts(scope, row.max_default_units.min(scope.max_units));
+        let counts = counts(scope, row.max_units.min(scope.max_units));
         counts.into_iter().map(move |n| of(row, n))
     });
     scope.choices.applied(cases.collect(), &SETTINGS)
@@ -54,9 +54,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// Returns the numbers of units to measure, up to `max`: at least two if a line is fitted.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
-    let usual = scope.choose(&many, &many[..4], &[20]);
-    let counts: Vec<_> = usual.iter().copied().filter(|&n| n <= max).collect();
-    if counts.len() >= usual.len().min(2) {
+    let default_counts = scope.choose(&many, &many[..4], &[20]);
+    let counts: Vec<_> = default_counts.iter().copied().filter(|&n| n <= max).collect();
+    if counts.len() >= default_counts.len().min(2) {
         return counts;
     }
     let mut counts: Vec<_> = [100, 10, 1].map(|part| max / part).into();
@@ -79,12 +79,12 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures once with timers that are due after `hold`, or returns `Early` if units ended
+    /// Measures once with timers that are due after `hold`, or returns `EarlyEnds` if units ended
     /// before their memory was read.
-    fn measure(&self, hold: Duration) -> Result<Result<Sample, Early>, SubjectError> {
+    fn measure(&self, hold: Duration) -> Result<Result<Sample, EarlyEnds>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
-        let before = settled(|| probe.memory_use())?;
+        let before = read_until_stable(|| probe.memory_use())?;
         let parked = probe.park(self.n, hold)?;
         let waiting = probe.memory_use()?;
         let end = match probe.wake(self.n)? {
@@ -92,7 +92,7 @@ impl Memory {
             Err(early) => return Ok(Err(early)),
         };
         probe.rest()?;
-        let left = settled(|| probe.memory_use())?;
+        let left = read_until_stable(|| probe.memory_use())?;
         let later = if self.reads_later {
             std::thread::sleep(Duration::from_secs(1));
             Some(probe.memory_use()?)
@@ -102,18 +102,18 @@ impl Memory {
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let sample = Sample::of(more(waiting.pss, before.pss))
             .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
-            .with("create", Unit::Nanoseconds, parked.each)
+            .with("create", Unit::Nanoseconds, parked.ns_per_unit)
             .with("left", Unit::Bytes, more(left.pss, before.pss));
         let sample = match later {
             Some(later) => sample.with("left_1s", Unit::Bytes, more(later.pss, before.pss)),
             None => sample,
         };
-        let sample = match parked.runtime.zip(none) {
+        let sample = match parked.runtime_bytes.zip(none) {
             Some((now, none)) => sample.with("runtime", Unit::Bytes, now - none),
             None => sample,
         };
         // Units with timers end when their timers are due, so there is no time to wake them.
-        let sample = match self.row.each {
+        let sample = match self.row.max_create_time {
             None => sample.with("end", Unit::Nanoseconds, end),
             Some(_) => sample,
         };
@@ -137,7 +137,7 @@ impl Subject for Memory {
         const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);
         let measured = match self.measure(hold)? {
-            Err(_) if self.row.each.is_some() => self.measure(hold * HOLD_FACTOR)?,
+            Err(_) if self.row.max_create_time.is_some() => self.measure(hold * HOLD_FACTOR)?,
             measured => measured,
         };
         measured.map_err(|early| early.of(self.n))
@@ -151,7 +151,7 @@ mod tests {
     use crate::engine::experiment::Size;
 
     #[test]
-    fn there_are_numbers_enough_for_a_line_however_few_units_there_may_be() {
+    fn a_fit_has_at_least_two_unit_counts() {
         let [full, quick, smallest] = [Size::Full, Size::Quick, Size::Smallest].map(Scope::of);
         assert_eq!(counts(&full, 10_000), [100, 1000, 10_000]);
         assert_eq!(counts(&full, 150), [1, 15, 150]);
@@ -164,13 +164,15 @@ mod tests {
 
     #[test]
     fn units_that_end_too_early_wait_longer_the_second_time() {
-        let each = Some(Duration::from_micros(1));
-        for (unit, each, is_measured) in
-            [("hurried", each, true), ("hurried", None, false), ("early", each, false)]
-        {
-            let row = Box::leak(Box::new(Row { each, ..fake_probe(unit) }));
+        let max_create_time = Some(Duration::from_micros(1));
+        for (unit, max_create_time, is_measured) in [
+            ("hurried", max_create_time, true),
+            ("hurried", None, false),
+            ("early", max_create_time, false),
+        ] {
+            let row = Box::leak(Box::new(Row { max_create_time, ..fake_probe(unit) }));
             let sample = Memory { n: 3, row, reads_later: true }.sample(1, &mut |_| {});
-            assert_eq!(sample.is_ok(), is_measured, "{unit} {each:?}: {sample:?}");
+            assert_eq!(sample.is_ok(), is_measured, "{unit} {max_create_time:?}: {sample:?}");
         }
     }
 }

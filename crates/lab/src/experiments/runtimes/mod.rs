@@ -27,8 +27,8 @@ mod tests;
 
 use contend_record::parameters::{Parameters, names};
 
-pub use self::builtin::VERB;
-pub use self::program::gist;
+pub use self::builtin::PROBE_VERB;
+pub use self::program::summarize_output;
 use self::table::{Row, Source};
 use crate::engine::experiment::{Demands, SubjectError};
 use crate::engine::setting::Setting;
@@ -59,7 +59,7 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),
         Some(Source::Program { .. }) | None => {
-            Err(SubjectError::wrong(format!("there is no built-in probe for units '{unit}'")))
+            Err(SubjectError::unexpected(format!("there is no built-in probe for units '{unit}'")))
         }
     }
 }
@@ -67,7 +67,7 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
 /// Returns the row for the unit in the parameters.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
-    table::find(unit).ok_or_else(|| SubjectError::wrong(format!("there is no unit '{unit}'")))
+    table::find(unit).ok_or_else(|| SubjectError::unexpected(format!("there is no unit '{unit}'")))
 }
 
 /// Returns why the units of a case cannot be created here, or `None` if they can.
@@ -76,7 +76,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(N.name).unwrap_or(1);
     parent::memory_unreadable()
         .or_else(|| row.missing())
-        .or_else(|| row.task.and_then(|kind| limits::refusal_reason(kind, n)))
+        .or_else(|| row.task.and_then(|kind| limits::shortage(kind, n)))
         .or_else(|| {
             let free = limits::memory_available().saturating_sub(limits::memory_floor());
             memory_missing(row.bytes, n, free)

@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use super::builtin;
-use super::program::{Build, gist};
+use super::program::{Build, summarize_output};
 use super::table::{Row, Source};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::limits::UnitKind;
 use crate::support::process_tree::{self, MemoryUse};
 use crate::support::unnamed_file::unnamed_in;
@@ -40,21 +40,21 @@ pub struct Probe {
 
 /// The probe's answer to the command `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parked {
+pub struct ParkAnswer {
     /// Mean time to create a unit, in nanoseconds.
-    pub each: f64,
+    pub ns_per_unit: f64,
     /// Memory in use as the runtime reports it, in bytes, or `None` if it does not.
-    pub runtime: Option<f64>,
+    pub runtime_bytes: Option<f64>,
 }
 
 /// Number of units that had ended before they were woken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Early(u64);
+pub struct EarlyEnds(u64);
 
-impl Early {
+impl EarlyEnds {
     /// Returns the error for a case with `n` units, some of which ended early.
     pub fn of(self, n: u64) -> SubjectError {
-        SubjectError::wrong(format!(
+        SubjectError::unexpected(format!(
             "of {n} units {} had ended before their memory was read",
             self.0
         ))
@@ -74,7 +74,7 @@ impl Probe {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
                 let mut command = Command::new("/proc/self/exe");
-                command.arg0("contend").arg(builtin::VERB).arg(row.unit);
+                command.arg0("contend").arg(builtin::PROBE_VERB).arg(row.unit);
                 (command, None)
             }
             Source::Program { program: probe, run } => {
@@ -90,13 +90,14 @@ impl Probe {
                 (command, Some(made))
             }
         };
-        let stderr = unnamed_in(&std::env::temp_dir()).attempt("make a file for stderr")?;
+        let stderr = unnamed_in(&std::env::temp_dir()).context("make a file for stderr")?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(stderr.try_clone().attempt("share a file")?);
-        let mut child = spawn::spawn_bound(&mut command).attempt("start the probe")?;
+        command.stderr(stderr.try_clone().context("share a file")?);
+        let mut child = spawn::spawn_bound(&mut command).context("start the probe")?;
         let (commands, answers) = (child.stdin.take(), child.stdout.take());
-        let answers =
-            BufReader::new(answers.ok_or_else(|| SubjectError::wrong("the probe has no output"))?);
+        let answers = BufReader::new(
+            answers.ok_or_else(|| SubjectError::unexpected("the probe has no output"))?,
+        );
         let version = String::new();
         let has_processes = row.task == Some(UnitKind::Process);
         let mut probe = Self {
@@ -118,7 +119,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error unless all units exist and wait.
-    pub fn park(&mut self, n: u64, hold: Duration) -> Result<Parked, SubjectError> {
+    pub fn park(&mut self, n: u64, hold: Duration) -> Result<ParkAnswer, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
         let words: Vec<_> = answer.split_whitespace().collect();
@@ -127,10 +128,12 @@ impl Probe {
             return Err(unexpected(&answer));
         };
         if waiting != n {
-            return Err(SubjectError::wrong(format!("of {n} units {waiting} existed and waited")));
+            return Err(SubjectError::unexpected(format!(
+                "of {n} units {waiting} existed and waited"
+            )));
         }
         self.check_processes(n)?;
-        Ok(Parked { each: time / n.max(1) as f64, runtime: runtime.parse().ok() })
+        Ok(ParkAnswer { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
     }
 
     /// Returns an error if the units are processes but not visible: a kernel without
@@ -143,7 +146,7 @@ impl Probe {
         if seen >= n {
             return Ok(());
         }
-        Err(SubjectError::wrong(format!(
+        Err(SubjectError::unexpected(format!(
             "of {n} processes {seen} can be seen in /proc/*/task/*/children"
         )))
     }
@@ -153,17 +156,17 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if some units have not ended.
-    pub fn wake(&mut self, n: u64) -> Result<Result<f64, Early>, SubjectError> {
+    pub fn wake(&mut self, n: u64) -> Result<Result<f64, EarlyEnds>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         let [Ok(early), Ok(ended), Ok(time)] = numbers[..] else {
             return Err(unexpected(&answer));
         };
         if early > 0 {
-            return Ok(Err(Early(early)));
+            return Ok(Err(EarlyEnds(early)));
         }
         if ended != n {
-            return Err(SubjectError::wrong(format!("of {n} units {ended} have ended")));
+            return Err(SubjectError::unexpected(format!("of {n} units {ended} have ended")));
         }
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
@@ -182,10 +185,10 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if units take no messages, or an answer is missing or wrong.
-    pub fn trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
+    pub fn round_trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
-            return Err(SubjectError::wrong(reason.trim()));
+            return Err(SubjectError::unexpected(reason.trim()));
         }
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
         match numbers[..] {
@@ -201,7 +204,7 @@ impl Probe {
     pub fn ask(&mut self, line: &str, word: &str) -> Result<String, SubjectError> {
         let told = self.commands.as_mut().map(|commands| writeln!(commands, "{line}"));
         if !matches!(told, Some(Ok(()))) {
-            return Err(self.how_it_ended());
+            return Err(self.exit_error());
         }
         self.answer(word)
     }
@@ -231,14 +234,14 @@ impl Probe {
             match self.answers.read_exact(&mut byte) {
                 Ok(()) if byte == *b"\n" => break,
                 Ok(()) => line.extend(byte),
-                Err(_) => return Err(self.how_it_ended()),
+                Err(_) => return Err(self.exit_error()),
             }
         }
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
     /// Returns the error for a probe whose output has ended, with the probe's exit status.
-    fn how_it_ended(&mut self) -> SubjectError {
+    fn exit_error(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),
             Some(Err(error)) => format!("the probe is gone: {error}"),
@@ -251,9 +254,9 @@ impl Probe {
     fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
-        match gist(&String::from_utf8_lossy(&said)) {
-            said if said.is_empty() => SubjectError::wrong(what),
-            said => SubjectError::wrong(format!("{said} ({what})")),
+        match summarize_output(&String::from_utf8_lossy(&said)) {
+            said if said.is_empty() => SubjectError::unexpected(what),
+            said => SubjectError::unexpected(format!("{said} ({what})")),
         }
     }
 
@@ -296,7 +299,10 @@ fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
 }
 
 fn unexpected(answer: &str) -> SubjectError {
-    SubjectError::wrong(format!("unexpected answer of the probe: {}", gist(answer)))
+    SubjectError::unexpected(format!(
+        "unexpected answer of the probe: {}",
+        summarize_output(answer)
+    ))
 }
 
 impl Drop for Probe {

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::isolate::SCRATCH_VARIABLE;
 use crate::support::programs;
 
@@ -60,7 +60,7 @@ impl Program {
     /// `None`.
     fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
-        if let Some(folder) = kept.as_ref().filter(|folder| is_whole(folder)) {
+        if let Some(folder) = kept.as_ref().filter(|folder| is_complete(folder)) {
             return Ok(Build { folder: folder.clone(), _temporary: None });
         }
         let builder = || tempfile::Builder::new().prefix(BUILD_PREFIX).to_owned();
@@ -71,10 +71,10 @@ impl Program {
             }
             None => builder().tempdir(),
         };
-        let made = made.attempt("create a folder for a probe")?;
+        let made = made.context("create a folder for a probe")?;
         self.run_build(made.path())?;
-        fs::write(made.path().join(COMPLETE_MARK), "").attempt("write a probe")?;
-        Ok(match kept.filter(|kept| replace(made.path(), kept)) {
+        fs::write(made.path().join(COMPLETE_MARK), "").context("write a probe")?;
+        Ok(match kept.filter(|kept| install(made.path(), kept)) {
             Some(folder) => Build { folder, _temporary: None },
             None => Build { folder: made.path().to_owned(), _temporary: Some(made) },
         })
@@ -100,8 +100,8 @@ impl Program {
         for (name, text) in self.files {
             let path = folder.join(name);
             let parent = path.parent().unwrap_or(folder);
-            fs::create_dir_all(parent).attempt("create a folder for a probe")?;
-            fs::write(&path, text).attempt("write a probe")?;
+            fs::create_dir_all(parent).context("create a folder for a probe")?;
+            fs::write(&path, text).context("write a probe")?;
         }
         let Some((program, arguments)) = self.make.split_first() else { return Ok(()) };
         let mut command = Command::new(program);
@@ -112,14 +112,14 @@ impl Program {
             let cache = folder.join("cache");
             command.env("HOME", folder).env("XDG_CACHE_HOME", &cache).env("GOCACHE", cache);
         }
-        let said = command.output().attempt(&format!("run {program}"))?;
+        let said = command.output().context(&format!("run {program}"))?;
         if said.status.success() {
             return Ok(());
         }
         let text = [said.stdout, said.stderr].concat();
-        Err(SubjectError::wrong(format!(
+        Err(SubjectError::unexpected(format!(
             "{program} failed: {}",
-            gist(&String::from_utf8_lossy(&text))
+            summarize_output(&String::from_utf8_lossy(&text))
         )))
     }
 }
@@ -136,12 +136,12 @@ fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
 }
 
 /// Returns whether a build is complete and no other user can have changed it.
-fn is_whole(folder: &Path) -> bool {
-    is_ours_alone(folder) && folder.join(COMPLETE_MARK).is_file()
+fn is_complete(folder: &Path) -> bool {
+    is_private(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
 /// Returns whether a folder belongs to this user and no other can write to it.
-fn is_ours_alone(folder: &Path) -> bool {
+fn is_private(folder: &Path) -> bool {
     const SHARED_WRITE_BITS: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {
         data.is_dir()
@@ -152,8 +152,8 @@ fn is_ours_alone(folder: &Path) -> bool {
 
 /// Moves a build into the cache, or keeps the build that another process has put there in the
 /// meantime. Returns whether the cache has one.
-fn replace(made: &Path, kept: &Path) -> bool {
-    if fs::rename(made, kept).is_ok() || is_whole(kept) {
+fn install(made: &Path, kept: &Path) -> bool {
+    if fs::rename(made, kept).is_ok() || is_complete(kept) {
         return true;
     }
     let _ = fs::remove_dir_all(kept);
@@ -165,7 +165,7 @@ const BUILD_PREFIX: &str = "contend-making-";
 
 /// Removes unfinished builds of killed processes: those more than an hour old.
 fn remove_abandoned(root: &Path) {
-    const OLD: Duration = Duration::from_hours(1);
+    const MIN_ABANDONED_AGE: Duration = Duration::from_hours(1);
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let age = entry
             .metadata()
@@ -173,7 +173,7 @@ fn remove_abandoned(root: &Path) {
             .ok()
             .and_then(|time| time.elapsed().ok());
         let is_left = entry.file_name().to_string_lossy().starts_with(BUILD_PREFIX);
-        if is_left && age.is_some_and(|age| age > OLD) {
+        if is_left && age.is_some_and(|age| age > MIN_ABANDONED_AGE) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -181,13 +181,13 @@ fn remove_abandoned(root: &Path) {
 
 /// Returns a program's output as one line. Long output is cut to its beginning and end, since some
 /// programs print the reason first and some last.
-pub fn gist(text: &str) -> String {
-    const EXCERPT_CHARACTERS: usize = 200;
+pub fn summarize_output(text: &str) -> String {
+    const MAX_HALF_CHARS: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let joined = lines.join("; ");
-    let place = |nth: Option<(usize, char)>| nth.map_or(0, |(place, _)| place);
-    let to = place(joined.char_indices().nth(EXCERPT_CHARACTERS));
-    let from = place(joined.char_indices().rev().nth(EXCERPT_CHARACTERS - 1));
+    let byte_index = |nth: Option<(usize, char)>| nth.map_or(0, |(index, _)| index);
+    let to = byte_index(joined.char_indices().nth(MAX_HALF_CHARS));
+    let from = byte_index(joined.char_indices().rev().nth(MAX_HALF_CHARS - 1));
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
@@ -195,7 +195,7 @@ pub fn gist(text: &str) -> String {
 /// there is neither.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
-    caches().or_else(|| scratch().filter(|scratch| is_ours_alone(scratch)))
+    caches().or_else(|| scratch().filter(|scratch| is_private(scratch)))
 }
 
 /// Returns the folder for builds in the user's caches, or `None` unless this user and no other can
@@ -207,7 +207,7 @@ pub fn caches() -> Option<PathBuf> {
     let folder = caches.join("contend").join("probes");
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
     let writable = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK);
-    (writable.is_ok() && is_ours_alone(&folder)).then_some(folder)
+    (writable.is_ok() && is_private(&folder)).then_some(folder)
 }
 
 #[cfg(test)]
@@ -226,18 +226,18 @@ mod tests {
     };
 
     /// Name of a file that the fake build adds to a folder, to recognise it later.
-    const TRACE: &str = "trace";
+    const MARKER_FILE: &str = "trace";
 
     fn build_note_in(root: &Path) -> (PathBuf, bool) {
         let made = NOTE.build_in(Some(root)).expect("it can be copied");
         assert!(made.folder.join("copy").is_file());
-        let is_old = made.folder.join(TRACE).exists();
-        fs::write(made.folder.join(TRACE), "").expect("room");
+        let is_old = made.folder.join(MARKER_FILE).exists();
+        fs::write(made.folder.join(MARKER_FILE), "").expect("room");
         (made.folder, is_old)
     }
 
     #[test]
-    fn a_build_is_reused_only_if_it_is_complete_and_ours_alone() {
+    fn a_build_is_reused_only_if_it_is_complete_and_private() {
         let root = tempfile::tempdir().expect("a folder");
         let (folder, is_old) = build_note_in(root.path());
         assert!(folder.starts_with(root.path()) && !is_old);
@@ -246,9 +246,9 @@ mod tests {
         assert_eq!(build_note_in(root.path()), (folder.clone(), false));
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
         assert_eq!(build_note_in(root.path()), (folder.clone(), false));
-        assert!(is_ours_alone(&folder));
+        assert!(is_private(&folder));
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o775)).expect("it is ours");
-        assert!(!is_ours_alone(root.path()));
+        assert!(!is_private(root.path()));
     }
 
     #[test]
@@ -270,14 +270,14 @@ mod tests {
 
     #[test]
     fn a_reason_is_kept_whether_it_comes_first_or_last() {
-        assert_eq!(gist(" no room \n\n at line 1\n"), "no room; at line 1");
+        assert_eq!(summarize_output(" no room \n\n at line 1\n"), "no room; at line 1");
         let long = format!("the first ü\n{}\nthe last ü\n", "ü of a trace\n".repeat(100));
-        let gist = gist(&long);
+        let summary = summarize_output(&long);
         assert!(
-            gist.starts_with("the first ü; ü of") && gist.ends_with("trace; the last ü"),
-            "{gist}"
+            summary.starts_with("the first ü; ü of") && summary.ends_with("trace; the last ü"),
+            "{summary}"
         );
-        assert_eq!(gist.chars().count(), 200 + 3 + 200);
-        assert_eq!(super::gist(&"ü".repeat(399)).chars().count(), 399);
+        assert_eq!(summary.chars().count(), 200 + 3 + 200);
+        assert_eq!(summarize_output(&"ü".repeat(399)).chars().count(), 399);
     }
 }

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::table::{Row, TABLE};
 use super::{DEMANDS, UNIT, cost, row, unavailable};
 use crate::engine::experiment::{
-    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 
@@ -31,8 +31,8 @@ pub const EXPERIMENT: Experiment = Experiment {
         let reason = || "it takes no messages, or another unit represents its runtime".to_owned();
         (!row.has_messages).then(reason).or_else(|| unavailable(parameters))
     },
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::round_trip),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::round_trip),
     subject: |parameters| Ok(Box::new(RoundTrip::new(parameters)?)),
 };
 
@@ -54,7 +54,7 @@ impl RoundTrip {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let row = row(parameters)?;
         let mut probe = Probe::start(row)?;
-        let messages = messages_per_sample(|messages| probe.trips(messages))?;
+        let messages = messages_per_sample(|messages| probe.round_trips(messages))?;
         Ok(Self { row, probe, messages })
     }
 }
@@ -62,13 +62,13 @@ impl RoundTrip {
 /// Returns the number of messages for a sample of a tenth of a second. The number is doubled until
 /// a sample takes that long, which also warms up JIT compilers.
 fn messages_per_sample(
-    mut each: impl FnMut(u64) -> Result<f64, SubjectError>,
+    mut measure: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {
     const MIN_MESSAGES: u64 = 1000;
     const MAX_MESSAGES: u64 = 1 << 30;
     const SAMPLE_NS: f64 = 1e8;
     let mut messages = MIN_MESSAGES;
-    while each(messages)? * (messages as f64) < SAMPLE_NS && messages < MAX_MESSAGES {
+    while measure(messages)? * (messages as f64) < SAMPLE_NS && messages < MAX_MESSAGES {
         messages *= 2;
     }
     Ok(messages)
@@ -76,7 +76,7 @@ fn messages_per_sample(
 
 impl Subject for RoundTrip {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        self.probe.trips(self.messages).map(Sample::of)
+        self.probe.round_trips(self.messages).map(Sample::of)
     }
 
     fn facts(&self) -> Facts {

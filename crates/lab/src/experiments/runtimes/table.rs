@@ -21,10 +21,10 @@ pub struct Row {
     /// The probe's name for the unit, or an empty string if it is the same as `unit`.
     pub argument: &'static str,
     /// Largest number of units by default.
-    pub max_default_units: u64,
+    pub max_units: u64,
     /// Upper bound on the time to create one unit, if timers end all units at the same time; `None`
     /// if units are woken.
-    pub each: Option<Duration>,
+    pub max_create_time: Option<Duration>,
     /// Approximate memory of one unit in bytes, which excludes numbers of units for which memory is
     /// lacking.
     pub bytes: u64,
@@ -61,7 +61,9 @@ impl Row {
     /// have been created and their memory has been read.
     pub fn hold(&self, n: u64) -> Duration {
         const MEMORY_READ_TIME: Duration = Duration::from_millis(1500);
-        let making = self.each.map_or(0.0, |each| each.as_secs_f64() * n as f64);
+        let making = self
+            .max_create_time
+            .map_or(0.0, |max_create_time| max_create_time.as_secs_f64() * n as f64);
         MEMORY_READ_TIME + Duration::from_secs_f64(making)
     }
 }
@@ -73,8 +75,8 @@ pub const DEFAULT: Row = Row {
     summary: "",
     source: Source::BuiltIn(builtin::callback),
     argument: "",
-    max_default_units: 1_000_000,
-    each: None,
+    max_units: 1_000_000,
+    max_create_time: None,
     bytes: 0,
     task: None,
     requirement_missing: || None,
@@ -85,18 +87,22 @@ pub const DEFAULT: Row = Row {
 const MAX_TASKS: u64 = 10_000;
 
 // Rows with the fields that all units of a runtime share.
-const TASK: Row = Row { runtime: "Linux", max_default_units: MAX_TASKS, ..DEFAULT };
+const TASK: Row = Row { runtime: "Linux", max_units: MAX_TASKS, ..DEFAULT };
 const TOKIO: Row = Row { runtime: "tokio", ..DEFAULT };
-const GO_UNIT: Row = of("Go", &GO, &["./probe"]);
-const JAVA_UNIT: Row = of("Java", &JAVA, JAVA_RUN);
-const NODE_UNIT: Row = of("Node", &NODE, NODE_RUN);
-const PYTHON_UNIT: Row = of("Python", &PYTHON, PYTHON_RUN);
-const BEAM_UNIT: Row = of("BEAM", &BEAM, BEAM_RUN);
-const SISTER_UNIT: Row = of("Elixir", &SISTER, SISTER_RUN);
+const GO_UNIT: Row = runtime_row("Go", &GO, &["./probe"]);
+const JAVA_UNIT: Row = runtime_row("Java", &JAVA, JAVA_RUN);
+const NODE_UNIT: Row = runtime_row("Node", &NODE, NODE_RUN);
+const PYTHON_UNIT: Row = runtime_row("Python", &PYTHON, PYTHON_RUN);
+const BEAM_UNIT: Row = runtime_row("BEAM", &BEAM, BEAM_RUN);
+const ELIXIR_UNIT: Row = runtime_row("Elixir", &ELIXIR, ELIXIR_RUN);
 
 /// Returns a row with the fields that units of a runtime share: its probe and the command that runs
 /// the probe.
-const fn of(runtime: &'static str, program: &'static Program, run: &'static [&'static str]) -> Row {
+const fn runtime_row(
+    runtime: &'static str,
+    program: &'static Program,
+    run: &'static [&'static str],
+) -> Row {
     Row { runtime, source: Source::Program { program, run }, ..DEFAULT }
 }
 
@@ -129,7 +135,7 @@ pub const TABLE: &[Row] = &[
         unit: "tokio-sleep",
         summary: "a task that sleeps",
         source: Source::BuiltIn(builtin::sleep),
-        each: Some(Duration::from_micros(3)),
+        max_create_time: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 450,
         ..TOKIO
@@ -162,7 +168,7 @@ pub const TABLE: &[Row] = &[
         runtime: "smol",
         summary: "a task that waits for a timer",
         source: Source::BuiltIn(builtin::smol),
-        each: Some(Duration::from_micros(2)),
+        max_create_time: Some(Duration::from_micros(2)),
         bytes: 270,
         ..DEFAULT
     },
@@ -176,7 +182,7 @@ pub const TABLE: &[Row] = &[
         unit: "go-afterfunc",
         summary: "a timer with a callback (time.AfterFunc)",
         argument: "afterfunc",
-        each: Some(Duration::from_micros(2)),
+        max_create_time: Some(Duration::from_micros(2)),
         has_messages: false,
         bytes: 150,
         ..GO_UNIT
@@ -185,7 +191,7 @@ pub const TABLE: &[Row] = &[
         unit: "java-platform",
         summary: "a platform thread that waits for a latch",
         argument: "platform",
-        max_default_units: MAX_TASKS,
+        max_units: MAX_TASKS,
         task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..JAVA_UNIT
@@ -210,7 +216,7 @@ pub const TABLE: &[Row] = &[
         unit: "node-timer",
         summary: "a timer with a callback (setTimeout)",
         argument: "timer",
-        each: Some(Duration::from_micros(3)),
+        max_create_time: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 180,
         ..NODE_UNIT
@@ -226,7 +232,7 @@ pub const TABLE: &[Row] = &[
         unit: "node-async",
         summary: "an async function that sleeps",
         argument: "async",
-        each: Some(Duration::from_micros(8)),
+        max_create_time: Some(Duration::from_micros(8)),
         bytes: 760,
         ..NODE_UNIT
     },
@@ -234,7 +240,7 @@ pub const TABLE: &[Row] = &[
         unit: "python-thread",
         summary: "a thread (threading.Thread) that waits",
         argument: "thread",
-        max_default_units: MAX_TASKS,
+        max_units: MAX_TASKS,
         task: Some(UnitKind::Thread),
         bytes: 50_000,
         ..PYTHON_UNIT
@@ -242,7 +248,7 @@ pub const TABLE: &[Row] = &[
     Row {
         unit: "asyncio",
         summary: "a task that sleeps (asyncio.sleep)",
-        each: Some(Duration::from_micros(15)),
+        max_create_time: Some(Duration::from_micros(15)),
         bytes: 1600,
         ..PYTHON_UNIT
     },
@@ -250,7 +256,7 @@ pub const TABLE: &[Row] = &[
         unit: "asyncio-call-later",
         summary: "a timer with a callback (loop.call_at)",
         argument: "call_later",
-        each: Some(Duration::from_micros(8)),
+        max_create_time: Some(Duration::from_micros(8)),
         has_messages: false,
         bytes: 190,
         ..PYTHON_UNIT
@@ -288,7 +294,7 @@ pub const TABLE: &[Row] = &[
         unit: "beam-send-after",
         summary: "a timer that sends a message (erlang:send_after)",
         argument: "send_after",
-        each: Some(Duration::from_micros(3)),
+        max_create_time: Some(Duration::from_micros(3)),
         has_messages: false,
         bytes: 160,
         ..BEAM_UNIT
@@ -297,17 +303,17 @@ pub const TABLE: &[Row] = &[
         unit: "sister-registered",
         summary: "a registered function of the library in elixir/ that waits for a timer",
         argument: "registered",
-        each: Some(Duration::from_micros(5)),
+        max_create_time: Some(Duration::from_micros(5)),
         bytes: 30,
-        ..SISTER_UNIT
+        ..ELIXIR_UNIT
     },
     Row {
         unit: "sister-closure",
         summary: "a closure of the library in elixir/ that waits for a timer",
         argument: "closure",
-        each: Some(Duration::from_micros(40)),
+        max_create_time: Some(Duration::from_micros(40)),
         bytes: 150,
-        ..SISTER_UNIT
+        ..ELIXIR_UNIT
     },
 ];
 
@@ -316,7 +322,7 @@ pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
     summary: "a function that sleeps",
-    source: Source::Program { program: &SISTER, run: EVALUATION_RUN },
+    source: Source::Program { program: &ELIXIR, run: EVALUATION_RUN },
     ..DEFAULT
 };
 
@@ -403,35 +409,35 @@ const BEAM_RUN: &[&str] = &["erl", "-noshell", "-run", "beam", "main"];
 const BEAM_RUN_SMALL: &[&str] = &["erl", "+hms", "12", "-noshell", "-run", "beam", "main"];
 
 /// Expands to the name and contents of a file of the library in `elixir/`.
-macro_rules! sister {
+macro_rules! elixir_library_file {
     ($name:literal) => {
         (concat!("lib/", $name), include_str!(concat!("../../../../../elixir/lib/", $name)))
     };
 }
 
-const SISTER: Program = Program {
+const ELIXIR: Program = Program {
     files: &[
         ("sister.exs", include_str!("../../../probes/sister.exs")),
         ("document.exs", include_str!("../../../probes/document.exs")),
-        sister!("callback_thread.ex"),
-        sister!("callback_thread/application.ex"),
-        sister!("callback_thread/clock.ex"),
-        sister!("callback_thread/directory.ex"),
-        sister!("callback_thread/functions.ex"),
-        sister!("callback_thread/inbox.ex"),
-        sister!("callback_thread/memory.ex"),
-        sister!("callback_thread/options.ex"),
-        sister!("callback_thread/outcome.ex"),
-        sister!("callback_thread/parked.ex"),
-        sister!("callback_thread/ready.ex"),
-        sister!("callback_thread/receptor.ex"),
-        sister!("callback_thread/route.ex"),
-        sister!("callback_thread/runner.ex"),
-        sister!("callback_thread/runner_pool.ex"),
-        sister!("callback_thread/slots.ex"),
-        sister!("callback_thread/threads.ex"),
-        sister!("callback_thread/watchers.ex"),
-        sister!("callback_thread/worker.ex"),
+        elixir_library_file!("callback_thread.ex"),
+        elixir_library_file!("callback_thread/application.ex"),
+        elixir_library_file!("callback_thread/clock.ex"),
+        elixir_library_file!("callback_thread/runner_pool.ex"),
+        elixir_library_file!("callback_thread/directory.ex"),
+        elixir_library_file!("callback_thread/functions.ex"),
+        elixir_library_file!("callback_thread/inbox.ex"),
+        elixir_library_file!("callback_thread/memory.ex"),
+        elixir_library_file!("callback_thread/options.ex"),
+        elixir_library_file!("callback_thread/outcome.ex"),
+        elixir_library_file!("callback_thread/parked.ex"),
+        elixir_library_file!("callback_thread/ready.ex"),
+        elixir_library_file!("callback_thread/receptor.ex"),
+        elixir_library_file!("callback_thread/route.ex"),
+        elixir_library_file!("callback_thread/runner.ex"),
+        elixir_library_file!("callback_thread/slots.ex"),
+        elixir_library_file!("callback_thread/threads.ex"),
+        elixir_library_file!("callback_thread/watchers.ex"),
+        elixir_library_file!("callback_thread/worker.ex"),
     ],
     tools: &["elixir", "elixirc"],
     version: "--version",
@@ -439,7 +445,7 @@ const SISTER: Program = Program {
     environment: EMULATOR,
     is_cached: true,
 };
-const SISTER_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
+const ELIXIR_RUN: &[&str] = &["elixir", "-pa", ".", "sister.exs"];
 
 const EVALUATION_RUN: &[&str] = &["elixir", "-pa", ".", "document.exs"];
 

@@ -39,7 +39,7 @@ fn parks_and_wakes(row: &Row, n: u64) -> Result<(), SubjectError> {
 }
 
 #[test]
-fn a_figure_is_void_unless_every_unit_was_there_waited_and_has_ended() {
+fn units_that_are_missing_or_end_early_are_an_error() {
     parks_and_wakes(&fake_probe("the-truth"), 3).expect("all existed");
     for (unit, complaint) in [
         ("too-few", "of 3 units 2 existed and waited"),
@@ -68,7 +68,7 @@ fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
 
 /// Simulates a kernel that does not list children.
 #[test]
-fn a_figure_is_void_where_processes_cannot_be_seen() {
+fn invisible_processes_are_an_error() {
     let row = Row { task: Some(UnitKind::Process), ..fake_probe("the-truth") };
     let error = parks_and_wakes(&row, 3).expect_err("there are none").to_string();
     assert!(error.contains("of 3 processes 0 can be seen"), "{error}");
@@ -77,7 +77,7 @@ fn a_figure_is_void_where_processes_cannot_be_seen() {
 #[test]
 fn a_probe_without_messages_says_why() {
     let mut probe = Probe::start(&fake_probe("the-truth")).expect("a probe");
-    let error = probe.trips(10).expect_err("it has none").to_string();
+    let error = probe.round_trips(10).expect_err("it has none").to_string();
     assert_eq!(error, "no unit receives");
 }
 
@@ -103,7 +103,7 @@ fn every_kind_of_unit_waits_ends_and_answers() {
             done.unwrap_or_else(|error| panic!("{}: {error}", row.unit));
             probe.rest().unwrap_or_else(|error| panic!("{}: {error}", row.unit));
         }
-        let answered = probe.trips(100);
+        let answered = probe.round_trips(100);
         assert_eq!(answered.is_ok(), row.has_messages, "{}: {answered:?}", row.unit);
     }
 }
@@ -111,8 +111,9 @@ fn every_kind_of_unit_waits_ends_and_answers() {
 #[test]
 fn the_elixir_library_is_embedded_with_all_of_its_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../elixir/lib/callback_thread");
-    let sister = TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
-    let Source::Program { program, .. } = &sister.source else { panic!("it is a program") };
+    let elixir_row =
+        TABLE.iter().find(|row| row.unit == "sister-closure").expect("it is in the table");
+    let Source::Program { program, .. } = &elixir_row.source else { panic!("it is a program") };
     for file in std::fs::read_dir(folder).expect("it is there").flatten() {
         let name = format!("lib/callback_thread/{}", file.file_name().to_string_lossy());
         assert!(program.files.iter().any(|(other, _)| *other == name), "{name} is not embedded");

@@ -5,11 +5,11 @@ use std::hint::black_box;
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation_subject};
+use super::{about, experiment, saturation_subject};
 use crate::engine::experiment::Experiment;
 
 /// The definition of `saturation/allocation`.
-pub const EXPERIMENT: Experiment = row(
+pub const EXPERIMENT: Experiment = experiment(
     "saturation/allocation",
     "scaling of memory allocation: threads share kernel locks, processes do not",
     about!(

@@ -3,12 +3,12 @@
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation_subject};
+use super::{about, experiment, saturation_subject};
 use crate::engine::experiment::Experiment;
 use crate::support::work::Work;
 
 /// The definition of `saturation/compute`.
-pub const EXPERIMENT: Experiment = row(
+pub const EXPERIMENT: Experiment = experiment(
     "saturation/compute",
     "scaling of pure computation over processes and threads",
     about!(
@@ -32,6 +32,6 @@ struct Compute(Work);
 
 impl Workload for Compute {
     fn prepare(&self) -> Box<dyn FnOnce() + '_> {
-        Box::new(|| self.0.work())
+        Box::new(|| self.0.run())
     }
 }

@@ -5,12 +5,12 @@ use std::hint::black_box;
 use contend_record::lab::View;
 
 use super::workers::Workload;
-use super::{about, row, saturation_subject};
+use super::{about, experiment, saturation_subject};
 use crate::engine::experiment::{Experiment, Facts};
 use crate::support::limits;
 
 /// The definition of `saturation/memory`.
-pub const EXPERIMENT: Experiment = row(
+pub const EXPERIMENT: Experiment = experiment(
     "saturation/memory",
     "scaling of memory copies: workers share the memory bandwidth",
     about!(

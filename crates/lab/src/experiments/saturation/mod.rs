@@ -22,7 +22,7 @@ use contend_sys::cpu;
 
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::limits::{self, UnitKind};
@@ -46,7 +46,7 @@ const THREADS: Setting =
 const SETTINGS: [&Setting; 3] = [&PROCESSES, &THREADS, &WORK];
 
 /// Defines an experiment of this family.
-const fn row(
+const fn experiment(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
@@ -64,8 +64,8 @@ const fn row(
         settings: &SETTINGS,
         cases,
         unavailable,
-        hands_over: never_hands_over,
-        demands: Demands::NONE.lasting(50, 50).and_ns_per(&[("work", 5_000_000)]),
+        alternates_cpus: never_alternates_cpus,
+        demands: Demands::NONE.with_cost_ms(50, 50).with_ns_per(&[("work", 5_000_000)]),
         subject,
     }
 }
@@ -103,7 +103,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     }
     let kind =
         if value_of(parameters, &THREADS) > 1 { UnitKind::Thread } else { UnitKind::Process };
-    limits::refusal_reason(kind, workers)
+    limits::shortage(kind, workers)
 }
 
 /// Returns the numbers of workers to measure, from 1 to twice the number of CPUs: dense at first,

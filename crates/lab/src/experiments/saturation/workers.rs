@@ -10,7 +10,7 @@ use contend_sys::shared::{Line, Shared};
 use contend_sys::{Pid, Signal, cpu};
 use rustix::thread::futex::{self, Flags};
 
-use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::engine::timing::{nanoseconds, now};
 
 /// The work that each worker of a group does.
@@ -53,29 +53,29 @@ struct SharedState {
     /// Futex of the gate: 0 while the gate is closed, 1 once it is open.
     gate: Shared<Line<AtomicU32>>,
     /// Counters, at the indexes defined below.
-    figures: Shared<[Line<AtomicU64>; 5]>,
+    counters: Shared<[Line<AtomicU64>; 5]>,
 }
 
 /// Index of the number of workers that have reached the gate.
-const READY_WORKERS: usize = 0;
+const READY_WORKERS_INDEX: usize = 0;
 /// Index of the time when the last worker finished, in nanoseconds of `CLOCK_MONOTONIC`.
-const LAST_END_NS: usize = 1;
+const LAST_END_NS_INDEX: usize = 1;
 /// Index of the CPU time of all workers, in nanoseconds.
-const CPU_NS: usize = 2;
+const CPU_NS_INDEX: usize = 2;
 /// Index of the number of involuntary context switches.
-const INVOLUNTARY_SWITCHES: usize = 3;
+const INVOLUNTARY_SWITCHES_INDEX: usize = 3;
 /// Index of the number of workers that have finished.
-const DONE_WORKERS: usize = 4;
+const DONE_WORKERS_INDEX: usize = 4;
 
 impl SharedState {
     fn new() -> Result<Self, SubjectError> {
-        let gate = Shared::new(Line(AtomicU32::new(0))).attempt("map shared memory")?;
-        let figures = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
-        Ok(Self { gate, figures: figures.attempt("map shared memory")? })
+        let gate = Shared::new(Line(AtomicU32::new(0))).context("map shared memory")?;
+        let counters = Shared::new([const { Line(AtomicU64::new(0)) }; 5]);
+        Ok(Self { gate, counters: counters.context("map shared memory")? })
     }
 
-    fn figure(&self, index: usize) -> u64 {
-        self.figures[index].load(Ordering::Acquire)
+    fn counter(&self, index: usize) -> u64 {
+        self.counters[index].load(Ordering::Acquire)
     }
 
     fn open(&self) {
@@ -88,18 +88,18 @@ impl SharedState {
     /// measurements.
     fn run_worker(&self, workload: &dyn Workload) {
         let work = workload.prepare();
-        self.figures[READY_WORKERS].fetch_add(1, Ordering::Release);
+        self.counters[READY_WORKERS_INDEX].fetch_add(1, Ordering::Release);
         while self.gate.load(Ordering::Acquire) == 0 {
             let _ = futex::wait(&self.gate, Flags::empty(), 0, None);
         }
         let (cpu, before) = (cpu::own_thread_time(), child::thread_usage());
         work();
-        self.figures[LAST_END_NS].fetch_max(now(), Ordering::Relaxed);
+        self.counters[LAST_END_NS_INDEX].fetch_max(now(), Ordering::Relaxed);
         let cpu = cpu::own_thread_time().saturating_sub(cpu);
         let switches = child::thread_usage().involuntary_switches - before.involuntary_switches;
-        self.figures[CPU_NS].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
-        self.figures[INVOLUNTARY_SWITCHES].fetch_add(switches, Ordering::Relaxed);
-        self.figures[DONE_WORKERS].fetch_add(1, Ordering::Release);
+        self.counters[CPU_NS_INDEX].fetch_add(nanoseconds(cpu), Ordering::Relaxed);
+        self.counters[INVOLUNTARY_SWITCHES_INDEX].fetch_add(switches, Ordering::Relaxed);
+        self.counters[DONE_WORKERS_INDEX].fetch_add(1, Ordering::Release);
     }
 }
 
@@ -111,7 +111,7 @@ impl WorkerProcesses {
     /// Waits for all processes to exit, and reaps them.
     fn reap(mut self) -> Result<(), SubjectError> {
         for pid in std::mem::take(&mut self.0) {
-            child::reap(pid).attempt("reap a process")?;
+            child::reap(pid).context("reap a process")?;
         }
         Ok(())
     }
@@ -154,29 +154,29 @@ impl WorkerGroup {
                 self.run_threads(&state, workload);
                 0
             });
-            processes.0.push(pid.attempt("create a process")?);
+            processes.0.push(pid.context("create a process")?);
         }
-        while state.figure(READY_WORKERS) < self.workers() {
+        while state.counter(READY_WORKERS_INDEX) < self.workers() {
             if processes.any_has_exited() {
                 let message = "a process exited early: it could not create its threads or allocate \
                     its memory";
-                return Err(SubjectError::Wrong(message.to_owned()));
+                return Err(SubjectError::Unexpected(message.to_owned()));
             }
             std::thread::sleep(READY_POLL_INTERVAL);
         }
         let (throttled, begun) = (Load::read().throttled, now());
         state.open();
         processes.reap()?;
-        if state.figure(DONE_WORKERS) != self.workers() {
-            return Err(SubjectError::Wrong(
+        if state.counter(DONE_WORKERS_INDEX) != self.workers() {
+            return Err(SubjectError::Unexpected(
                 "a process exited in the middle of its work".to_owned(),
             ));
         }
         let throttled = Load::read().throttled.saturating_sub(throttled);
         Ok(GroupResult {
-            elapsed: Duration::from_nanos(state.figure(LAST_END_NS).saturating_sub(begun)),
-            cpu: Duration::from_nanos(state.figure(CPU_NS)),
-            involuntary_switches: state.figure(INVOLUNTARY_SWITCHES),
+            elapsed: Duration::from_nanos(state.counter(LAST_END_NS_INDEX).saturating_sub(begun)),
+            cpu: Duration::from_nanos(state.counter(CPU_NS_INDEX)),
+            involuntary_switches: state.counter(INVOLUNTARY_SWITCHES_INDEX),
             throttled: cpu::quota().map(|_| throttled),
         })
     }
@@ -201,17 +201,17 @@ mod tests {
     use super::*;
 
     /// A workload that waits, for at most ten seconds, until all workers have started.
-    struct MeetAll {
-        met: Shared<Line<AtomicU64>>,
+    struct WaitForAllWorkers {
+        started: Shared<Line<AtomicU64>>,
         all: u64,
     }
 
-    impl Workload for MeetAll {
+    impl Workload for WaitForAllWorkers {
         fn prepare(&self) -> Box<dyn FnOnce() + '_> {
             Box::new(|| {
-                self.met.fetch_add(1, Ordering::SeqCst);
+                self.started.fetch_add(1, Ordering::SeqCst);
                 for _ in 0..1000 {
-                    if self.met.load(Ordering::SeqCst) >= self.all {
+                    if self.started.load(Ordering::SeqCst) >= self.all {
                         return;
                     }
                     std::thread::sleep(Duration::from_millis(10));
@@ -239,8 +239,9 @@ mod tests {
 
     #[test]
     fn all_workers_run_at_the_same_time() {
-        let met = Shared::new(Line(AtomicU64::new(0))).expect("memory");
-        let result = WorkerGroup { processes: 3, threads: 2 }.run(&MeetAll { met, all: 6 });
+        let started = Shared::new(Line(AtomicU64::new(0))).expect("memory");
+        let result =
+            WorkerGroup { processes: 3, threads: 2 }.run(&WaitForAllWorkers { started, all: 6 });
         assert!(result.expect("they meet").elapsed > Duration::ZERO);
     }
 

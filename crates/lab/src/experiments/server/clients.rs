@@ -16,8 +16,8 @@ use rustix::event::epoll::{self, CreateFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::client::{Client, Progress, Reuse};
-use crate::engine::experiment::{Attempt, SubjectError};
-use crate::support::histogram::{histogram, note};
+use crate::engine::experiment::{ErrorContext, SubjectError};
+use crate::support::histogram::{histogram, record};
 
 /// Maximum number of events fetched by one system call, and of first requests in flight.
 const EVENTS_PER_WAIT: usize = 512;
@@ -48,7 +48,7 @@ pub struct FullLoad {
     /// Number of requests that were not answered in time.
     pub unanswered: u64,
     /// Wall time from the first request to the last response, or to the deadline.
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
 /// Result of a load at a fixed rate.
@@ -70,8 +70,8 @@ impl Clients {
     /// Returns an error if the kernel refuses an epoll instance.
     pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
         // Requests are sent when they are due, not 50 µs later.
-        rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC).attempt("create an epoll instance")?;
+        rustix::thread::set_current_timer_slack(NonZero::new(1)).context("set the timer slack")?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC).context("create an epoll instance")?;
         let (all, free) = (Vec::new(), VecDeque::new());
         let mut clients = Self { epoll, all, free, in_flight: 0, failed: 0, refused: None };
         for index in 0..wanted {
@@ -124,7 +124,7 @@ impl Clients {
         }
     }
 
-    /// Sends `per_second` requests a second for `lasts`, each when it is due, and waits up to
+    /// Sends `per_second` requests a second for `duration`, each when it is due, and waits up to
     /// `timeout` longer for the last responses.
     ///
     /// # Errors
@@ -132,14 +132,14 @@ impl Clients {
     pub fn at_rate(
         &mut self,
         per_second: f64,
-        lasts: Duration,
+        duration: Duration,
         timeout: Duration,
     ) -> Result<FixedRate, SubjectError> {
         let mut times = histogram()?;
         let (mut sent, mut answered) = (0_u64, 0);
         let begin = Instant::now();
         let due = |number: u64| begin + Duration::from_secs_f64(number as f64 / per_second);
-        let (end, deadline) = (begin + lasts, begin + lasts + timeout);
+        let (end, deadline) = (begin + duration, begin + duration + timeout);
         let mut now = begin;
         while now < deadline {
             while due(sent) <= now
@@ -156,40 +156,40 @@ impl Clients {
             let next = if all_sent || self.free.is_empty() { deadline } else { due(sent) };
             self.poll_responses(next.saturating_duration_since(Instant::now()), &mut |time| {
                 answered += 1;
-                note(&mut times, time);
+                record(&mut times, time);
             })
-            .attempt("wait for responses")?;
+            .context("wait for responses")?;
             now = Instant::now();
         }
         // Requests without a response have taken at least this long.
         let mut unanswered = 0;
         for due in self.abandon_unanswered() {
             unanswered += 1;
-            note(&mut times, now.saturating_duration_since(due));
+            record(&mut times, now.saturating_duration_since(due));
         }
         while due(sent) < end {
-            note(&mut times, now.saturating_duration_since(due(sent)));
+            record(&mut times, now.saturating_duration_since(due(sent)));
             (sent, unanswered) = (sent + 1, unanswered + 1);
         }
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request immediately after a response, for `lasts`, and waits
-    /// for the last responses, at most as long again.
+    /// Has every client send its next request immediately after a response, for `duration`, and
+    /// waits for the last responses, at most as long again.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
-    pub fn flat_out(&mut self, lasts: Duration) -> io::Result<FullLoad> {
+    pub fn run_without_pauses(&mut self, duration: Duration) -> io::Result<FullLoad> {
         let begin = Instant::now();
         let mut answered = 0;
         loop {
-            while begin.elapsed() < lasts
+            while begin.elapsed() < duration
                 && let Some(index) = self.free.pop_front()
             {
                 self.send_request(index, begin);
             }
-            let remaining = (2 * lasts).saturating_sub(begin.elapsed());
-            if self.in_flight == 0 && begin.elapsed() >= lasts || remaining.is_zero() {
+            let remaining = (2 * duration).saturating_sub(begin.elapsed());
+            if self.in_flight == 0 && begin.elapsed() >= duration || remaining.is_zero() {
                 break;
             }
             if self.is_exhausted() {
@@ -198,7 +198,7 @@ impl Clients {
             self.poll_responses(remaining, &mut |_| answered += 1)?;
         }
         let unanswered = self.abandon_unanswered().len() as u64;
-        Ok(FullLoad { answered, unanswered, took: begin.elapsed() })
+        Ok(FullLoad { answered, unanswered, elapsed: begin.elapsed() })
     }
 
     /// Returns whether every client has been abandoned.

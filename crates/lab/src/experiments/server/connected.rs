@@ -8,7 +8,7 @@ use super::http::Handler;
 use super::server_process::ServerProcess;
 use super::setup::Setup;
 use super::verb::raise_descriptors;
-use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::support::limits::UnitKind;
 
 /// Time without any response after which the requests in flight count as unanswered.
@@ -33,7 +33,7 @@ impl ConnectedServer {
     /// # Errors
     /// Returns an error if the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
-        raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+        raise_descriptors().context("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
     }
 
@@ -45,7 +45,7 @@ impl ConnectedServer {
         let before = queue_overflows();
         let wanted = setup.connections;
         let mut clients = Clients::open(server.port, wanted, setup.reuse)?;
-        let answered = clients.ask_all(ANSWER_TIMEOUT).attempt("wait for answers")?;
+        let answered = clients.ask_all(ANSWER_TIMEOUT).context("wait for answers")?;
         let overflows = queue_overflows().saturating_sub(before);
         check_processes(setup, &server, answered)?;
         let stopped_by = (answered < wanted)
@@ -71,15 +71,15 @@ fn check_processes(
     server: &ServerProcess,
     answered: u64,
 ) -> Result<(), SubjectError> {
-    let one_each =
-        setup.reuse == Reuse::Persistent && setup.server.each() == Some(UnitKind::Process);
-    let of_connections = if one_each { answered } else { 0 };
+    let has_process_per_connection = setup.reuse == Reuse::Persistent
+        && setup.server.task_per_connection() == Some(UnitKind::Process);
+    let of_connections = if has_process_per_connection { answered } else { 0 };
     let all = 1 + setup.server.other_processes() + of_connections;
     if server.await_processes(|seen| seen >= all) {
         return Ok(());
     }
     let seen = server.processes();
-    Err(SubjectError::wrong(format!(
+    Err(SubjectError::unexpected(format!(
         "of {all} processes {seen} can be seen in /proc/*/task/*/children"
     )))
 }
@@ -94,9 +94,9 @@ fn stopped_by(
 ) -> String {
     let mut reasons = Vec::new();
     reasons.extend(server.stopped());
-    if let Some(members) = setup.server.members().filter(|&members| members == answered) {
+    if let Some(pool_size) = setup.server.pool_size().filter(|&pool_size| pool_size == answered) {
         reasons.push(format!(
-            "the pool has {members} members, each with one connection until that is closed"
+            "the pool has {pool_size} members, each with one connection until that is closed"
         ));
     }
     if overflows > 0 {

@@ -53,7 +53,8 @@ fn with_connections(parameters: &Parameters, then: Duration) -> Cost {
     let server = Setup::of(parameters).ok().map(|setup| setup.server);
     let name = server.map_or("", Server::name);
     let known = SERVERS.iter().find(|known| known.server == name).unwrap_or(&DEFAULT_SERVER);
-    let is_full = server.and_then(Server::members).is_some_and(|members| members < connections);
+    let is_full =
+        server.and_then(Server::pool_size).is_some_and(|pool_size| pool_size < connections);
     let give_up = Duration::from_millis(if is_full { GIVE_UP_MS } else { 0 });
     let connect = Duration::from_micros(known.connection.saturating_mul(connections));
     let sample = Duration::from_millis(known.start) + connect + give_up + then;

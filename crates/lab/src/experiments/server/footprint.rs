@@ -3,7 +3,7 @@
 use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once, with_descendants};
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Memory, processes and threads of a process and its descendants at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Footprint {
     /// # Errors
     /// Returns an error if this user may not read the memory of `root`.
     pub fn of(root: Pid) -> Result<Self, SubjectError> {
-        Rollup::of(root).attempt("read the memory of the server")?;
+        Rollup::of(root).context("read the memory of the server")?;
         let mut all = Self::default();
         for pid in with_descendants(root) {
             let Ok(rollup) = Rollup::of(pid) else { continue };

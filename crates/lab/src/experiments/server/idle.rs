@@ -10,9 +10,9 @@ use super::server_process::ServerProcess;
 use super::setup::Setup;
 use super::{CONNECTIONS, DEMANDS, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable};
 use crate::engine::experiment::{
-    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_hands_over,
+    Experiment, Fit, Sample, Sampling, Subject, SubjectError, never_alternates_cpus,
 };
-use crate::support::process_tree::{MemoryUse, settled};
+use crate::support::process_tree::{MemoryUse, read_until_stable};
 
 /// The definition of `server/idle`.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -34,8 +34,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[&MODEL, &PROGRAM, &CONNECTIONS, &PROCESSES, &THREADS],
     cases: |scope| cases(scope, &[&CONNECTIONS, &PROCESSES, &THREADS]),
     unavailable: unavailable_idle,
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::idle),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::idle),
     subject: |parameters| Ok(Box::new(Idle::new(parameters)?)),
 };
 
@@ -60,9 +60,9 @@ impl Idle {
 }
 
 /// Reads the memory of a server once it has `processes` processes and its memory has settled.
-fn settled_with(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
+fn read_stable_memory(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
-    settled(|| server.memory_use())
+    read_until_stable(|| server.memory_use())
 }
 
 impl Subject for Idle {
@@ -73,14 +73,14 @@ impl Subject for Idle {
         let first = Setup { connections: 1, ..*setup };
         let server = ConnectedServer::with(server, &first)?.server;
         let processes = 1 + setup.server.other_processes();
-        let before = settled_with(&server, processes)?;
+        let before = read_stable_memory(&server, processes)?;
         let served = ConnectedServer::with(server, setup)?;
-        let idle = settled(|| served.server.memory_use())?;
+        let idle = read_until_stable(|| served.server.memory_use())?;
         let mut facts = served.facts(setup);
         facts.insert("processes".to_owned(), served.server.processes().into());
         let ConnectedServer { server, clients, answered, .. } = served;
         drop(clients);
-        let left = settled_with(&server, processes)?;
+        let left = read_stable_memory(&server, processes)?;
         let more = |now: u64, before: u64| now as f64 - before as f64;
         let value = more(idle.pss, before.pss);
         let mut sample = Sample::of(value)

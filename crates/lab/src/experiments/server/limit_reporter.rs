@@ -22,7 +22,7 @@ pub fn print_line(line: &str) -> io::Result<()> {
 }
 
 /// Returns whether an error of `accept(2)` concerns only the connection to be accepted.
-pub fn concerns_one(error: &io::Error) -> bool {
+pub fn is_connection_error(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
@@ -36,10 +36,11 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Creates a reporter that watches the limits on processes or threads of kind `each`, of which
-    /// every connection gets one. With `None`, it watches no limits.
-    pub fn watch(each: Option<UnitKind>) -> Self {
-        let limits = each.map(|kind| limits::applying(kind, of_unit(kind)));
+    /// Creates a reporter that watches the limits on processes or threads of kind
+    /// `task_per_connection`, of which every connection gets one. With `None`, it watches no
+    /// limits.
+    pub fn watch(task_per_connection: Option<UnitKind>) -> Self {
+        let limits = task_per_connection.map(|kind| limits::limits_on(kind, of_unit(kind)));
         Self {
             watched: Mutex::new(limits.unwrap_or_default()),
             has_reported: AtomicBool::new(false),
@@ -51,7 +52,7 @@ impl LimitReporter {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        let limit = of_error(error).or_else(|| self.exhaustion());
+        let limit = of_error(error).or_else(|| self.reached_limit());
         let limit = limit.unwrap_or_else(|| "unknown limit".to_owned());
         // If printing fails, the case has ended.
         let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}"));
@@ -59,12 +60,12 @@ impl LimitReporter {
 
     /// Returns the limit that was reached: one that has refused a request, or else the first full
     /// one. `None` if there is neither.
-    fn exhaustion(&self) -> Option<String> {
+    fn reached_limit(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;
         for watched in watched.iter() {
             let name = &watched.limit.name;
-            match watched.exhaustion() {
+            match watched.read_exhaustion() {
                 Exhaustion::Refused { evidence, .. } => return Some(format!("{name}: {evidence}")),
                 Exhaustion::Full(evidence) => full = full.or(Some(evidence)),
                 Exhaustion::No => {}
@@ -76,13 +77,15 @@ impl LimitReporter {
     /// Accepts a connection, or returns `None` if it got none. If a limit prevents accepting,
     /// reports it and pauses, so that other connections can close.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
-        const HANDLER_DELAY: Duration = Duration::from_millis(100);
+        const RETRY_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {
             Ok((stream, _)) => stream.set_nodelay(true).is_ok().then_some(stream),
-            Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => None,
+            Err(error) if error.kind() == ErrorKind::WouldBlock || is_connection_error(&error) => {
+                None
+            }
             Err(error) => {
                 self.report("accept", &error);
-                std::thread::sleep(HANDLER_DELAY);
+                std::thread::sleep(RETRY_DELAY);
                 None
             }
         }

@@ -47,7 +47,7 @@ use self::client::Reuse;
 use self::http::Handler;
 use self::setup::{Server, Setup};
 use self::unit::of_unit;
-pub use self::verb::{Concurrency, VERB, serve};
+pub use self::verb::{Concurrency, SERVER_VERB, serve};
 use crate::engine::experiment::{Demands, Scope, Size};
 use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
@@ -118,8 +118,9 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let with = |setting: &'static Setting, values: Vec<_>| {
         values.into_iter().map(|value| Parameters::new().with(setting.name, value))
     };
-    let servers = with(&MODEL, named(&MODEL, &PROGRAM))
-        .chain(with(&PROGRAM, named(&PROGRAM, &MODEL)).map(|case| of_size(case, scope.size)));
+    let servers = with(&MODEL, named(&MODEL, &PROGRAM)).chain(
+        with(&PROGRAM, named(&PROGRAM, &MODEL)).map(|case| with_fewer_processes(case, scope.size)),
+    );
     let counts = scope.choose(&[10, 100, 1000, 10_000_u64], &[10, 1000], &[5]);
     let cases = servers
         .flat_map(|server| counts.iter().map(move |&n| server.clone().with(CONNECTIONS.name, n)));
@@ -127,7 +128,7 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
 }
 
 /// Limits the processes of programs that would start many in the smallest cases.
-fn of_size(program: Parameters, size: Size) -> Parameters {
+fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     const SMALLEST_CASE_PROCESSES: u64 = 2;
     let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);
     if size == Size::Smallest && starts_many {
@@ -156,19 +157,19 @@ fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
         ));
     }
     let persistent = setup.reuse == Reuse::Persistent;
-    let each = setup.server.each().filter(|_| persistent);
+    let task_per_connection = setup.server.task_per_connection().filter(|_| persistent);
     parent::memory_unreadable()
         .or_else(|| too_few_ports(n))
-        .or_else(|| limits::refusal_reason_for(each?, of_unit(each?), n))
+        .or_else(|| limits::shortage_for(task_per_connection?, of_unit(task_per_connection?), n))
         .or_else(|| program_unavailable(setup.server, handler))
 }
 
 fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
     let Server::Program(program, concurrency) = server else { return None };
-    let refused = || (program.cannot_answer)(handler).map(str::to_owned);
+    let refused = || (program.unsupported_handler)(handler).map(str::to_owned);
     let kind = limits::UnitKind::Process;
     let processes = (program.other_processes)(concurrency);
-    program.missing().or_else(refused).or_else(|| limits::refusal_reason(kind, processes))
+    program.missing().or_else(refused).or_else(|| limits::shortage(kind, processes))
 }
 
 /// Returns an explanation if there are fewer than `n` local ports, or `None` otherwise: all

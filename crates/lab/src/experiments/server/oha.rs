@@ -14,13 +14,13 @@ use serde::Deserialize;
 
 use super::client::Reuse;
 use super::setup::Setup;
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::programs;
 
 /// Name of the command.
 const NAME: &str = "oha";
 /// Reason that oha gives for requests in flight at the deadline.
-const ABORTED: &str = "aborted due to deadline";
+const ABORTED_REASON: &str = "aborted due to deadline";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,30 +53,34 @@ pub fn is_installed() -> bool {
     programs::find(NAME).is_some()
 }
 
-/// Has oha send requests on every connection without pauses, for `lasts`.
+/// Has oha send requests on every connection without pauses, for `duration`.
 ///
 /// # Errors
 /// Returns an error if oha cannot be started, or its output cannot be parsed.
-pub fn flat_out(port: u16, setup: &Setup, lasts: Duration) -> Result<Throughput, SubjectError> {
+pub fn run_without_pauses(
+    port: u16,
+    setup: &Setup,
+    duration: Duration,
+) -> Result<Throughput, SubjectError> {
     let mut command = Command::new(NAME);
     command.args(["--no-tui", "--output-format", "json", "-c", &setup.connections.to_string()]);
     if setup.reuse == Reuse::PerRequest {
         command.arg("--disable-keepalive");
     }
-    command.args(["-z", &format!("{}ms", lasts.as_millis())]);
+    command.args(["-z", &format!("{}ms", duration.as_millis())]);
     command.arg(format!("http://127.0.0.1:{port}/"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = spawn::spawn_bound(&mut command).attempt("start oha")?;
-    let output = child.wait_with_output().attempt("read the output of oha")?;
+    let child = spawn::spawn_bound(&mut command).context("start oha")?;
+    let output = child.wait_with_output().context("read the output of oha")?;
     parse(&output.stdout)
 }
 
 fn parse(text: &[u8]) -> Result<Throughput, SubjectError> {
     let report: Report = serde_json::from_slice(text)
-        .map_err(|error| SubjectError::wrong(format!("output of oha: {error}")))?;
+        .map_err(|error| SubjectError::unexpected(format!("output of oha: {error}")))?;
     let answered = report.status_code_distribution.get("200").copied().unwrap_or(0.0);
     let others: f64 = report.status_code_distribution.values().sum::<f64>() - answered;
-    let errors = report.error_distribution.iter().filter(|(reason, _)| *reason != ABORTED);
+    let errors = report.error_distribution.iter().filter(|(reason, _)| *reason != ABORTED_REASON);
     let errors = errors.map(|(_, count)| count).sum::<f64>() + others;
     Ok(Throughput { answered, per_second: answered / report.summary.total.max(1e-9), errors })
 }

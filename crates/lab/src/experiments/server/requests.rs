@@ -14,8 +14,8 @@ use super::{
     CONNECTIONS, DEMANDS, KEEP_ALIVE, MODEL, PROCESSES, PROGRAM, THREADS, cases, cost, unavailable,
 };
 use crate::engine::experiment::{
-    Attempt, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    never_hands_over,
+    ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
+    never_alternates_cpus,
 };
 use crate::engine::setting::Setting;
 use crate::support::histogram::percentiles;
@@ -41,8 +41,8 @@ pub const HELLO: Experiment = Experiment {
     ],
     cases: |scope| requests_cases(scope, QUICK_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Hello),
-    hands_over: never_hands_over,
-    demands: DEMANDS.lasting_by(cost::requests),
+    alternates_cpus: never_alternates_cpus,
+    demands: DEMANDS.with_cost(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
@@ -52,7 +52,7 @@ pub const WAIT: Experiment = Experiment {
     summary: "requests answered after 100 ms on n connections, by each model and program",
     cases: |scope| requests_cases(scope, QUICK_WAITING_LOAD_MS),
     unavailable: |parameters| unavailable(parameters, Handler::Wait),
-    demands: DEMANDS.lasting_by(cost::requests),
+    demands: DEMANDS.with_cost(cost::requests),
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Wait)?)),
     ..HELLO
 };
@@ -125,13 +125,13 @@ struct Requests {
     setup: Setup,
     handler: Handler,
     /// Duration of each load.
-    lasts: Duration,
+    duration: Duration,
     /// The chosen fixed rate, in requests per second, or `None` for the default.
     rate: Option<u64>,
 }
 
 /// Returns the CPU time per answered request, in nanoseconds.
-fn each(cpu: Duration, answered: u64) -> f64 {
+fn ns_per_request(cpu: Duration, answered: u64) -> f64 {
     cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
 
@@ -139,18 +139,22 @@ impl Requests {
     fn new(parameters: &Parameters, handler: Handler) -> Result<Self, SubjectError> {
         let setup = Setup::of(parameters)?;
         let rate = parameters.number(RATE_PER_S.name);
-        Ok(Self { setup, handler, lasts: load(parameters), rate })
+        Ok(Self { setup, handler, duration: load(parameters), rate })
     }
 
     /// Runs the load without pauses. Returns its result, and the server's CPU time per request in
     /// nanoseconds.
-    fn flat_out(&self, served: &mut ConnectedServer) -> Result<(FullLoad, f64), SubjectError> {
+    fn run_without_pauses(
+        &self,
+        served: &mut ConnectedServer,
+    ) -> Result<(FullLoad, f64), SubjectError> {
         let before = served.server.cpu();
-        let full = served.clients.flat_out(self.lasts).attempt("wait for responses")?;
+        let full =
+            served.clients.run_without_pauses(self.duration).context("wait for responses")?;
         if full.answered == 0 {
-            return Err(SubjectError::wrong("no request was answered"));
+            return Err(SubjectError::unexpected("no request was answered"));
         }
-        let cpu = each(served.server.cpu().saturating_sub(before), full.answered);
+        let cpu = ns_per_request(served.server.cpu().saturating_sub(before), full.answered);
         Ok((full, cpu))
     }
 
@@ -162,8 +166,8 @@ impl Requests {
         rate: f64,
     ) -> Result<(FixedRate, f64), SubjectError> {
         let before = served.server.cpu();
-        let rated = served.clients.at_rate(rate, self.lasts, ANSWER_TIMEOUT)?;
-        let cpu = each(served.server.cpu().saturating_sub(before), rated.answered);
+        let rated = served.clients.at_rate(rate, self.duration, ANSWER_TIMEOUT)?;
+        let cpu = ns_per_request(served.server.cpu().saturating_sub(before), rated.answered);
         Ok((rated, cpu))
     }
 
@@ -174,7 +178,7 @@ impl Requests {
             return Ok(None);
         }
         let server = ConnectedServer::start(&self.setup, self.handler)?;
-        oha::flat_out(server.port, &self.setup, self.lasts).map(Some)
+        oha::run_without_pauses(server.port, &self.setup, self.duration).map(Some)
     }
 }
 
@@ -183,8 +187,8 @@ impl Subject for Requests {
         let server = ConnectedServer::start(&self.setup, self.handler)?;
         let mut served = ConnectedServer::with(server, &self.setup)?;
         let failed = served.clients.failed;
-        let (full, cpu_full) = self.flat_out(&mut served)?;
-        let per_second = full.answered as f64 / full.took.as_secs_f64();
+        let (full, cpu_full) = self.run_without_pauses(&mut served)?;
+        let per_second = full.answered as f64 / full.elapsed.as_secs_f64();
         let rate = self.rate.map_or((per_second * RATE_SHARE).max(1.0), |rate| rate as f64);
         let (rated, cpu) = self.at_rate(&mut served, rate)?;
         let failed = served.clients.failed - failed;

@@ -16,8 +16,8 @@ use super::http::Handler;
 use super::programs::Concurrency;
 use super::setup::{Server, Setup};
 use super::supervisor::end_descendants;
-use super::verb::VERB;
-use crate::engine::experiment::{Attempt, SubjectError};
+use super::verb::SERVER_VERB;
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::process_tree::{self, MemoryUse};
 
 /// A server in processes of its own. The process of the case has no other children. Dropping the
@@ -50,9 +50,9 @@ impl ServerProcess {
     /// Returns an error if the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<Self, SubjectError> {
         // Processes of the server become children of this one when their parent ends.
-        child::become_subreaper().attempt("become the parent of orphans")?;
+        child::become_subreaper().context("become the parent of orphans")?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("contend").args([VERB, setup.server.name(), handler.name()]);
+        command.arg0("contend").args([SERVER_VERB, setup.server.name(), handler.name()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = match setup.server {
             Server::Model(_) => spawn::spawn_bound(&mut command),
@@ -62,16 +62,18 @@ impl ServerProcess {
                 .stderr(Stdio::null())
                 .spawn(),
         }
-        .attempt("start the server")?;
+        .context("start the server")?;
         let input = child.stdin.take();
-        let output =
-            child.stdout.take().ok_or_else(|| SubjectError::wrong("the server has no output"))?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| SubjectError::unexpected("the server has no output"))?;
         let output = BufReader::new(output);
         let mut server = Self { child, input, output, port: 0, stopped: None, supervised: None };
         server.port = server.value("port")?;
         if let Server::Program(..) = setup.server {
             let pid = Pid::from_raw(server.value("pid")?);
-            let pid = pid.ok_or_else(|| SubjectError::wrong("the server has no process"))?;
+            let pid = pid.ok_or_else(|| SubjectError::unexpected("the server has no process"))?;
             server.supervised = Some(Supervised { pid, version: server.value("version")? });
         }
         Ok(server)
@@ -81,10 +83,10 @@ impl ServerProcess {
     fn value<T: FromStr>(&mut self, name: &str) -> Result<T, SubjectError> {
         let line = self.line().unwrap_or_default();
         if let Some(reason) = line.strip_prefix("failed ") {
-            return Err(SubjectError::wrong(reason));
+            return Err(SubjectError::unexpected(reason));
         }
         let value = line.strip_prefix(name).and_then(|value| value.trim_start().parse().ok());
-        value.ok_or_else(|| SubjectError::wrong("the server did not start"))
+        value.ok_or_else(|| SubjectError::unexpected("the server did not start"))
     }
 
     fn line(&mut self) -> Option<String> {

@@ -41,7 +41,7 @@ impl Setup {
             Some(_) if server.reuse() == Reuse::PerRequest => {
                 let name = server.name();
                 let reason = format!("{name} closes each connection after its response");
-                return Err(SubjectError::wrong(reason));
+                return Err(SubjectError::unexpected(reason));
             }
             _ => server.reuse(),
         };
@@ -54,25 +54,25 @@ impl Server {
         let number = |name| parameters.number(name);
         if let Some(name) = parameters.text(PROGRAM.name) {
             let program = programs::find(name)
-                .ok_or_else(|| SubjectError::wrong(format!("there is no program {name}")))?;
+                .ok_or_else(|| SubjectError::unexpected(format!("there is no program {name}")))?;
             let default = (program.default)();
             let concurrency = Concurrency {
                 processes: number(PROCESSES.name).unwrap_or(default.processes),
                 threads: number(THREADS.name).unwrap_or(default.threads),
             };
-            return match (program.refuses)(concurrency) {
-                Some(reason) => Err(SubjectError::wrong(reason)),
+            return match (program.unsupported_concurrency)(concurrency) {
+                Some(reason) => Err(SubjectError::unexpected(reason)),
                 None => Ok(Self::Program(program, concurrency)),
             };
         }
         let name = parameters.text(MODEL.name).unwrap_or_default();
         let model = table::find(name)
-            .ok_or_else(|| SubjectError::wrong(format!("there is no model {name}")))?;
+            .ok_or_else(|| SubjectError::unexpected(format!("there is no model {name}")))?;
         if let Some(chosen) =
             [names::PROCESSES, names::THREADS].into_iter().find(|&name| number(name).is_some())
         {
             let reason = format!("models have no parameter {chosen}, only programs do");
-            return Err(SubjectError::wrong(reason));
+            return Err(SubjectError::unexpected(reason));
         }
         Ok(Self::Model(model))
     }
@@ -93,18 +93,18 @@ impl Server {
     }
 
     /// Returns the kind of task that each connection has of its own, or `None` if it has none.
-    pub fn each(self) -> Option<UnitKind> {
+    pub fn task_per_connection(self) -> Option<UnitKind> {
         match self {
-            Self::Model(model) => model.each,
+            Self::Model(model) => model.task_per_connection,
             Self::Program(..) => None,
         }
     }
 
     /// Returns how many persistent connections a pool serves at the same time, or `None` without a
     /// pool.
-    pub fn members(self) -> Option<u64> {
+    pub fn pool_size(self) -> Option<u64> {
         match self {
-            Self::Model(model) => model.members,
+            Self::Model(model) => model.pool_size,
             Self::Program(..) => None,
         }
     }
@@ -122,7 +122,7 @@ impl Server {
     /// varies.
     fn workers(self) -> Option<u64> {
         match self {
-            Self::Model(model) => model.members,
+            Self::Model(model) => model.pool_size,
             Self::Program(_, concurrency) => Some(concurrency.processes * concurrency.threads),
         }
     }

@@ -29,9 +29,9 @@ use tempfile::TempDir;
 use super::limit_reporter::print_line;
 use super::programs::{INTERPRETER_FILE, Launch, Program};
 use super::response::{Response, check};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::isolate::SCRATCH_VARIABLE;
-use crate::experiments::runtimes::gist;
+use crate::experiments::runtimes::summarize_output;
 
 /// Time limit for a server to answer and have all of its processes.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -61,18 +61,18 @@ const VARIABLES: [&str; 9] = [
 /// Returns an error if the program does not start, answers wrongly or ends early, and if a signal
 /// ends this process.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
-    child::become_subreaper().attempt("become the parent of orphans")?;
+    child::become_subreaper().context("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
     let signals = [interrupt, terminate, hang_up, Signal::CHILD].map(Signal::as_raw);
-    let signals = SignalFd::block(&signals).attempt("receive signals")?;
-    let (reserved, port) = reserve_port().attempt("reserve a port")?;
+    let signals = SignalFd::block(&signals).context("receive signals")?;
+    let (reserved, port) = reserve_port().context("reserve a port")?;
     launch.port = port;
     let server = Server::start(program, &launch, &signals)?;
     server.wait_until_ready(&launch, &signals)?;
     drop(reserved);
-    print_line(&format!("port {port}")).attempt("print the port")?;
-    print_line(&format!("pid {}", server.pid().as_raw_nonzero())).attempt("print the process")?;
-    print_line(&format!("version {}", server.version())).attempt("print the version")?;
+    print_line(&format!("port {port}")).context("print the port")?;
+    print_line(&format!("pid {}", server.pid().as_raw_nonzero())).context("print the process")?;
+    print_line(&format!("version {}", server.version())).context("print the version")?;
     while server.wait(&signals, None)? == Wake::Timeout {}
     Ok(())
 }
@@ -113,23 +113,25 @@ impl Server {
         signals: &SignalFd,
     ) -> Result<Self, SubjectError> {
         let path = program.path().ok_or_else(|| {
-            SubjectError::wrong(program.missing().unwrap_or_else(|| "it is not installed".into()))
+            SubjectError::unexpected(
+                program.missing().unwrap_or_else(|| "it is not installed".into()),
+            )
         })?;
         let shared = std::env::var_os(SCRATCH_VARIABLE).map(Into::into);
-        let folder = make_folder(shared.as_deref()).attempt("create a scratch folder")?;
+        let folder = make_folder(shared.as_deref()).context("create a scratch folder")?;
         for (name, text) in (program.files)(launch) {
-            fs::write(folder.path().join(name), text).attempt("write a configuration")?;
+            fs::write(folder.path().join(name), text).context("write a configuration")?;
         }
-        let log = File::create(folder.path().join(LOG_FILE)).attempt("create a log")?;
+        let log = File::create(folder.path().join(LOG_FILE)).context("create a log")?;
         let mut command = Command::new(path);
         command.args(program.arguments).current_dir(folder.path()).stdin(Stdio::null());
-        command.stdout(log.try_clone().attempt("share a log")?).stderr(log);
+        command.stdout(log.try_clone().context("share a log")?).stderr(log);
         for name in VARIABLES {
             command.env_remove(name);
         }
         let mask = signals.mask_before();
         let child = spawn::spawn(&mut command, &[0, 1, 2], mask, Signal::KILL)
-            .attempt(&format!("start {}", program.name))?;
+            .context(&format!("start {}", program.name))?;
         Ok(Self { program, child, folder, shared, ancestors: Ancestors::now() })
     }
 
@@ -146,7 +148,7 @@ impl Server {
             if Instant::now() >= deadline {
                 return Err(self.failed(&format!("not ready within {} s", START_TIMEOUT.as_secs())));
             }
-            has_answered = has_answered || self.answers(launch.port)?;
+            has_answered = has_answered || self.is_answering(launch.port)?;
             if self.wait(signals, Some(POLL_INTERVAL))? == Wake::EndOfInput {
                 return Err(self.failed("the case ended before it was ready"));
             }
@@ -155,12 +157,12 @@ impl Server {
     }
 
     /// Returns whether the server answers as expected, or `false` if it does not listen yet.
-    fn answers(&self, port: u16) -> Result<bool, SubjectError> {
+    fn is_answering(&self, port: u16) -> Result<bool, SubjectError> {
         match first_response(port) {
             Ok(response) => match check(&response) {
                 Response::Complete { .. } => Ok(true),
                 Response::Incomplete | Response::Wrong => {
-                    let text = gist(&String::from_utf8_lossy(&response));
+                    let text = summarize_output(&String::from_utf8_lossy(&response));
                     Err(self.failed(&format!("unexpected response: {text}")))
                 }
             },
@@ -177,19 +179,19 @@ impl Server {
             [stdin.as_fd(), signals.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).attempt("wait"),
+            Err(error) => return Err(error).context("wait"),
         }
         let has_input = !fds[0].revents().is_empty();
         while let Some(arrived) = signals.next() {
             if arrived.signal != Signal::CHILD.as_raw() {
                 let name = self.program.name;
-                return Err(SubjectError::wrong(format!("{name}: interrupted by a signal")));
+                return Err(SubjectError::unexpected(format!("{name}: interrupted by a signal")));
             }
         }
         if let Ok(Some(_)) = child::peek(Which::One(self.pid())) {
             return Err(self.failed("the program ended"));
         }
-        if has_input && rustix::io::read(&stdin, &mut [0; 64]).attempt("read")? == 0 {
+        if has_input && rustix::io::read(&stdin, &mut [0; 64]).context("read")? == 0 {
             return Ok(Wake::EndOfInput);
         }
         Ok(Wake::Timeout)
@@ -199,9 +201,9 @@ impl Server {
     fn failed(&self, reason: &str) -> SubjectError {
         let name = self.program.name;
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
-        match gist(&String::from_utf8_lossy(&log)) {
-            log if log.is_empty() => SubjectError::wrong(format!("{name}: {reason}")),
-            log => SubjectError::wrong(format!("{name}: {reason}; output: {log}")),
+        match summarize_output(&String::from_utf8_lossy(&log)) {
+            log if log.is_empty() => SubjectError::unexpected(format!("{name}: {reason}")),
+            log => SubjectError::unexpected(format!("{name}: {reason}; output: {log}")),
         }
     }
 
@@ -299,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_programs_print() {
+    fn versions_are_parsed_from_output() {
         for (text, version) in [
             ("puma version 5.6.5\n", "5.6.5"),
             ("unicorn v6.0.0\n", "6.0.0"),

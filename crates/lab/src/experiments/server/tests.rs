@@ -70,8 +70,8 @@ impl super::http::Stream for Counted<'_> {
 
 #[test]
 fn requests_due_during_a_stall_are_all_late() {
-    const STALL: Duration = Duration::from_millis(400);
-    let port = serve_and_stall(4, 200, STALL);
+    const STALL_TIME: Duration = Duration::from_millis(400);
+    let port = serve_and_stall(4, 200, STALL_TIME);
     let mut clients = Clients::open(port, 4, Reuse::Persistent).expect("clients");
     assert_eq!(clients.ask_all(Duration::from_secs(5)).expect("answers"), 4);
     // 350 requests: the server stalls at about the 196th, and most others are due during the stall.
@@ -82,7 +82,7 @@ fn requests_due_during_a_stall_are_all_late() {
     // If the generator waited for responses, only four requests would be late: one for each
     // connection. Requests due in the first half of the stall have waited at least for the second
     // half.
-    let half = u64::try_from(STALL.as_nanos() / 2).expect("a number");
+    let half = u64::try_from(STALL_TIME.as_nanos() / 2).expect("a number");
     let late = rated.times.count_between(half, u64::MAX);
     assert!(late >= 50, "{late} of them were late");
     assert!(rated.times.max() >= half * 2 * 9 / 10, "{}", rated.times.max());
@@ -94,12 +94,12 @@ fn unanswered_requests_count_with_the_time_until_the_deadline() {
     let port = listener.local_addr().expect("a port").port();
     let mut clients = Clients::open(port, 3, Reuse::Persistent).expect("the kernel takes them");
     assert_eq!((clients.opened(), clients.failed), (3, 0));
-    let (lasts, patience) = (Duration::from_millis(100), Duration::from_millis(100));
-    let rated = clients.at_rate(100.0, lasts, patience).expect("a wait");
+    let (duration, patience) = (Duration::from_millis(100), Duration::from_millis(100));
+    let rated = clients.at_rate(100.0, duration, patience).expect("a wait");
     assert_eq!((rated.answered, rated.unanswered, rated.times.len()), (0, 10, 10));
     assert!(rated.times.min() >= 90_000_000, "{}", rated.times.min());
     // These clients are abandoned and send no further requests.
-    assert_eq!(clients.flat_out(lasts).expect("no wait").answered, 0);
+    assert_eq!(clients.run_without_pauses(duration).expect("no wait").answered, 0);
     assert_eq!(clients.ask_all(patience).expect("no wait"), 0);
 }
 
@@ -122,18 +122,18 @@ fn a_wrong_response_is_a_failure() {
 
 #[test]
 fn connections_closed_before_their_first_request_fail_once_each() {
-    const CONNECTION_COUNT: usize = 600; // more than are in flight at a time
+    const CLIENT_COUNT: usize = 600; // more than are in flight at a time
     let patience = Duration::from_secs(20);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let server = thread::spawn(move || {
-        (0..CONNECTION_COUNT).for_each(|_| drop(listener.accept().expect("a client")));
+        (0..CLIENT_COUNT).for_each(|_| drop(listener.accept().expect("a client")));
     });
-    let mut clients = Clients::open(port, CONNECTION_COUNT as u64, Reuse::Persistent)
-        .expect("the kernel takes them");
+    let mut clients =
+        Clients::open(port, CLIENT_COUNT as u64, Reuse::Persistent).expect("the kernel takes them");
     server.join().expect("it ends");
     let begun = Instant::now();
     assert_eq!(clients.ask_all(patience).expect("a wait"), 0);
-    assert_eq!(clients.failed, CONNECTION_COUNT as u64);
+    assert_eq!(clients.failed, CLIENT_COUNT as u64);
     assert!(begun.elapsed() < patience, "it does not wait for failed clients");
 }

@@ -7,5 +7,5 @@ pub const STACK_BYTES: usize = 2 << 20;
 
 /// Returns the resources that a process or thread needs for a connection.
 pub fn of_unit(kind: UnitKind) -> UnitResources {
-    UnitResources { stack: STACK_BYTES as u64, ..limits::default_resources(kind) }
+    UnitResources { stack: STACK_BYTES as u64, ..limits::typical_resources(kind) }
 }

@@ -12,10 +12,10 @@ use super::models::BACKLOG;
 pub use super::programs::Concurrency;
 use super::programs::{self, Launch};
 use super::{supervisor, table};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Name of the hidden command.
-pub const VERB: &str = "lab-server";
+pub const SERVER_VERB: &str = "lab-server";
 
 /// Runs the model or program named `server` on a free loopback port until standard input ends.
 /// Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
@@ -33,10 +33,10 @@ pub fn serve(
 ) -> Result<(), SubjectError> {
     let found = Handler::find(handler);
     let handler =
-        found.ok_or_else(|| SubjectError::wrong(format!("there is no handler {handler}")))?;
-    raise_descriptors().attempt("raise RLIMIT_NOFILE")?;
+        found.ok_or_else(|| SubjectError::unexpected(format!("there is no handler {handler}")))?;
+    raise_descriptors().context("raise RLIMIT_NOFILE")?;
     // All servers' processes inherit this: a pause ends on time, not 50 µs later.
-    rustix::thread::set_current_timer_slack(NonZero::new(1)).attempt("set the timer slack")?;
+    rustix::thread::set_current_timer_slack(NonZero::new(1)).context("set the timer slack")?;
     if let Some(program) = programs::find(server) {
         let concurrency = concurrency.unwrap_or_else(program.default);
         let launch = Launch { port: 0, handler, concurrency, connections };
@@ -44,12 +44,12 @@ pub fn serve(
             .inspect_err(|error| drop(print_line(&format!("failed {error}"))));
     }
     let model = table::find(server)
-        .ok_or_else(|| SubjectError::wrong(format!("there is no server {server}")))?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt("listen")?;
-    rustix::net::listen(&listener, BACKLOG).attempt("listen")?;
-    let port = listener.local_addr().attempt("find its port")?.port();
-    print_line(&format!("port {port}")).attempt("print its port")?;
-    (model.serve)(listener, handler).attempt("serve")
+        .ok_or_else(|| SubjectError::unexpected(format!("there is no server {server}")))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
+    rustix::net::listen(&listener, BACKLOG).context("listen")?;
+    let port = listener.local_addr().context("find its port")?.port();
+    print_line(&format!("port {port}")).context("print its port")?;
+    (model.serve)(listener, handler).context("serve")
 }
 
 /// Raises the soft limit on open files of this process to its hard limit.

@@ -12,11 +12,11 @@ use contend_sys::Pid;
 use contend_sys::procfs::{Rollup, Stat, read_once};
 
 use crate::engine::experiment::{
-    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 
 /// Defines a demonstration, which runs once and has a value in bytes.
-const fn row(
+const fn experiment(
     name: &'static str,
     summary: &'static str,
     about: &'static str,
@@ -34,7 +34,7 @@ const fn row(
         settings: &[],
         cases,
         unavailable,
-        hands_over: never_hands_over,
+        alternates_cpus: never_alternates_cpus,
         demands: Demands::NONE,
         subject,
     }
@@ -50,7 +50,7 @@ fn unavailable(_: &Parameters) -> Option<String> {
 }
 
 /// A reporter of the steps of a demonstration, which pauses after each.
-struct Narration<'a> {
+struct StepReporter<'a> {
     begun: Instant,
     pause: Duration,
     on_step: &'a mut dyn FnMut(Step),
@@ -63,7 +63,7 @@ struct Observation {
     value: i64,
 }
 
-impl<'a> Narration<'a> {
+impl<'a> StepReporter<'a> {
     fn new(parameters: &Parameters, on_step: &'a mut dyn FnMut(Step)) -> Self {
         let pause = Duration::from_millis(parameters.number("step_ms").unwrap_or(0));
         Self { begun: Instant::now(), pause, on_step }

@@ -11,11 +11,13 @@ use contend_sys::{Pid, Signal};
 use rustix::pipe::PipeFlags;
 use std::os::fd::OwnedFd;
 
-use super::{Narration, Observation, find_task, own_pid, read_tasks, row, wait_until_asleep};
-use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
+use super::{
+    Observation, StepReporter, experiment, find_task, own_pid, read_tasks, wait_until_asleep,
+};
+use crate::engine::experiment::{ErrorContext, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The definition of `sharing/process`.
-pub const EXPERIMENT: Experiment = row(
+pub const EXPERIMENT: Experiment = experiment(
     "sharing/process",
     "a variable after a fork: same address, copied at the first write",
     "A process sets n to 1 and forks. Parent and child print the address and the value of n; the \
@@ -40,7 +42,7 @@ struct Child {
 
 impl Child {
     fn create(variable: &Pages) -> Result<Self, SubjectError> {
-        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe");
+        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe");
         let ((command_reader, commands), (answers, answer_writer)) = (pipe()?, pipe()?);
         let mut commands = Some(commands);
         let pid = fork(|| {
@@ -56,47 +58,47 @@ impl Child {
             }
             0
         })
-        .attempt("fork")?;
-        let commands = commands.ok_or_else(|| SubjectError::Wrong("no pipe".to_owned()))?;
+        .context("fork")?;
+        let commands = commands.ok_or_else(|| SubjectError::Unexpected("no pipe".to_owned()))?;
         Ok(Self { pid, commands, answers })
     }
 
     fn request(&self, command: u8) -> Result<i64, SubjectError> {
-        rustix::io::write(&self.commands, &[command]).attempt("send a command to the child")?;
+        rustix::io::write(&self.commands, &[command]).context("send a command to the child")?;
         let mut value = [0; 8];
         let read =
-            rustix::io::read(&self.answers, &mut value).attempt("read the child's answer")?;
+            rustix::io::read(&self.answers, &mut value).context("read the child's answer")?;
         match read {
             8 => Ok(i64::from_ne_bytes(value)),
-            _ => Err(SubjectError::Wrong("the child has exited".to_owned())),
+            _ => Err(SubjectError::Unexpected("the child has exited".to_owned())),
         }
     }
 
     fn end(self) -> Result<(), SubjectError> {
         drop(self.commands);
-        reap(self.pid).attempt("wait for the child")?;
+        reap(self.pid).context("wait for the child")?;
         Ok(())
     }
 }
 
 impl Subject for ProcessSharing {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut narration = Narration::new(&self.0, on_step);
-        let variable = Pages::map(4096).attempt("map a page")?;
+        let mut reporter = StepReporter::new(&self.0, on_step);
+        let variable = Pages::map(4096).context("map a page")?;
         let address = variable.address();
         let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
         let parent = own_pid();
 
         variable.number().store(1, Ordering::SeqCst);
-        narration.step("parent", "sets n to 1", at(own()), read_tasks(&[parent]));
+        reporter.step("parent", "sets n to 1", at(own()), read_tasks(&[parent]));
 
         let child = Child::create(&variable)?;
         let pid = child.pid.as_raw_nonzero().get();
         let both = [parent, pid];
         let inherited = child.request(b'?')?;
         wait_until_asleep(pid);
-        narration.step("child", "reads n after the fork", at(inherited), read_tasks(&both));
+        reporter.step("child", "reads n after the fork", at(inherited), read_tasks(&both));
 
         let before = find_task(&read_tasks(&both), pid);
         let written = child.request(b'+')?;
@@ -104,10 +106,10 @@ impl Subject for ProcessSharing {
         let after = read_tasks(&both);
         let copied = find_task(&after, pid).private_bytes as f64 - before.private_bytes as f64;
         let faults = find_task(&after, pid).minor_faults.saturating_sub(before.minor_faults);
-        narration.step("child", "adds 1 to n: its first write", at(written), after);
+        reporter.step("child", "adds 1 to n: its first write", at(written), after);
 
         let unchanged = own();
-        narration.step(
+        reporter.step(
             "parent",
             "reads its own n, which is unchanged",
             at(unchanged),
@@ -116,12 +118,7 @@ impl Subject for ProcessSharing {
 
         child.end()?;
         let last = increment(variable.number());
-        narration.step(
-            "parent",
-            "reaps the child and adds 1 to n",
-            at(last),
-            read_tasks(&[parent]),
-        );
+        reporter.step("parent", "reaps the child and adds 1 to n", at(last), read_tasks(&[parent]));
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();
         let facts = Facts::from([

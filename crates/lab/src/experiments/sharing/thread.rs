@@ -7,11 +7,11 @@ use contend_record::lab::{Step, View};
 use contend_record::parameters::Parameters;
 use contend_sys::pages::{Pages, increment};
 
-use super::{Narration, Observation, find_task, own_pid, read_tasks, row};
-use crate::engine::experiment::{Attempt, Experiment, Facts, Sample, Subject, SubjectError};
+use super::{Observation, StepReporter, experiment, find_task, own_pid, read_tasks};
+use crate::engine::experiment::{ErrorContext, Experiment, Facts, Sample, Subject, SubjectError};
 
 /// The definition of `sharing/thread`.
-pub const EXPERIMENT: Experiment = row(
+pub const EXPERIMENT: Experiment = experiment(
     "sharing/thread",
     "a variable of two threads: one location, writes visible to both",
     "As sharing/process, with a thread instead of a child: main sets n to 1 and creates a thread; \
@@ -81,32 +81,32 @@ impl Mailbox {
 
 impl Subject for ThreadSharing {
     fn sample(&mut self, _: u64, on_step: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
-        let mut narration = Narration::new(&self.0, on_step);
-        let variable = Arc::new(Pages::map(4096).attempt("map a page")?);
+        let mut reporter = StepReporter::new(&self.0, on_step);
+        let variable = Arc::new(Pages::map(4096).context("map a page")?);
         let address = variable.address();
         let at = |value| Some(Observation { address, value });
         let own = || variable.number().load(Ordering::SeqCst);
         let process = [own_pid()];
 
         variable.number().store(1, Ordering::SeqCst);
-        narration.step("main", "sets n to 1", at(own()), read_tasks(&process));
+        reporter.step("main", "sets n to 1", at(own()), read_tasks(&process));
 
         let mailbox = Arc::new(Mailbox::default());
         let (thread_mailbox, page) = (Arc::clone(&mailbox), Arc::clone(&variable));
         let thread = std::thread::Builder::new()
             .spawn(move || thread_mailbox.serve(&page))
-            .attempt("create a thread")?;
+            .context("create a thread")?;
         let inherited = mailbox.request(MailboxState::Read);
-        narration.step("thread", "reads n", at(inherited), read_tasks(&process));
+        reporter.step("thread", "reads n", at(inherited), read_tasks(&process));
 
         let before = find_task(&read_tasks(&process), own_pid());
         let written = mailbox.request(MailboxState::Add);
         let after = read_tasks(&process);
         let added = find_task(&after, own_pid()).private_bytes as f64 - before.private_bytes as f64;
-        narration.step("thread", "adds 1 to n", at(written), after);
+        reporter.step("thread", "adds 1 to n", at(written), after);
 
         let seen = own();
-        narration.step(
+        reporter.step(
             "main",
             "reads n: the thread's write is visible",
             at(seen),
@@ -116,7 +116,7 @@ impl Subject for ThreadSharing {
         mailbox.set(MailboxState::End);
         let _ = thread.join();
         let last = increment(variable.number());
-        narration.step("main", "joins the thread and adds 1 to n", at(last), read_tasks(&process));
+        reporter.step("main", "joins the thread and adds 1 to n", at(last), read_tasks(&process));
 
         let count = |value: i64| u64::try_from(value).unwrap_or(0).into();
         let facts = Facts::from([

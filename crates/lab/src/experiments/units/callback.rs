@@ -8,7 +8,7 @@ use super::parent;
 use super::parked::{self, Callbacks, ParkedUnits};
 use crate::engine::experiment::{
     Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
-    never_hands_over,
+    never_alternates_cpus,
 };
 use crate::support::limits::{self, UnitKind};
 
@@ -34,7 +34,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE,
     subject: |parameters| Ok(Box::new(UnitComparison::new(parameters)?)),
 };
@@ -63,7 +63,7 @@ fn kind(parameters: &Parameters) -> Option<UnitKind> {
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let n = parameters.number(names::N).unwrap_or(0);
     parent::memory_unreadable()
-        .or_else(|| kind(parameters).and_then(|kind| limits::refusal_reason(kind, n)))
+        .or_else(|| kind(parameters).and_then(|kind| limits::shortage(kind, n)))
 }
 
 struct UnitComparison {
@@ -75,7 +75,7 @@ impl UnitComparison {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parked = match kind(parameters) {
-            Some(kind) => parked::of_kind(kind)?,
+            Some(kind) => parked::empty_set(kind)?,
             None => Box::new(Callbacks::new()?),
         };
         Ok(Self { n, parked })

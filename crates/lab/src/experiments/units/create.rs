@@ -19,7 +19,7 @@ use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Fit, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Fit, Sampling, Scope, Subject, SubjectError,
 };
 use crate::engine::timing::Timed;
 
@@ -45,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: |parameters| {
+    alternates_cpus: |parameters| {
         parameters.text(names::KIND).is_some_and(|kind| kind.ends_with("pool"))
     },
     demands: Demands::NONE,
@@ -99,7 +99,7 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     let n = parameters.number(names::N).unwrap_or(1);
     let kind = parameters.text(names::KIND).unwrap_or("");
     let parent = Parent::new(parameters)?;
-    null_device().attempt("open /dev/null")?;
+    null_device().context("open /dev/null")?;
     let mut facts = parent.facts();
     let (operation, children) = match kind {
         "fork" => (fork_operation(n), Vec::new()),
@@ -118,7 +118,7 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
                 process_pool_operation(n)?
             }
         }
-        _ => return Err(SubjectError::Wrong(format!("no kind '{kind}'"))),
+        _ => return Err(SubjectError::Unexpected(format!("no kind '{kind}'"))),
     };
     let mut operation = operation;
     let holding = move || {
@@ -187,9 +187,9 @@ fn fork_exec_operation(n: u64) -> Result<Operation, SubjectError> {
 
 fn shared_memory_operation(n: u64, mode: ParentMode) -> Result<Operation, SubjectError> {
     let stacks: io::Result<Vec<_>> = (0..n).map(|_| ChildStack::new()).collect();
-    let mut stacks = stacks.attempt("map stacks")?;
+    let mut stacks = stacks.context("map stacks")?;
     let mut children = Vec::with_capacity(capacity(n));
-    let null = null_device().attempt("open /dev/null")?.as_fd();
+    let null = null_device().context("open /dev/null")?.as_fd();
     Ok(Box::new(move || {
         for stack in stacks.drain(..) {
             children.push(SharingChild::create(stack, mode, null)?);
@@ -202,7 +202,7 @@ fn shared_memory_operation(n: u64, mode: ParentMode) -> Result<Operation, Subjec
 }
 
 fn thread_operation(n: u64, stack: Option<usize>) -> Result<Operation, SubjectError> {
-    let attributes = Attributes::new(stack).attempt("set thread attributes")?;
+    let attributes = Attributes::new(stack).context("set thread attributes")?;
     let job = Job::leaked(write_one_byte);
     let mut threads = Vec::with_capacity(capacity(n));
     Ok(Box::new(move || {
@@ -226,7 +226,7 @@ fn thread_operation(n: u64, stack: Option<usize>) -> Result<Operation, SubjectEr
 fn detached_operation(n: u64) -> Result<Operation, SubjectError> {
     static FINISHED: AtomicU64 = AtomicU64::new(0);
     let attributes = Attributes::new(None).and_then(Attributes::detached);
-    let attributes = attributes.attempt("set thread attributes")?;
+    let attributes = attributes.context("set thread attributes")?;
     let creator = std::thread::current();
     let job = Job::leaked(move || {
         write_one_byte();
@@ -247,7 +247,7 @@ fn detached_operation(n: u64) -> Result<Operation, SubjectError> {
 }
 
 fn thread_pool_operation(n: u64) -> Result<Operation, SubjectError> {
-    let pool = ThreadPool::new(cpu::allowed()).attempt("create a pool of threads")?;
+    let pool = ThreadPool::new(cpu::allowed()).context("create a pool of threads")?;
     Ok(Box::new(move || {
         pool.run(n);
         Ok(())
@@ -255,7 +255,7 @@ fn thread_pool_operation(n: u64) -> Result<Operation, SubjectError> {
 }
 
 fn process_pool_operation(n: u64) -> Result<(Operation, Vec<Pid>), SubjectError> {
-    let pool = ProcessPool::new(cpu::allowed()).attempt("create a pool of processes")?;
+    let pool = ProcessPool::new(cpu::allowed()).context("create a pool of processes")?;
     let workers = pool.workers().to_vec();
     Ok((Box::new(move || pool.run(n)), workers))
 }

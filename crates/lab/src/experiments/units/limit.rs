@@ -27,10 +27,10 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::parked::{ParkedUnits, of_kind};
+use super::parked::{ParkedUnits, empty_set};
 use crate::engine::experiment::{
-    Attempt, Cap, Demands, Experiment, Fit, Sample, Sampling, Scope, Size, Subject, SubjectError,
-    always_available, never_hands_over,
+    Cap, Demands, ErrorContext, Experiment, Fit, Sample, Sampling, Scope, Size, Subject,
+    SubjectError, always_available, never_alternates_cpus,
 };
 use crate::support::limits::{self, Exhaustion, Limit, UnitKind, UnitResources, WatchedLimit};
 
@@ -55,8 +55,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable: always_available,
-    hands_over: never_hands_over,
-    demands: Demands { exhausts, ..Demands::NONE.lasting(50, 50).and_ns_per(&[("cap", 200_000)]) },
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands {
+        exhausts: nearly_exhausted_limit,
+        ..Demands::NONE.with_cost_ms(50, 50).with_ns_per(&[("cap", 200_000)])
+    },
     subject: |parameters| {
         Ok(Box::new(LimitSearch { kind: kind(parameters), cap: parameters.number("cap") }))
     },
@@ -85,7 +88,7 @@ fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
 
 /// Returns the limit, shared with other programs, that the case would nearly exhaust, or `None` if
 /// there is none.
-fn exhausts(parameters: &Parameters) -> Option<Limit> {
+fn nearly_exhausted_limit(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
     cap.is_none_or(|cap| cap >= limits::usable(&limit)).then_some(limit)
@@ -101,7 +104,7 @@ fn kind(parameters: &Parameters) -> UnitKind {
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
     let cap = match scope.cap {
-        Cap::Usual => Some(default_cap(scope.size)),
+        Cap::Default => Some(default_cap(scope.size)),
         Cap::Considerate => Some(considerate_cap(scope.size)),
         Cap::At(cap) => Some(cap),
         Cap::None => None,
@@ -148,11 +151,11 @@ const REPORT_INTERVAL_UNITS: u64 = 64;
 impl Subject for LimitSearch {
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         let unit = estimate_unit(self.kind);
-        let watched = limits::applying(self.kind, unit);
+        let watched = limits::limits_on(self.kind, unit);
         let predicted: Vec<Limit> =
             watched.iter().map(|watched| with_creator_process(watched.limit.clone())).collect();
         let outcome = self.search(&watched)?;
-        let held = prediction_held(predicted.first(), &outcome);
+        let is_right = is_prediction_right(predicted.first(), &outcome);
         let created = outcome.created;
         let report = LimitReport {
             limits: predicted,
@@ -161,7 +164,7 @@ impl Subject for LimitSearch {
             errno: outcome.errno,
             stopped_by: outcome.stopped_by,
             evidence: outcome.evidence,
-            prediction_held: held,
+            prediction_held: is_right,
         };
         Ok(Sample { limit: Some(report), ..Sample::of(created as f64) }.with(
             "memory_of_unit",
@@ -191,7 +194,7 @@ const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
 /// Returns whether the prediction was right, as far as the search went, or `None` if the search
 /// does not show it.
-fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
+fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
     let apart = (outcome.created as f64 / predicted.allows.max(1) as f64 - 1.0).abs();
@@ -210,11 +213,11 @@ fn prediction_held(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option
 /// Estimates the memory of a unit, including the kernel's, from a few units. If they cannot be
 /// created, returns the default and leaves the reason to the search itself.
 fn estimate_unit(kind: UnitKind) -> UnitResources {
-    let default = limits::default_resources(kind);
+    let default = limits::typical_resources(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
-    let Ok(mut units) = of_kind(kind) else { return default };
+    let Ok(mut units) = empty_set(kind) else { return default };
     let stack = units.stack_bytes();
     let complete = units.add(SAMPLE_UNITS).is_ok() && units.await_all().is_ok();
     // Processes also have private pages. Pages shared with the creator do not count.
@@ -236,15 +239,15 @@ fn estimate_unit(kind: UnitKind) -> UnitResources {
 impl LimitSearch {
     /// Starts the creator, watches it, and returns the outcome of its search.
     fn search(&self, watched: &[WatchedLimit]) -> Result<SearchOutcome, SubjectError> {
-        child::become_subreaper().attempt("become a subreaper")?;
+        child::become_subreaper().context("become a subreaper")?;
         let (reader, messages) =
-            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+            rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe")?;
         let creator = fork(|| {
             let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
             let outcome = self.create_until_refused(watched, &messages);
             i32::from(outcome.is_err())
         })
-        .attempt("create a process")?;
+        .context("create a process")?;
         drop(messages);
         let outcome = watch_creator(creator, reader);
         let _ = rustix::process::kill_process(creator, Signal::KILL);
@@ -259,7 +262,7 @@ impl LimitSearch {
         watched: &[WatchedLimit],
         messages: &OwnedFd,
     ) -> Result<(), SubjectError> {
-        let mut units = of_kind(self.kind)?;
+        let mut units = empty_set(self.kind)?;
         let mut created = 0;
         let (error, stopped_by) = loop {
             if self.cap.is_some_and(|cap| created >= cap) {
@@ -301,7 +304,7 @@ fn identify_limit(
     let mut full = Vec::new();
     for watched in watched {
         let name = watched.limit.name.as_str();
-        match watched.exhaustion() {
+        match watched.read_exhaustion() {
             // The counter may be that of a cgroup whose child has reached its limit.
             Exhaustion::Refused { evidence, is_full } => {
                 outcome.evidence.push(evidence);
@@ -379,10 +382,10 @@ fn errno_name(error: &io::Error) -> String {
 
 fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), SubjectError> {
     let line =
-        serde_json::to_string(message).map_err(|e| SubjectError::Wrong(e.to_string()))? + "\n";
+        serde_json::to_string(message).map_err(|e| SubjectError::Unexpected(e.to_string()))? + "\n";
     let mut left = line.as_bytes();
     while !left.is_empty() {
-        let written = rustix::io::write(messages, left).attempt("write to the watchdog")?;
+        let written = rustix::io::write(messages, left).context("write to the watchdog")?;
         left = &left[written..];
     }
     Ok(())
@@ -398,7 +401,7 @@ fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, Subject
     let contend = rustix::process::getppid();
     loop {
         if rustix::process::getppid() != contend {
-            return Err(SubjectError::Wrong("contend has died".to_owned()));
+            return Err(SubjectError::Unexpected("contend has died".to_owned()));
         }
         if reader.buffer().is_empty() && !wait_readable(reader.get_ref()) {
             if limits::memory_available() < limits::memory_floor() / 2 {
@@ -411,12 +414,12 @@ fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, Subject
             continue;
         }
         let mut line = String::new();
-        if reader.read_line(&mut line).attempt("read from the creator")? == 0 {
+        if reader.read_line(&mut line).context("read from the creator")? == 0 {
             let message = format!("the process that created units exited after {created} of them");
-            return Err(SubjectError::Wrong(message));
+            return Err(SubjectError::Unexpected(message));
         }
         let message = serde_json::from_str(&line);
-        match message.map_err(|error| SubjectError::Wrong(error.to_string()))? {
+        match message.map_err(|error| SubjectError::Unexpected(error.to_string()))? {
             CreatorMessage::Created(count) => created = count,
             CreatorMessage::Finished(outcome) => {
                 await_end(creator);
@@ -474,16 +477,16 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_holds_if_the_limit_and_the_number_are_right() {
+    fn a_prediction_is_right_if_the_limit_and_the_number_are() {
         let predicted = limit("kernel.pid_max", 32_000);
-        let held = |created, by| prediction_held(Some(&predicted), &outcome(created, by));
+        let is_right = |created, by| is_prediction_right(Some(&predicted), &outcome(created, by));
         let by = |name: &str| StoppedBy::Limit(name.to_owned());
-        assert_eq!(held(31_900, by("kernel.pid_max")), Some(true));
-        assert_eq!(held(0, by("kernel.pid_max")), None);
-        assert_eq!(held(20_000, by("kernel.pid_max")), Some(false));
-        assert_eq!(held(31_900, by("cgroup pids.max")), Some(false));
-        assert_eq!(held(10_000, StoppedBy::Cap), Some(true));
-        assert_eq!(held(40_000, StoppedBy::Cap), Some(false));
-        assert_eq!(held(31_000, StoppedBy::Unknown), Some(false));
+        assert_eq!(is_right(31_900, by("kernel.pid_max")), Some(true));
+        assert_eq!(is_right(0, by("kernel.pid_max")), None);
+        assert_eq!(is_right(20_000, by("kernel.pid_max")), Some(false));
+        assert_eq!(is_right(31_900, by("cgroup pids.max")), Some(false));
+        assert_eq!(is_right(10_000, StoppedBy::Cap), Some(true));
+        assert_eq!(is_right(40_000, StoppedBy::Cap), Some(false));
+        assert_eq!(is_right(31_000, StoppedBy::Unknown), Some(false));
     }
 }

@@ -10,9 +10,9 @@ use rustix::process::getpid;
 
 use super::parent::{self, Parent};
 use super::parked::{self, ParkedUnits};
-use crate::engine::experiment::never_hands_over;
+use crate::engine::experiment::never_alternates_cpus;
 use crate::engine::experiment::{
-    Attempt, Demands, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
+    Demands, ErrorContext, Experiment, Facts, Fit, Sample, Sampling, Scope, Subject, SubjectError,
 };
 use crate::support::limits::{self, UnitKind};
 
@@ -37,10 +37,10 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
+    alternates_cpus: never_alternates_cpus,
     demands: Demands::NONE
-        .lasting(50, 150)
-        .and_ns_per(&[("n", 500_000), ("parent_mib", 15_000_000)]),
+        .with_cost_ms(50, 150)
+        .with_ns_per(&[("n", 500_000), ("parent_mib", 15_000_000)]),
     subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
@@ -67,7 +67,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
         return Some(reason);
     }
     let n = parameters.number(names::N).unwrap_or(0);
-    limits::refusal_reason(kind(parameters), n).or_else(|| parent::unavailable(parameters))
+    limits::shortage(kind(parameters), n).or_else(|| parent::unavailable(parameters))
 }
 
 fn kind(parameters: &Parameters) -> UnitKind {
@@ -109,11 +109,11 @@ impl MemorySnapshot {
             ..Self::default()
         };
         for &child in children {
-            let rollup = Rollup::of(child).attempt("read the memory of a process")?;
+            let rollup = Rollup::of(child).context("read the memory of a process")?;
             snapshot.children.rss += rollup.rss;
             snapshot.children.pss += rollup.pss;
             snapshot.children.private += rollup.private;
-            let status = Status::of(child).attempt("read the page tables of a process")?;
+            let status = Status::of(child).context("read the page tables of a process")?;
             snapshot.children_page_tables += status.page_tables;
         }
         Ok(snapshot)
@@ -170,7 +170,7 @@ impl ParkedMeasurement {
         let begun = Instant::now();
         parked.add(n).map_err(|source| {
             let what = format!("create more than {} units", parked.count());
-            SubjectError::Refused { what, source }
+            SubjectError::Syscall { what, source }
         })?;
         parked.await_all()?;
         let create_time = begun.elapsed();
@@ -214,7 +214,7 @@ impl UnitMemory {
     fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let n = parameters.number(names::N).unwrap_or(0);
         let parent = Parent::new(parameters)?;
-        Ok(Self { n, parent, parked: parked::of_kind(kind(parameters))? })
+        Ok(Self { n, parent, parked: parked::empty_set(kind(parameters))? })
     }
 }
 

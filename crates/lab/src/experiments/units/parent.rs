@@ -5,7 +5,7 @@ use contend_sys::pages::{PageSize, Pages};
 use contend_sys::procfs::{Rollup, Status};
 use rustix::process::getpid;
 
-use crate::engine::experiment::{Attempt, Facts, SubjectError};
+use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::support::limits;
 
 /// Name of the parameter for the memory that the creator has touched, in MiB.
@@ -31,12 +31,12 @@ impl Parent {
         }
         // Other programs may have used the memory since the case was planned.
         if let Some(reason) = unavailable(parameters) {
-            return Err(SubjectError::Wrong(reason));
+            return Err(SubjectError::Unexpected(reason));
         }
         let huge = parameters.flag(HUGE_PAGES);
         let size = if huge { PageSize::Huge } else { PageSize::Base };
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Self(Some(Pages::touched(length, size).attempt("touch the parent's memory")?)))
+        Ok(Self(Some(Pages::touched(length, size).context("touch the parent's memory")?)))
     }
 
     /// Returns facts about the memory of this process, as the kernel reports it.

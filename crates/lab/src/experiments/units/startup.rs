@@ -13,7 +13,7 @@ use contend_sys::process::{fork, posix_spawn};
 use super::parent::Parent;
 use super::tiny::{self, TinyProgram};
 use crate::engine::experiment::{
-    Demands, Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_hands_over,
+    Demands, Experiment, Facts, Fit, Sampling, Scope, Subject, SubjectError, never_alternates_cpus,
 };
 use crate::engine::timing::Timed;
 use crate::support::programs::{self, find};
@@ -35,8 +35,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     settings: &[],
     cases,
     unavailable,
-    hands_over: never_hands_over,
-    demands: Demands::NONE.lasting(50, 100).and_ns_per(&[("turns", 4_000_000)]),
+    alternates_cpus: never_alternates_cpus,
+    demands: Demands::NONE.with_cost_ms(50, 100).with_ns_per(&[("turns", 4_000_000)]),
     subject,
 };
 
@@ -131,7 +131,7 @@ fn repeated_program(repeated: &'static str) -> Option<&'static str> {
 pub(in crate::experiments) fn subject(
     parameters: &Parameters,
 ) -> Result<Box<dyn Subject>, SubjectError> {
-    let wrong = |name: &str| SubjectError::Wrong(format!("{name} is not installed"));
+    let wrong = |name: &str| SubjectError::Unexpected(format!("{name} is not installed"));
     let command = find_command(parameters).ok_or_else(|| wrong("the command"))?;
     let mut facts = Parent::new(&Parameters::new())?.facts();
     match (command.name, command.program) {
@@ -165,7 +165,7 @@ fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectErro
         None => repeated.to_owned(),
         Some(name) => {
             let path = find(name)
-                .ok_or_else(|| SubjectError::Wrong(format!("{name} is not installed")))?;
+                .ok_or_else(|| SubjectError::Unexpected(format!("{name} is not installed")))?;
             let rest = repeated.trim_start_matches("PROGRAM:").trim_start_matches(name);
             format!("'{}'{rest}", path.display().to_string().replace('\'', r"'\''"))
         }
@@ -182,7 +182,7 @@ struct PreparedCommand {
 impl PreparedCommand {
     fn new(program: &std::path::Path, arguments: Vec<String>) -> Result<Self, SubjectError> {
         let c_string = |text: String| {
-            CString::new(text).map_err(|error| SubjectError::Wrong(error.to_string()))
+            CString::new(text).map_err(|error| SubjectError::Unexpected(error.to_string()))
         };
         Ok(Self {
             program: c_string(program.display().to_string())?,

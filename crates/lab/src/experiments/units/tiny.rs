@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::MemfdFlags;
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// `exit(0)` as machine code.
 #[cfg(target_arch = "x86_64")]
@@ -46,16 +46,17 @@ impl TinyProgram {
     /// Returns an error if the kernel does not support memfd.
     pub fn new() -> Result<Self, SubjectError> {
         let flags = MemfdFlags::CLOEXEC;
-        let file = rustix::fs::memfd_create("contend-tiny", flags).attempt("make a program")?;
+        let file = rustix::fs::memfd_create("contend-tiny", flags).context("make a program")?;
         let mut left = elf_image();
         while !left.is_empty() {
-            let written = rustix::io::write(&file, &left).attempt("write a program")?;
+            let written = rustix::io::write(&file, &left).context("write a program")?;
             left.drain(..written);
         }
         // Not `/proc/self`: the kernel would create and remove the `/proc` entry of every child,
         // which takes 14 of the 170 µs of fork and exec.
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        let path = CString::new(path).map_err(|error| SubjectError::Wrong(error.to_string()))?;
+        let path =
+            CString::new(path).map_err(|error| SubjectError::Unexpected(error.to_string()))?;
         Ok(Self { _file: file, path })
     }
 

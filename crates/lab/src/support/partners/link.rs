@@ -12,25 +12,25 @@ const BEGUN: u64 = 0;
 /// State after sub has finished its part.
 const DONE: u64 = 1;
 /// State after a partner has ended or failed before sub finished.
-const GONE: u64 = 2;
+const BROKEN: u64 = 2;
 
 /// Maximum number of values that sub can pass to main.
-pub const FIGURES: usize = 48;
+pub const MAX_VALUES: usize = 48;
 /// Maximum length of an explanation, in words of 8 bytes.
-const EXPLANATION_WORDS: usize = 24;
+const MAX_EXPLANATION_WORDS: usize = 24;
 
 /// The connection between two partners, in memory that both share.
 ///
 /// ```text
-/// BEGUN ── sub calls finish ──────────────────► DONE   values are valid
-///   └───── a partner ends, or main fails ─────► GONE   the explanation may be valid
+/// BEGUN ── sub calls finish ──────────────────► DONE     values are valid
+///   └───── a partner ends, or main fails ─────► BROKEN   the explanation may be valid
 /// ```
 #[derive(Debug)]
 pub struct Link {
     state: Shared<Line<AtomicU64>>,
-    figures: Shared<[AtomicU64; FIGURES]>,
+    values: Shared<[AtomicU64; MAX_VALUES]>,
     /// Message about why sub ended early, padded with zeros.
-    why: Shared<[AtomicU64; EXPLANATION_WORDS]>,
+    why: Shared<[AtomicU64; MAX_EXPLANATION_WORDS]>,
 }
 
 impl Link {
@@ -41,25 +41,25 @@ impl Link {
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             state: Shared::new(Line(AtomicU64::new(BEGUN)))?,
-            figures: Shared::new([const { AtomicU64::new(0) }; FIGURES])?,
-            why: Shared::new([const { AtomicU64::new(0) }; EXPLANATION_WORDS])?,
+            values: Shared::new([const { AtomicU64::new(0) }; MAX_VALUES])?,
+            why: Shared::new([const { AtomicU64::new(0) }; MAX_EXPLANATION_WORDS])?,
         })
     }
 
     /// Marks the link as broken unless sub has finished. Returns whether this call marked it.
-    pub(super) fn mark_gone(&self) -> bool {
-        self.state.compare_exchange(BEGUN, GONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    pub(super) fn mark_broken(&self) -> bool {
+        self.state.compare_exchange(BEGUN, BROKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Returns whether a partner has ended or failed before sub finished.
     pub fn is_broken(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == GONE
+        self.state.load(Ordering::Relaxed) == BROKEN
     }
 
-    /// Marks sub as finished, and passes the first [`FIGURES`] of the given values to main.
-    pub fn finish(&self, figures: &[u64]) {
-        for (to, &figure) in self.figures.iter().zip(figures) {
-            to.store(figure, Ordering::Relaxed);
+    /// Marks sub as finished, and passes the first [`MAX_VALUES`] of the given values to main.
+    pub fn finish(&self, values: &[u64]) {
+        for (to, &value) in self.values.iter().zip(values) {
+            to.store(value, Ordering::Relaxed);
         }
         let _ = self.state.compare_exchange(BEGUN, DONE, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -68,11 +68,11 @@ impl Link {
     ///
     /// # Errors
     /// Returns an error if sub has not finished.
-    pub fn figures(&self) -> Result<[u64; FIGURES], SubjectError> {
+    pub fn values(&self) -> Result<[u64; MAX_VALUES], SubjectError> {
         if self.state.load(Ordering::Acquire) != DONE {
             return Err(self.broken());
         }
-        Ok(array::from_fn(|place| self.figures[place].load(Ordering::Relaxed)))
+        Ok(array::from_fn(|index| self.values[index].load(Ordering::Relaxed)))
     }
 
     /// Stores the error because of which sub ends early, cut after 192 bytes.
@@ -87,12 +87,12 @@ impl Link {
 
     /// Returns the error of a broken link, including sub's explanation if there is one.
     pub fn broken(&self) -> SubjectError {
-        const BROKEN: &str = "the partner has ended before it was done";
+        const MESSAGE: &str = "the partner has ended before it was done";
         let words = self.why.each_ref().map(|word| word.load(Ordering::Relaxed).to_le_bytes());
         let text = String::from_utf8_lossy(words.as_flattened());
-        SubjectError::Wrong(match text.trim_end_matches('\0') {
-            "" => BROKEN.to_owned(),
-            why => format!("{BROKEN}: {why}"),
+        SubjectError::Unexpected(match text.trim_end_matches('\0') {
+            "" => MESSAGE.to_owned(),
+            why => format!("{MESSAGE}: {why}"),
         })
     }
 }

@@ -28,7 +28,7 @@ pub use link::Link;
 pub use placement::Placement;
 pub use usage::ResourceUsage;
 
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// The kind of the partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,13 +77,13 @@ pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 #[derive(Clone, Copy)]
 pub struct Release<'a> {
     /// Wakes main after sub has ended. Runs on a thread other than main's.
-    pub main: &'a (dyn Fn(IsThrough<'_>) + Sync),
+    pub main: &'a (dyn Fn(HasFinished<'_>) + Sync),
     /// Wakes a sub thread that is still running after main has failed.
-    pub sub: &'a (dyn Fn(IsThrough<'_>) + Sync),
+    pub sub: &'a (dyn Fn(HasFinished<'_>) + Sync),
 }
 
 /// A predicate that returns whether a partner has finished its part.
-pub type IsThrough<'a> = &'a (dyn Fn() -> bool + Sync);
+pub type HasFinished<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
     /// Runs both parts and returns the result of `main`. `sub` has to call [`Link::finish`] before
@@ -101,7 +101,7 @@ impl Pair {
         release: Release<'_>,
         observer: Observer<'_>,
     ) -> Result<T, SubjectError> {
-        let before = sched_getaffinity(None).attempt("ask for the CPUs")?;
+        let before = sched_getaffinity(None).context("ask for the CPUs")?;
         let done = match self.kind {
             PartnerKind::Processes => self.as_processes(link, main, sub, release, observer),
             PartnerKind::Threads => self.as_threads(link, main, sub, release, observer),
@@ -126,37 +126,37 @@ impl Pair {
                 return 1; // main died before the death signal was set
             }
             parts.0 = None;
-            let done = self.seat(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
+            let done =
+                self.bind_to_cpu(1).and_then(|()| parts.1.take().map_or(Ok(()), |sub| sub()));
             if let Err(error) = &done {
                 link.explain(error);
             }
             i32::from(done.is_err())
         });
-        let pid = pid.attempt("create a process")?;
+        let pid = pid.context("create a process")?;
         parts.1 = None;
-        let main = parts
-            .0
-            .take()
-            .ok_or_else(|| SubjectError::Wrong("main's part has already started".to_owned()))?;
+        let main = parts.0.take().ok_or_else(|| {
+            SubjectError::Unexpected("main's part has already started".to_owned())
+        })?;
         observer(Sub::Process(pid));
-        let through = AtomicBool::new(false);
+        let finished = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let _ = child::wait_for_end(pid);
-                link.mark_gone();
-                (release.main)(&|| through.load(Ordering::Acquire));
+                link.mark_broken();
+                (release.main)(&|| finished.load(Ordering::Acquire));
             });
-            let _through = AtDrop(|| through.store(true, Ordering::Release));
+            let _finished = AtDrop(|| finished.store(true, Ordering::Release));
             let end = AtDrop(|| {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             });
-            let done = self.as_main(main);
+            let done = self.run_main(main);
             if done.is_ok() {
                 std::mem::forget(end); // sub exits on its own
             }
             done
         });
-        child::reap(pid).attempt("reap a process")?;
+        child::reap(pid).context("reap a process")?;
         done
     }
 
@@ -168,31 +168,31 @@ impl Pair {
         release: Release<'_>,
         observer: Observer<'_>,
     ) -> Result<T, SubjectError> {
-        let through = [AtomicBool::new(false), AtomicBool::new(false)];
-        let is_through = |who: usize| through[who].load(Ordering::Acquire);
-        let [main_through, sub_through] = [0, 1].map(|who| {
-            let through = &through[who];
-            AtDrop(move || through.store(true, Ordering::Release))
+        let finished = [AtomicBool::new(false), AtomicBool::new(false)];
+        let has_finished = |who: usize| finished[who].load(Ordering::Acquire);
+        let [main_finished, sub_finished] = [0, 1].map(|who| {
+            let finished = &finished[who];
+            AtDrop(move || finished.store(true, Ordering::Release))
         });
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 observer(Sub::Thread(cpu::Clock::of_this_thread()));
                 let _ended = AtDrop(|| {
-                    link.mark_gone();
-                    (release.main)(&|| is_through(0));
+                    link.mark_broken();
+                    (release.main)(&|| has_finished(0));
                 });
-                let _through = sub_through;
-                let done = self.seat(1).and_then(|()| sub());
+                let _finished = sub_finished;
+                let done = self.bind_to_cpu(1).and_then(|()| sub());
                 done.inspect_err(|error| link.explain(error))
             });
             let end = AtDrop(|| {
-                if link.mark_gone() {
-                    (release.sub)(&|| is_through(1));
+                if link.mark_broken() {
+                    (release.sub)(&|| has_finished(1));
                 }
             });
             let done = {
-                let _through = main_through;
-                self.as_main(main)
+                let _finished = main_finished;
+                self.run_main(main)
             };
             if done.is_ok() {
                 std::mem::forget(end); // sub finishes its part on its own
@@ -200,25 +200,26 @@ impl Pair {
                 drop(end);
             }
             let other = other.join();
-            let other = other.map_err(|_| SubjectError::Wrong("the partner has panicked".into()));
-            let other = other.and_then(|done| done.attempt("run the partner's part"));
+            let other =
+                other.map_err(|_| SubjectError::Unexpected("the partner has panicked".into()));
+            let other = other.and_then(|done| done.context("run the partner's part"));
             done.and_then(|done| other.map(|()| done))
         })
     }
 
     /// Binds the calling thread to the CPU of main (0) or sub (1), and sets its timer slack.
-    fn seat(&self, who: usize) -> io::Result<()> {
+    fn bind_to_cpu(&self, who: usize) -> io::Result<()> {
         let slack = self.slack.and_then(|slack| NonZeroU64::new(slack.as_nanos().try_into().ok()?));
         set_current_timer_slack(slack)?;
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Runs main's part. With `Placement::Awake`, threads keep both CPUs awake meanwhile.
-    fn as_main<T>(
+    /// Runs main's part. With `Placement::TwoAwakeCpus`, threads keep both CPUs awake meanwhile.
+    fn run_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,
     ) -> Result<T, SubjectError> {
-        let cpus = self.placement.cpus().filter(|_| self.placement == Placement::Awake);
+        let cpus = self.placement.cpus().filter(|_| self.placement == Placement::TwoAwakeCpus);
         let cpus = cpus.map_or(Vec::new(), Vec::from);
         let done = AtomicBool::new(false);
         let (tell, told) = std::sync::mpsc::channel();
@@ -236,9 +237,9 @@ impl Pair {
                 });
             }
             for bound in told.iter().take(cpus.len()) {
-                bound.attempt("keep a CPU awake")?;
+                bound.context("keep a CPU awake")?;
             }
-            self.seat(0).attempt("bind a process to a CPU")?;
+            self.bind_to_cpu(0).context("bind a process to a CPU")?;
             main()
         })
     }

@@ -10,9 +10,9 @@ pub enum Placement {
     /// One CPU for both partners.
     Same,
     /// Two CPUs, on different cores if possible. Each may idle while its partner waits.
-    Apart,
-    /// The CPUs of `Placement::Apart`, kept awake by spinning threads of the lowest priority.
-    Awake,
+    TwoCpus,
+    /// The CPUs of `Placement::TwoCpus`, kept awake by spinning threads of the lowest priority.
+    TwoAwakeCpus,
     /// Two hardware threads of one core.
     Sibling,
     /// Two cores without a common cache.
@@ -26,8 +26,8 @@ impl Placement {
     pub const NAMED: [(&'static str, Self); 6] = [
         ("free", Self::Free),
         ("same-cpu", Self::Same),
-        ("two-cpus", Self::Apart),
-        ("two-awake", Self::Awake),
+        ("two-cpus", Self::TwoCpus),
+        ("two-awake", Self::TwoAwakeCpus),
         ("smt-sibling", Self::Sibling),
         ("other-cache", Self::OtherCache),
     ];
@@ -52,7 +52,7 @@ impl Placement {
     pub fn unavailable(self) -> Option<String> {
         let missing = match self {
             Self::Free | Self::Same | Self::On(_) => return None,
-            Self::Apart | Self::Awake => "needs two CPUs, and only one may be used",
+            Self::TwoCpus | Self::TwoAwakeCpus => "needs two CPUs, and only one may be used",
             Self::Sibling => {
                 "needs two hardware threads of one core, but no two available CPUs share a core"
             }
@@ -64,11 +64,11 @@ impl Placement {
     }
 
     /// Returns whether the partners are sure to run on different CPUs.
-    pub fn crosses(self) -> bool {
+    pub fn uses_two_cpus(self) -> bool {
         match self {
             Self::Free | Self::Same => false,
             Self::On([main, sub]) => main != sub,
-            Self::Apart | Self::Awake | Self::Sibling | Self::OtherCache => true,
+            Self::TwoCpus | Self::TwoAwakeCpus | Self::Sibling | Self::OtherCache => true,
         }
     }
 
@@ -82,7 +82,7 @@ impl Placement {
         match self {
             Self::Free => None,
             Self::Same => topology::pair(cpus, Distance::Same),
-            Self::Apart | Self::Awake => topology::nearest_cores(cpus),
+            Self::TwoCpus | Self::TwoAwakeCpus => topology::nearest_cores(cpus),
             Self::Sibling => topology::pair(cpus, Distance::Core),
             Self::OtherCache => topology::pair(cpus, Distance::Package)
                 .or_else(|| topology::pair(cpus, Distance::Machine)),
@@ -115,15 +115,15 @@ mod tests {
     fn separate_cores_come_before_hardware_threads() {
         let large = cpus(&[0, 0, 2, 2, 4], &[0, 0, 0, 0, 4]);
         let of = |placement: Placement, cpus: &[Cpu]| placement.of(cpus);
-        assert_eq!(of(Placement::Apart, &large), Some([0, 2]));
+        assert_eq!(of(Placement::TwoCpus, &large), Some([0, 2]));
         assert_eq!(of(Placement::Sibling, &large), Some([0, 1]));
         assert_eq!(of(Placement::OtherCache, &large), Some([0, 4]));
         assert_eq!(of(Placement::Same, &large), Some([0, 0]));
         assert_eq!(of(Placement::Free, &large), None);
         let one_core = cpus(&[0, 0], &[0, 0]);
-        assert_eq!(of(Placement::Apart, &one_core), Some([0, 1]));
+        assert_eq!(of(Placement::TwoCpus, &one_core), Some([0, 1]));
         assert_eq!(of(Placement::OtherCache, &one_core), None);
-        assert_eq!(of(Placement::Apart, &one_core[..1]), None);
+        assert_eq!(of(Placement::TwoCpus, &one_core[..1]), None);
     }
 
     #[test]

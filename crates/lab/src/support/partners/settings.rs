@@ -39,9 +39,9 @@ pub fn kind(parameters: &Parameters) -> PartnerKind {
     }
 }
 
-/// Returns the placement of the partners in a case, `usual` by default.
-pub fn placement(parameters: &Parameters, usual: Placement) -> Placement {
-    parameters.text(PLACEMENT.name).and_then(Placement::find).unwrap_or(usual)
+/// Returns the placement of the partners in a case, `default_placement` by default.
+pub fn placement(parameters: &Parameters, default_placement: Placement) -> Placement {
+    parameters.text(PLACEMENT.name).and_then(Placement::find).unwrap_or(default_placement)
 }
 
 /// Returns the timer slack of the partners in a case, or `None` for the kernel's default.
@@ -49,11 +49,12 @@ pub fn slack(parameters: &Parameters) -> Option<Duration> {
     parameters.number(SLACK.name).map(Duration::from_nanos)
 }
 
-/// Returns the configuration of the partners in a case, with the placement `usual` by default.
-pub fn pair(parameters: &Parameters, usual: Placement) -> Pair {
+/// Returns the configuration of the partners in a case, with the placement `default_placement` by
+/// default.
+pub fn pair(parameters: &Parameters, default_placement: Placement) -> Pair {
     Pair {
         kind: kind(parameters),
-        placement: placement(parameters, usual),
+        placement: placement(parameters, default_placement),
         slack: slack(parameters),
     }
 }

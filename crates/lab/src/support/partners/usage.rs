@@ -7,7 +7,7 @@ use contend_sys::{child, cpu};
 use crate::engine::timing::nanoseconds;
 
 /// Number of values in [`Used`].
-pub const USAGE_FIGURES: usize = 5;
+pub const USAGE_VALUES: usize = 5;
 
 /// Resource usage of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ResourceUsage {
     }
 
     /// Returns the values in the order of the fields, with times in nanoseconds.
-    pub fn to_figures(self) -> [u64; USAGE_FIGURES] {
+    pub fn to_values(self) -> [u64; USAGE_VALUES] {
         [
             nanoseconds(self.cpu),
             nanoseconds(self.system),
@@ -67,9 +67,7 @@ impl ResourceUsage {
     }
 
     /// Creates the usage from values in the order of the fields, with times in nanoseconds.
-    pub fn from_figures(
-        [cpu, system, voluntary, involuntary, faults]: [u64; USAGE_FIGURES],
-    ) -> Self {
+    pub fn from_values([cpu, system, voluntary, involuntary, faults]: [u64; USAGE_VALUES]) -> Self {
         Self {
             cpu: Duration::from_nanos(cpu),
             system: Duration::from_nanos(system),

@@ -9,14 +9,14 @@ use super::super::location::Location;
 use super::{CopyJob, CopyMethod, MappingAdvice};
 use crate::support::syscalls::Call;
 
-const ADVICES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
+const ADVICE_NAMES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 
 /// The `mmap-bytes` method, as in the article on mmap and shared memory.
 pub const BY_BYTE: CopyMethod = CopyMethod {
     name: "mmap-bytes",
     summary: "both files mapped, copied byte by byte through pointers",
     blocks: &[],
-    advices: ADVICES,
+    advices: ADVICE_NAMES,
     unavailable,
     prepare: None,
     copy: |job| copy_mapped(job, Mapping::copy_by_byte),
@@ -28,7 +28,7 @@ pub const BY_MEMCPY: CopyMethod = CopyMethod {
     name: "mmap-memcpy",
     summary: "both files mapped, copied by memcpy",
     blocks: &[],
-    advices: ADVICES,
+    advices: ADVICE_NAMES,
     unavailable,
     prepare: None,
     copy: |job| copy_mapped(job, Mapping::copy),
@@ -40,7 +40,7 @@ pub const WRITE_FROM_MAPPING: CopyMethod = CopyMethod {
     name: "mmap-write",
     summary: "the source mapped, and written from the mapping, 1 MiB at a time",
     blocks: &[],
-    advices: ADVICES,
+    advices: ADVICE_NAMES,
     unavailable,
     prepare: None,
     copy: |job| {

@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::condition::Condition;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `condition` mechanism, the usual choice of multi-threaded programs.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -14,7 +14,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Condition::new().attempt("make a condition variable")?)),
+    make: |_| Ok(Box::new(Condition::new().context("make a condition variable")?)),
 };
 
 impl SyncPrimitive for Condition {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// The `event` mechanism: the event resets itself when a wait returns.
 pub const AUTO_RESET: Mechanism = Mechanism {
@@ -31,7 +31,7 @@ pub const MANUAL_RESET: Mechanism = Mechanism {
 };
 
 fn make(reset: Reset) -> Result<Box<dyn SyncPrimitive>, SubjectError> {
-    let state = Shared::new(Line(AtomicU32::new(UNSET))).attempt("map shared memory")?;
+    let state = Shared::new(Line(AtomicU32::new(UNSET))).context("map shared memory")?;
     Ok(Box::new(Event { state, reset }))
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `eventfd` mechanism: a counter in the kernel, accessed through a file descriptor.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -17,7 +17,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     counts: true,
     make: |_| {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE;
-        Ok(Box::new(Counter(eventfd(0, flags).attempt("make an eventfd")?)))
+        Ok(Box::new(Counter(eventfd(0, flags).context("make an eventfd")?)))
     },
 };
 

@@ -7,7 +7,7 @@ use rustix::thread::futex;
 
 use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `futex` mechanism: the system call on which the C library's semaphores and mutexes are
 /// built.
@@ -17,7 +17,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Futex(PostCounter::new().attempt("map shared memory")?))),
+    make: |_| Ok(Box::new(Futex(PostCounter::new().context("map shared memory")?))),
 };
 
 struct Futex(PostCounter);
@@ -31,14 +31,14 @@ impl SyncPrimitive for Futex {
 
     fn wait(&self) -> io::Result<WaitOutcome> {
         while !self.0.try_take() {
-            sleep(&self.0)?;
+            wait_for_post(&self.0)?;
         }
         Ok(WaitOutcome::default())
     }
 }
 
 /// Sleeps until a post is available. May return early.
-pub(super) fn sleep(posts: &PostCounter) -> io::Result<()> {
+pub(super) fn wait_for_post(posts: &PostCounter) -> io::Result<()> {
     match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

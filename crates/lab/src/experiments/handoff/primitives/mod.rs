@@ -105,7 +105,7 @@ pub const TABLE: &[Mechanism] = &[
     sleep::MECHANISM,
     timer::MECHANISM,
     none::MECHANISM,
-    none::PAUSE,
+    none::SLEEP_ONLY,
 ];
 
 // Mechanisms that presets refer to by name.
@@ -114,7 +114,7 @@ pub const EVENT: &Mechanism = &event::AUTO_RESET;
 pub const SLEEP: &Mechanism = &sleep::MECHANISM;
 pub const TIMER: &Mechanism = &timer::MECHANISM;
 pub const NONE: &Mechanism = &none::MECHANISM;
-pub const PAUSE: &Mechanism = &none::PAUSE;
+pub const SLEEP_ONLY: &Mechanism = &none::SLEEP_ONLY;
 
 /// Returns the names of all mechanisms, in display order.
 pub fn names() -> Vec<&'static str> {

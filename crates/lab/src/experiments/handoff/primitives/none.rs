@@ -17,13 +17,13 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// The `pause` mechanism: neither partner waits for the other, but each wait sleeps for a period,
 /// as polling would.
-pub const PAUSE: Mechanism = Mechanism {
+pub const SLEEP_ONLY: Mechanism = Mechanism {
     name: "pause",
     summary: "no synchronisation, but a sleep for each wait",
     waits: false,
     sleeps: true,
     counts: true,
-    make: |timing| Ok(Box::new(Pause(timing))),
+    make: |timing| Ok(Box::new(SleepOnly(timing))),
 };
 
 struct NoSync;
@@ -38,9 +38,9 @@ impl SyncPrimitive for NoSync {
     }
 }
 
-struct Pause(SleepTiming);
+struct SleepOnly(SleepTiming);
 
-impl SyncPrimitive for Pause {
+impl SyncPrimitive for SleepOnly {
     fn post(&self) -> io::Result<()> {
         Ok(())
     }

@@ -8,7 +8,7 @@ use rustix::pipe::PipeFlags;
 use rustix::time::Timespec;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `pipe` mechanism, as used by shell pipelines and many event loops.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -18,7 +18,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     sleeps: false,
     counts: true,
     make: |_| {
-        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")?;
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe")?;
         Ok(Box::new(BytePipe { read, write }))
     },
 };

@@ -4,7 +4,7 @@ use std::io;
 
 use super::post_counter::PostCounter;
 use super::{SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 struct Polling<P> {
     posts: PostCounter,
@@ -17,7 +17,7 @@ pub fn polling<P>(between: P) -> Result<Box<dyn SyncPrimitive>, SubjectError>
 where
     P: Fn() -> io::Result<()> + Sync + 'static,
 {
-    let posts = PostCounter::new().attempt("map shared memory")?;
+    let posts = PostCounter::new().context("map shared memory")?;
     Ok(Box::new(Polling { posts, between }))
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::semaphore::Semaphore;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// An unnamed POSIX semaphore in shared memory (`sem_init`).
 pub const UNNAMED: Mechanism = Mechanism {
@@ -14,7 +14,7 @@ pub const UNNAMED: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Semaphore::unnamed().attempt("make a semaphore")?)),
+    make: |_| Ok(Box::new(Semaphore::unnamed().context("make a semaphore")?)),
 };
 
 /// A named POSIX semaphore (`sem_open`).
@@ -24,7 +24,7 @@ pub const NAMED: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(Semaphore::named().attempt("open a semaphore")?)),
+    make: |_| Ok(Box::new(Semaphore::named().context("open a semaphore")?)),
 };
 
 impl SyncPrimitive for Semaphore {

@@ -8,7 +8,7 @@ use contend_sys::signal::Wake;
 use rustix::thread::gettid;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `signal` mechanism. Real-time signals are queued, so none is lost.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -18,10 +18,10 @@ pub const MECHANISM: Mechanism = Mechanism {
     sleeps: false,
     counts: true,
     make: |_| {
-        let wake = Wake::block().attempt("block a signal")?;
+        let wake = Wake::block().context("block a signal")?;
         wake.drain(); // signals of an earlier session
         let waiter = Shared::new([const { Line(AtomicU32::new(0)) }; 2]);
-        Ok(Box::new(Signal { wake, waiter: waiter.attempt("map shared memory")? }))
+        Ok(Box::new(Signal { wake, waiter: waiter.context("map shared memory")? }))
     },
 };
 

@@ -8,7 +8,7 @@ use rustix::thread::futex;
 
 use super::post_counter::PostCounter;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `spin-futex` mechanism, the strategy of adaptive mutexes.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -18,8 +18,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     sleeps: false,
     counts: true,
     make: |_| {
-        let posts = PostCounter::new().attempt("map shared memory")?;
-        let asleep = Shared::new(Line(AtomicBool::new(false))).attempt("map shared memory")?;
+        let posts = PostCounter::new().context("map shared memory")?;
+        let asleep = Shared::new(Line(AtomicBool::new(false))).context("map shared memory")?;
         Ok(Box::new(SpinThenFutex { posts, asleep }))
     },
 };
@@ -55,7 +55,7 @@ impl SyncPrimitive for SpinThenFutex {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         while !self.posts.try_take() {
-            super::futex::sleep(&self.posts)?;
+            super::futex::wait_for_post(&self.posts)?;
         }
         self.asleep.store(false, Ordering::Relaxed);
         Ok(WaitOutcome { failed_polls: MAX_SPINS.into() })

@@ -5,7 +5,7 @@ use std::io;
 use contend_sys::semaphore::SysvSemaphore;
 
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `sysv-semaphore` mechanism, in which every operation is a system call.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -14,7 +14,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     waits: true,
     sleeps: false,
     counts: true,
-    make: |_| Ok(Box::new(SysvSemaphore::new().attempt("make a System V semaphore")?)),
+    make: |_| Ok(Box::new(SysvSemaphore::new().context("make a System V semaphore")?)),
 };
 
 impl SyncPrimitive for SysvSemaphore {

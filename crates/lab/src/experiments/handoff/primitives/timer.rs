@@ -11,7 +11,7 @@ use rustix::time::{
 use super::polling::polling;
 use super::sleep::{next_tick, timespec};
 use super::{Mechanism, SleepTiming};
-use crate::engine::experiment::Attempt;
+use crate::engine::experiment::ErrorContext;
 
 /// The `timer` mechanism, the counterpart of the waitable timer in the test report.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -22,7 +22,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     counts: true,
     make: |timing| {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);
-        let timer = timer.attempt("make a timer")?;
+        let timer = timer.context("make a timer")?;
         polling(move || await_timer(&timer, timing))
     },
 };

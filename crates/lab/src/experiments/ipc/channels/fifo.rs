@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat, openat, unli
 
 use super::stream::duplex_streams;
 use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
-use crate::support::unnamed_file::name_in;
+use crate::support::unnamed_file::unique_path_in;
 
 /// Named pipes, as `mkfifo` creates them.
 pub const MECHANISM: Mechanism = Mechanism {
@@ -22,7 +22,7 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// Creates a named pipe, opens both ends and removes the name.
 fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
-    let path = name_in(&std::env::temp_dir());
+    let path = unique_path_in(&std::env::temp_dir());
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     let open = |flags| openat(CWD, &path, flags | OFlags::CLOEXEC, Mode::empty());
     // Opening one end blocks until the other end is open, except with `O_NONBLOCK`.

@@ -109,14 +109,14 @@ pub trait Endpoint: Send {
     }
 
     /// Does the same as [`Endpoint::request_all`], and passes the time of each round trip to
-    /// `each`.
+    /// `on_round_trip`.
     ///
     /// # Errors
     /// See [`Endpoint::request_all`].
     fn request_each(
         &mut self,
         numbers: Range<u64>,
-        each: &mut dyn FnMut(Duration),
+        on_round_trip: &mut dyn FnMut(Duration),
     ) -> io::Result<()> {
         for number in numbers {
             let begun = Instant::now();
@@ -124,7 +124,7 @@ pub trait Endpoint: Send {
             self.send()?;
             self.flush()?;
             verify(self.receive()?, number)?;
-            each(begun.elapsed());
+            on_round_trip(begun.elapsed());
         }
         Ok(())
     }

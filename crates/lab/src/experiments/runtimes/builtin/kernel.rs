@@ -8,19 +8,19 @@ use contend_sys::child::{ExitStatus, reap};
 use contend_sys::process::fork as fork_process;
 
 use super::Units;
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::UnitKind;
 
 /// Creates the probe for processes that wait for the end of a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(UnitKind::Process)?, kernel());
+    let (park, version) = (parked::empty_set(UnitKind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))
 }
 
 /// Creates the probe for threads that wait on a condition variable.
 pub fn thread() -> Result<Box<dyn Units>, SubjectError> {
-    let (park, version) = (parked::of_kind(UnitKind::Thread)?, kernel());
+    let (park, version) = (parked::empty_set(UnitKind::Thread)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_thread }))
 }
 
@@ -58,7 +58,7 @@ impl Units for Parked {
         self.ended = 0;
         self.park.add(n).map_err(|source| {
             let what = format!("create more than {} units", self.park.count());
-            SubjectError::Refused { what, source }
+            SubjectError::Syscall { what, source }
         })?;
         self.park.await_all()?;
         Ok(self.park.count())
@@ -79,20 +79,22 @@ impl Units for Parked {
         self.park.forget()
     }
 
-    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String> {
         (self.exchange)(messages).map_err(|error| error.to_string())
     }
 }
 
 /// Exchanges `messages` messages, checks the answers, and returns the time taken. A first message,
 /// which shows that the other side is ready, is not timed.
-fn ask_all(
+fn time_exchange(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
 ) -> Result<Duration, SubjectError> {
     let mut ask_one = |number| match ask(number)? {
         answer if answer == number => Ok(()),
-        answer => Err(SubjectError::wrong(format!("message {number} was answered by {answer}"))),
+        answer => {
+            Err(SubjectError::unexpected(format!("message {number} was answered by {answer}")))
+        }
     };
     ask_one(0)?;
     let begun = Instant::now();
@@ -103,15 +105,17 @@ fn ask_all(
 /// Exchanges messages with a thread over two channels of the standard library. Returns the time
 /// taken.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
-    let gone = |_| SubjectError::wrong("the other thread has ended");
+    let gone = |_| SubjectError::unexpected("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
         comes.iter().try_for_each(|number| back.send(number)).is_ok()
     };
     std::thread::scope(|scope| {
         let ((there, comes), (back, answers)) = (sync_channel(1), sync_channel(1));
         scope.spawn(move || echo(comes, back));
-        ask_all(messages, |number| {
-            there.send(number).map_err(|_| SubjectError::wrong("the other thread has ended"))?;
+        time_exchange(messages, |number| {
+            there
+                .send(number)
+                .map_err(|_| SubjectError::unexpected("the other thread has ended"))?;
             answers.recv().map_err(gone)
         })
     })
@@ -119,7 +123,7 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
 
 /// Exchanges messages with a child process over two pipes. Returns the time taken.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
-    let pipe = || rustix::pipe::pipe().attempt("make a pipe");
+    let pipe = || rustix::pipe::pipe().context("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
     let mut there = Some(there);
     let child = fork_process(|| {
@@ -132,43 +136,43 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
         }
         0
     });
-    let child = child.attempt("fork")?;
+    let child = child.context("fork")?;
     drop(back);
-    let asked = ask_all(messages, |number| {
-        let there = there.as_ref().ok_or_else(|| SubjectError::wrong("there is no pipe"))?;
-        rustix::io::write(there, &number.to_ne_bytes()).attempt("write to a pipe")?;
+    let asked = time_exchange(messages, |number| {
+        let there = there.as_ref().ok_or_else(|| SubjectError::unexpected("there is no pipe"))?;
+        rustix::io::write(there, &number.to_ne_bytes()).context("write to a pipe")?;
         let mut answer = [0; 8];
-        let read = rustix::io::read(&answers, &mut answer).attempt("read from a pipe")?;
+        let read = rustix::io::read(&answers, &mut answer).context("read from a pipe")?;
         if read == answer.len() {
             Ok(u64::from_ne_bytes(answer))
         } else {
-            Err(SubjectError::wrong("the process has ended"))
+            Err(SubjectError::unexpected("the process has ended"))
         }
     });
     drop(there);
-    let status = reap(child).attempt("wait for a process")?.status;
+    let status = reap(child).context("wait for a process")?.status;
     let took = asked?;
     if status == ExitStatus::Exited(0) {
         Ok(took)
     } else {
-        Err(SubjectError::wrong("the process failed"))
+        Err(SubjectError::unexpected("the process failed"))
     }
 }
 
 /// A number to echo, and the address to send the answer to.
-struct Asked(Address<u64>, u64);
+struct Request(Address<u64>, u64);
 
 /// Exchanges messages between two units on one Worker. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
-    let failed = |error: &dyn std::fmt::Display| SubjectError::wrong(error.to_string());
-    let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
+    let failed = |error: &dyn std::fmt::Display| SubjectError::unexpected(error.to_string());
+    let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
     let answered = receptor.spawn_reply(move |context, answered| {
         let begun = ask_callback(context, messages, answered);
         if begun.is_some() { context.end() } else { context.fail("out of memory") }
     });
     let answered = answered.map_err(|error| failed(&error))?.wait();
     let took = answered.map_err(|error| failed(&error))?;
-    took.ok_or_else(|| SubjectError::wrong("a message was answered by another one"))
+    took.ok_or_else(|| SubjectError::unexpected("a message was answered by another one"))
 }
 
 /// Spawns a unit that answers and one that asks. The latter replies with the time from its first
@@ -178,7 +182,7 @@ fn ask_callback(
     messages: u64,
     answered: Reply<Option<Duration>>,
 ) -> Option<()> {
-    let echo = context.spawn_handler(|context, Asked(by, number)| {
+    let echo = context.spawn_handler(|context, Request(by, number)| {
         let sent = context.send(by, number).is_ok();
         if sent { context.keep_receiving() } else { context.end() }
     });
@@ -191,7 +195,7 @@ fn ask_callback(
         let by = context.address();
         if number == wanted && number <= messages {
             wanted += 1;
-            if context.send(echo, Asked(by, wanted)).is_ok() {
+            if context.send(echo, Request(by, wanted)).is_ok() {
                 return context.keep_receiving();
             }
         }
@@ -215,9 +219,9 @@ mod tests {
             asked.push(number);
             Ok(number)
         };
-        ask_all(2, echo).expect("they are right");
+        time_exchange(2, echo).expect("they are right");
         assert_eq!(asked, [0, 1, 2]);
-        let wrong = ask_all(5, |number| Ok(if number == 3 { 7 } else { number }));
+        let wrong = time_exchange(5, |number| Ok(if number == 3 { 7 } else { number }));
         let error = wrong.expect_err("one is wrong").to_string();
         assert!(error.contains("message 3 was answered by 7"), "{error}");
     }

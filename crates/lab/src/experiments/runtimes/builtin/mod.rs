@@ -20,7 +20,7 @@ pub use smol::smol;
 pub use tokio::{mpsc, oneshot, pending, sleep};
 
 /// Hidden command that turns this program into a probe.
-pub const VERB: &str = "lab-probe";
+pub const PROBE_VERB: &str = "lab-probe";
 
 /// Units of one kind, as a built-in probe controls them. `probes/README.md` describes the commands.
 pub trait Units {
@@ -60,7 +60,7 @@ pub trait Units {
     ///
     /// # Errors
     /// Returns why the unit takes no messages, or which answer was wrong.
-    fn trips(&mut self, messages: u64) -> Result<Duration, String>;
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
 /// Function that creates the probe for a kind of unit.
@@ -82,7 +82,7 @@ pub fn serve(make: Make) -> Result<(), SubjectError> {
     rest(units.as_mut())?;
     answer(&format!("ready {}", units.version()))?;
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(|error| SubjectError::wrong(error.to_string()))?;
+        let line = line.map_err(|error| SubjectError::unexpected(error.to_string()))?;
         answer(&execute(units.as_mut(), &line)?)?;
     }
     Ok(())
@@ -91,8 +91,9 @@ pub fn serve(make: Make) -> Result<(), SubjectError> {
 fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
     let read = Instant::now();
     let words: Vec<_> = line.split_whitespace().collect();
-    let number =
-        |word: &str| word.parse().map_err(|_| SubjectError::wrong(format!("{word}: not a number")));
+    let number = |word: &str| {
+        word.parse().map_err(|_| SubjectError::unexpected(format!("{word}: not a number")))
+    };
     Ok(match words[..] {
         ["park", n, hold] => {
             let (n, due) = (number(n)?, read + Duration::from_millis(number(hold)?));
@@ -112,12 +113,12 @@ fn execute(units: &mut dyn Units, line: &str) -> Result<String, SubjectError> {
         }
         ["trips", messages] => {
             let messages = number(messages)?;
-            match units.trips(messages) {
+            match units.round_trips(messages) {
                 Ok(took) => format!("trips {messages} {}", nanoseconds(took)),
                 Err(reason) => format!("trips none {reason}"),
             }
         }
-        _ => return Err(SubjectError::wrong(format!("{line}: no such command"))),
+        _ => return Err(SubjectError::unexpected(format!("{line}: no such command"))),
     })
 }
 
@@ -132,7 +133,7 @@ fn answer(line: &str) -> Result<(), SubjectError> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
-        .map_err(|error| SubjectError::wrong(error.to_string()))
+        .map_err(|error| SubjectError::unexpected(error.to_string()))
 }
 
 /// Blocks until `count` returns `wanted` or more.
@@ -150,7 +151,7 @@ fn await_count(what: &str, wanted: u64, count: impl Fn() -> u64) -> Result<(), S
         if now != last {
             (last, since) = (now, Instant::now());
         } else if since.elapsed() > STALL_TIMEOUT {
-            return Err(SubjectError::wrong(format!(
+            return Err(SubjectError::unexpected(format!(
                 "of {wanted} units {now} {what}, with no progress for a minute"
             )));
         }

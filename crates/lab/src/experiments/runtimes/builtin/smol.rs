@@ -8,7 +8,7 @@ use async_executor::Executor;
 use async_io::{Timer, block_on};
 
 use super::{Units, await_count};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Creates the probe for tasks that wait for a timer.
 pub fn smol() -> Result<Box<dyn Units>, SubjectError> {
@@ -16,7 +16,7 @@ pub fn smol() -> Result<Box<dyn Units>, SubjectError> {
     let thread = std::thread::Builder::new();
     let runs = Arc::clone(&executor);
     let forever = move || block_on(runs.run(std::future::pending::<()>()));
-    thread.spawn(forever).attempt("start a thread")?;
+    thread.spawn(forever).context("start a thread")?;
     Ok(Box::new(Tasks { executor, counts: Arc::default(), n: 0 }))
 }
 
@@ -71,7 +71,7 @@ impl Units for Tasks {
         Ok(())
     }
 
-    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String> {
         let (there, comes) = async_channel::bounded::<u64>(1);
         let (back, answers) = async_channel::bounded::<u64>(1);
         let echo = self.executor.spawn(async move {

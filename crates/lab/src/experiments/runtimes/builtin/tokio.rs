@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Units, await_count};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// Number of waiting tasks. A static, so that no task has to store a reference.
 static WAITING: AtomicU64 = AtomicU64::new(0);
@@ -15,9 +15,9 @@ static WAITING: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Guard that a task owns: counts the task as waiting on request and, when dropped, as ended.
-struct Ends;
+struct TaskGuard;
 
-impl Ends {
+impl TaskGuard {
     /// Counts the task as waiting.
     #[expect(clippy::unused_self, reason = "a task that waits owns one")]
     fn wait(&self) {
@@ -25,7 +25,7 @@ impl Ends {
     }
 }
 
-impl Drop for Ends {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         ENDED.fetch_add(1, Ordering::Relaxed);
     }
@@ -39,9 +39,9 @@ trait TaskKind {
     /// Frees the memory that `reserve` reserved.
     fn forget(&mut self) {}
 
-    /// Spawns a task that counts itself as waiting, waits, and drops `ends`. The task creates the
+    /// Spawns a task that counts itself as waiting, waits, and drops `guard`. The task creates the
     /// future that it awaits: a captured one would be stored twice.
-    fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant);
+    fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, due: Instant);
 
     /// Wakes all tasks. Returns whether only the end of the runtime ends them.
     fn wake(&mut self) -> bool;
@@ -59,7 +59,7 @@ fn tasks<K: TaskKind + 'static>(kind: K) -> Result<Box<dyn Units>, SubjectError>
 }
 
 fn runtime() -> Result<Runtime, SubjectError> {
-    Builder::new_multi_thread().worker_threads(1).enable_time().build().attempt("start tokio")
+    Builder::new_multi_thread().worker_threads(1).enable_time().build().context("start tokio")
 }
 
 impl<K: TaskKind> Units for Tasks<K> {
@@ -68,8 +68,9 @@ impl<K: TaskKind> Units for Tasks<K> {
     }
 
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError> {
-        self.kind
-            .reserve(usize::try_from(n).map_err(|error| SubjectError::wrong(error.to_string()))?);
+        self.kind.reserve(
+            usize::try_from(n).map_err(|error| SubjectError::unexpected(error.to_string()))?,
+        );
         Ok(())
     }
 
@@ -78,9 +79,9 @@ impl<K: TaskKind> Units for Tasks<K> {
         ENDED.store(0, Ordering::Relaxed);
         self.n = n;
         let runtime =
-            self.runtime.as_ref().ok_or_else(|| SubjectError::wrong("tokio has ended"))?;
+            self.runtime.as_ref().ok_or_else(|| SubjectError::unexpected("tokio has ended"))?;
         for _ in 0..n {
-            self.kind.spawn(runtime, Ends, due);
+            self.kind.spawn(runtime, TaskGuard, due);
         }
         let waiting = || WAITING.load(Ordering::Relaxed);
         await_count("wait", n, waiting)?;
@@ -104,7 +105,7 @@ impl<K: TaskKind> Units for Tasks<K> {
         Ok(())
     }
 
-    fn trips(&mut self, messages: u64) -> Result<Duration, String> {
+    fn round_trips(&mut self, messages: u64) -> Result<Duration, String> {
         let runtime = self.runtime.as_ref().ok_or("tokio has ended")?;
         let (there, mut comes) = mpsc::channel::<u64>(1);
         let (back, mut answers) = mpsc::channel::<u64>(1);
@@ -153,11 +154,11 @@ pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
 struct Sleep;
 
 impl TaskKind for Sleep {
-    fn spawn(&mut self, runtime: &Runtime, ends: Ends, due: Instant) {
+    fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, due: Instant) {
         runtime.spawn(async move {
-            ends.wait();
+            guard.wait();
             tokio::time::sleep_until(due.into()).await;
-            drop(ends);
+            drop(guard);
         });
     }
 
@@ -174,11 +175,11 @@ pub fn pending() -> Result<Box<dyn Units>, SubjectError> {
 struct Pending;
 
 impl TaskKind for Pending {
-    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+    fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, _: Instant) {
         runtime.spawn(async move {
-            ends.wait();
+            guard.wait();
             std::future::pending::<()>().await;
-            drop(ends);
+            drop(guard);
         });
     }
 
@@ -203,13 +204,13 @@ impl TaskKind for Oneshot {
         self.0 = Vec::new();
     }
 
-    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+    fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, _: Instant) {
         let (sender, receiver) = oneshot::channel();
         self.0.push(sender);
         runtime.spawn(async move {
-            ends.wait();
+            guard.wait();
             let _ = receiver.await; // a closed channel ends the wait, too
-            drop(ends);
+            drop(guard);
         });
     }
 
@@ -237,13 +238,13 @@ impl TaskKind for Mpsc {
         self.0 = Vec::new();
     }
 
-    fn spawn(&mut self, runtime: &Runtime, ends: Ends, _: Instant) {
+    fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, _: Instant) {
         let (sender, mut receiver) = mpsc::channel(1);
         self.0.push(sender);
         runtime.spawn(async move {
-            ends.wait();
+            guard.wait();
             let _ = receiver.recv().await; // a closed channel ends the wait, too
-            drop(ends);
+            drop(guard);
         });
     }
 

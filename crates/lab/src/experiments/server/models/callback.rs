@@ -10,7 +10,7 @@ use std::sync::Arc;
 use contend_callback::{Address, Context, Interest, Never, Next, Receptor, SendError, Source};
 
 use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFor, advance};
-use super::super::limit_reporter::{LimitReporter, concerns_one};
+use super::super::limit_reporter::{LimitReporter, is_connection_error};
 use super::wait_for_stdin_eof;
 
 /// Serves connections with one Worker for each CPU.
@@ -63,7 +63,7 @@ fn accept(
             acceptor.next = (acceptor.next + 1) % acceptor.workers.len();
             return pass_on(context, listener, acceptor, to, stream);
         }
-        Err(error) if error.kind() == ErrorKind::WouldBlock || concerns_one(&error) => {}
+        Err(error) if error.kind() == ErrorKind::WouldBlock || is_connection_error(&error) => {}
         // Usually the process is out of descriptors. Open connections are still served.
         Err(error) => {
             acceptor.reporter.report("accept", &error);

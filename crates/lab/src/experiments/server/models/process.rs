@@ -21,7 +21,7 @@ use crate::support::limits::UnitKind;
 /// # Errors
 /// Returns an error if the parent can no longer wait for connections.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
-pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Process));
     let ends = SignalFd::block(&[Signal::CHILD.as_raw()])?;
     let stdin = io::stdin();
@@ -47,7 +47,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
             continue;
         }
         let Some(stream) = reporter.accept(&listener) else { continue };
-        if let Err(error) = bound(|| serve_connection(&stream, handler)) {
+        if let Err(error) = fork_bound_to_parent(|| serve_connection(&stream, handler)) {
             reporter.report("fork", &error);
         }
     }
@@ -57,9 +57,9 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an error if a process cannot be forked.
-pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     for _ in 0..POOL_SIZE {
-        bound(|| {
+        fork_bound_to_parent(|| {
             let reporter = LimitReporter::watch(None);
             loop {
                 if let Some(stream) = reporter.accept(&listener) {
@@ -73,7 +73,7 @@ pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
 }
 
 /// Forks a process that runs `run` and that the kernel kills when its parent ends.
-fn bound(run: impl FnOnce()) -> io::Result<Pid> {
+fn fork_bound_to_parent(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {
         let is_set = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -15,7 +15,7 @@ use crate::support::limits::UnitKind;
 ///
 /// # Errors
 /// Returns an error if the accepting thread cannot be started.
-pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Thread));
     Builder::new().spawn(move || {
         loop {
@@ -34,7 +34,7 @@ pub fn each(listener: TcpListener, handler: Handler) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an error if a thread cannot be started.
-pub fn pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
+pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let shared = Arc::new((listener, LimitReporter::watch(Some(UnitKind::Thread))));
     for _ in 0..POOL_SIZE {
         let shared = Arc::clone(&shared);

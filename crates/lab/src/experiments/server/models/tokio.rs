@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::time::{Sleep, sleep};
 
 use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFor, advance};
-use super::super::limit_reporter::{LimitReporter, concerns_one};
+use super::super::limit_reporter::{LimitReporter, is_connection_error};
 use super::wait_for_stdin_eof;
 
 /// Serves connections with one worker thread for each CPU.
@@ -50,7 +50,7 @@ async fn accept(listener: &tokio::net::TcpListener, handler: Handler, reporter: 
                     }));
                 }
             },
-            Err(error) if concerns_one(&error) => {}
+            Err(error) if is_connection_error(&error) => {}
             // Usually the process is out of descriptors. Open connections are still served.
             Err(error) => {
                 reporter.report("accept", &error);

@@ -7,7 +7,8 @@
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};
 use super::{
-    BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, can_answer, worker_processes,
+    BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, supports_any_handler,
+    worker_processes,
 };
 
 pub const ROW: Program = Program {
@@ -18,10 +19,10 @@ pub const ROW: Program = Program {
     reuse: Reuse::PerRequest,
     version: "--version",
     default: || Concurrency { processes: worker_processes(), threads: 1 },
-    refuses: |concurrency| {
+    unsupported_concurrency: |concurrency| {
         (concurrency.threads > 1).then_some("gunicorn's sync workers have one thread a process")
     },
-    cannot_answer: can_answer,
+    unsupported_handler: supports_any_handler,
     other_processes: |concurrency| concurrency.processes,
     configured: |concurrency| {
         format!("workers = {}; preload_app; worker_class sync", concurrency.processes)

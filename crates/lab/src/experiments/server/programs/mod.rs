@@ -39,9 +39,9 @@ pub struct Program {
     /// Returns the default numbers of processes and threads.
     pub default: fn() -> Concurrency,
     /// Returns why the server cannot run with the given numbers, or `None` if it can.
-    pub refuses: fn(Concurrency) -> Option<&'static str>,
+    pub unsupported_concurrency: fn(Concurrency) -> Option<&'static str>,
     /// Returns why the server cannot answer as the given handler does, or `None` if it can.
-    pub cannot_answer: fn(Handler) -> Option<&'static str>,
+    pub unsupported_handler: fn(Handler) -> Option<&'static str>,
     /// Returns the number of processes in addition to the server's first one.
     pub other_processes: fn(Concurrency) -> u64,
     /// Returns the directives that set the numbers of processes and threads, for reports.
@@ -120,12 +120,12 @@ fn worker_processes() -> u64 {
 }
 
 /// Returns `None`, for programs that can answer as any handler does.
-fn can_answer(_: Handler) -> Option<&'static str> {
+fn supports_any_handler(_: Handler) -> Option<&'static str> {
     None
 }
 
 /// Returns `None`, for programs that run with any numbers.
-fn accepts_all(_: Concurrency) -> Option<&'static str> {
+fn supports_any_concurrency(_: Concurrency) -> Option<&'static str> {
     None
 }
 

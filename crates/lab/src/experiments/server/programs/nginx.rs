@@ -16,8 +16,10 @@ pub const ROW: Program = Program {
     reuse: Reuse::Persistent,
     version: "-v",
     default: || Concurrency { processes: cpu::allowed() as u64, threads: 1 },
-    refuses: |concurrency| (concurrency.threads > 1).then_some("nginx has one thread a process"),
-    cannot_answer: |handler| match handler {
+    unsupported_concurrency: |concurrency| {
+        (concurrency.threads > 1).then_some("nginx has one thread a process")
+    },
+    unsupported_handler: |handler| match handler {
         Handler::Hello => None,
         Handler::Wait => Some("nginx cannot delay a response without a module"),
     },

@@ -4,7 +4,7 @@
 
 use super::super::client::Reuse;
 use super::super::http::{HANDLER_DELAY, Handler};
-use super::{BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, can_answer};
+use super::{BACKLOG, Concurrency, File, INTERPRETER_FILE, Launch, Program, supports_any_handler};
 
 pub const ROW: Program = Program {
     name: "node",
@@ -14,10 +14,10 @@ pub const ROW: Program = Program {
     reuse: Reuse::Persistent,
     version: "--version",
     default: || Concurrency { processes: 1, threads: 1 },
-    refuses: |concurrency| {
+    unsupported_concurrency: |concurrency| {
         (concurrency.threads > 1).then_some("node runs JavaScript in one thread a process")
     },
-    cannot_answer: can_answer,
+    unsupported_handler: supports_any_handler,
     other_processes: |Concurrency { processes, .. }| if processes > 1 { processes } else { 0 },
     configured: |Concurrency { processes, .. }| match processes {
         1 => "http.createServer".to_owned(),

@@ -10,8 +10,8 @@
 
 use super::super::client::Reuse;
 use super::{
-    BACKLOG, Concurrency, File, IDLE_TIMEOUT_S, Launch, Program, accepts_all, can_answer,
-    rack_application,
+    BACKLOG, Concurrency, File, IDLE_TIMEOUT_S, Launch, Program, rack_application,
+    supports_any_concurrency, supports_any_handler,
 };
 
 /// Number of threads that Puma has by default on Ruby's own interpreter.
@@ -25,8 +25,8 @@ pub const ROW: Program = Program {
     reuse: Reuse::Persistent,
     version: "-V",
     default: || Concurrency { processes: 1, threads: DEFAULT_THREADS },
-    refuses: accepts_all,
-    cannot_answer: can_answer,
+    unsupported_concurrency: supports_any_concurrency,
+    unsupported_handler: supports_any_handler,
     other_processes: |Concurrency { processes, .. }| if processes > 1 { processes } else { 0 },
     configured: |Concurrency { processes, threads }| match processes {
         1 => format!("threads {threads}, {threads}"),

@@ -5,7 +5,8 @@
 
 use super::super::client::Reuse;
 use super::{
-    BACKLOG, Concurrency, File, Launch, Program, can_answer, rack_application, worker_processes,
+    BACKLOG, Concurrency, File, Launch, Program, rack_application, supports_any_handler,
+    worker_processes,
 };
 
 pub const ROW: Program = Program {
@@ -16,8 +17,10 @@ pub const ROW: Program = Program {
     reuse: Reuse::PerRequest,
     version: "-v",
     default: || Concurrency { processes: worker_processes(), threads: 1 },
-    refuses: |concurrency| (concurrency.threads > 1).then_some("unicorn has one thread a process"),
-    cannot_answer: can_answer,
+    unsupported_concurrency: |concurrency| {
+        (concurrency.threads > 1).then_some("unicorn has one thread a process")
+    },
+    unsupported_handler: supports_any_handler,
     other_processes: |concurrency| concurrency.processes,
     configured: |concurrency| {
         format!("worker_processes {}; preload_app true", concurrency.processes)

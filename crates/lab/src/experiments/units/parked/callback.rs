@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 
 use super::{ParkedUnits, check_all_ended};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// A set of callback threads that each wait for one message, with a closure of 8 bytes. One further
 /// unit, the spawner, creates them and sends the messages.
@@ -106,7 +106,7 @@ impl Callbacks {
     /// # Errors
     /// Returns an error if the Worker cannot start.
     pub fn new() -> Result<Self, SubjectError> {
-        let receptor = Receptor::builder().workers(1).start().attempt("start a Worker")?;
+        let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
         let ended: &'static AtomicU64 = Box::leak(Box::default());
         let mut state = SpawnerState { ended, addresses: Vec::new(), count: 0 };
         let spawner =
@@ -137,7 +137,7 @@ impl Callbacks {
 /// Converts any error to a `SubjectError` with its message, for `map_err`.
 #[expect(clippy::needless_pass_by_value, reason = "that is how `map_err` passes it")]
 fn subject_error(error: impl ToString) -> SubjectError {
-    SubjectError::Wrong(error.to_string())
+    SubjectError::Unexpected(error.to_string())
 }
 
 impl ParkedUnits for Callbacks {

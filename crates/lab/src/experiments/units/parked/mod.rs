@@ -1,7 +1,7 @@
 //! Parked units of every kind, which wait until they are released.
 //!
-//! [`ParkedUnits`] and [`of_kind`] form one interface: every kind of unit is a child module that
-//! implements the trait, and [`of_kind`] names the children, so the modules import each other.
+//! [`ParkedUnits`] and [`empty_set`] form one interface: every kind of unit is a child module that
+//! implements the trait, and [`empty_set`] names the children, so the modules import each other.
 //!
 //! ```text
 //!            add(n)             await_all            release
@@ -82,7 +82,7 @@ pub trait ParkedUnits: Debug {
 ///
 /// # Errors
 /// Returns an error if file descriptors or memory are exhausted.
-pub fn of_kind(kind: UnitKind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
+pub fn empty_set(kind: UnitKind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     Ok(match kind {
         UnitKind::Process => Box::new(ParkedProcesses::new()?),
         UnitKind::Thread => Box::new(ParkedThreads::new()?),
@@ -95,7 +95,7 @@ fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
         return Ok(());
     }
     let message = format!("only {ended} of {created} units waited and ended normally");
-    Err(SubjectError::Wrong(message))
+    Err(SubjectError::Unexpected(message))
 }
 
 #[cfg(test)]
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn units_wait_and_can_be_released_repeatedly() {
         let all = [
-            of_kind(UnitKind::Process),
-            of_kind(UnitKind::Thread),
+            empty_set(UnitKind::Process),
+            empty_set(UnitKind::Thread),
             Callbacks::new().map(|units| Box::new(units) as Box<dyn ParkedUnits>),
         ];
         for parked in all {

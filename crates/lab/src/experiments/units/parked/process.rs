@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::PipeFlags;
 
 use super::{ParkedUnits, check_all_ended};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// A set of waiting processes. They exit when they are released, and the kernel kills them if their
 /// creator dies.
@@ -53,7 +53,7 @@ impl ParkedProcesses {
         let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         match poll(&mut fds, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => Ok(false),
-            ready => Ok(ready.attempt("read from a process")? > 0),
+            ready => Ok(ready.context("read from a process")? > 0),
         }
     }
 }
@@ -77,13 +77,13 @@ impl ParkedUnits for ParkedProcesses {
             if !self.wait_for_ready()? {
                 if let Ok(Some((pid, _))) = child::peek(Which::Any) {
                     let message = format!("process {pid} ended instead of waiting");
-                    return Err(SubjectError::Wrong(message));
+                    return Err(SubjectError::Unexpected(message));
                 }
                 continue;
             }
             let wanted = (self.pids.len() - self.ready_count).min(buffer.len());
             let read = rustix::io::read(&self.ready.0, &mut buffer[..wanted]);
-            self.ready_count += read.attempt("read from a process")?;
+            self.ready_count += read.context("read from a process")?;
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl ParkedUnits for ParkedProcesses {
         self.gate = None;
         let (created, mut ended) = (self.count(), 0);
         for pid in self.pids.drain(..) {
-            let reaped = child::reap(pid).attempt("reap a process")?;
+            let reaped = child::reap(pid).context("reap a process")?;
             ended += u64::from(reaped.status == child::ExitStatus::Exited(0));
         }
         self.ready_count = 0;
@@ -121,5 +121,5 @@ impl Drop for ParkedProcesses {
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), SubjectError> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).attempt("make a pipe")
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).context("make a pipe")
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use contend_sys::thread::{Attributes, Job, Thread, start};
 
 use super::{ParkedUnits, check_all_ended};
-use crate::engine::experiment::{Attempt, SubjectError};
+use crate::engine::experiment::{ErrorContext, SubjectError};
 
 /// A set of waiting threads.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl ParkedThreads {
     /// # Errors
     /// Returns an error if there is not enough memory.
     pub fn new() -> Result<Self, SubjectError> {
-        let attributes = Attributes::new(None).attempt("set thread attributes")?;
+        let attributes = Attributes::new(None).context("set thread attributes")?;
         let gate = Arc::new(Gate::default());
         let thread_gate = Arc::clone(&gate);
         let job = Job::leaked(move || thread_gate.wait());
@@ -87,7 +87,7 @@ impl ParkedUnits for ParkedThreads {
         self.gate.opened.notify_all();
         let created = self.count();
         for thread in self.waiting.drain(..) {
-            thread.join().attempt("join a thread")?;
+            thread.join().context("join a thread")?;
         }
         let ended = std::mem::take(&mut *self.gate.lock()).released;
         check_all_ended(created, ended)
