@@ -62,7 +62,7 @@ impl Input {
     /// Creates an input from the bytes that `write` writes to its file.
     ///
     /// # Errors
-    /// Returns an error if memfd_create(2) or `write` fails.
+    /// Returns an error if `memfd_create(2)` or `write` fails.
     pub fn new(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;
