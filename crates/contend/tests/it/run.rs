@@ -114,7 +114,7 @@ impl Environment<'_> {
         });
         let said = String::from_utf8_lossy(&output.stderr);
         // Skip bash's messages about the processes of a pipeline in which one was killed.
-        let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" PipelineResult ");
+        let of_jobs = |line: &str| line.contains(" Killed ") || line.contains(" Done ");
         let said = said.lines().filter(|line| !of_jobs(line));
         let mut stderr: Vec<_> = said.flat_map(str::split_whitespace).map(str::to_owned).collect();
         stderr.sort();
