@@ -5,7 +5,9 @@
 pub struct Counts {
     /// Number of callbacks run.
     pub callbacks: u64,
-    /// Number of panics in callbacks, each of which ended its callback thread, and in destructors.
+    /// Number of panics on Workers: in callbacks, each of which ended its callback thread, in
+    /// closures passed to [`Context::monitor`](crate::Context::monitor), and in destructors. A
+    /// callback that returns an invalid [`Next`](crate::Next) counts as one that panicked.
     pub panics: u64,
     /// Number of messages dropped because their receiver had ended.
     pub undeliverable: u64,

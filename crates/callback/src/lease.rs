@@ -46,7 +46,7 @@ impl Lease {
     }
 
     /// Records the generation from which each page continues. `floors` covers page 0 to the last
-    /// one used.
+    /// one used; the recorded generations of later pages stay.
     pub fn record(&mut self, mut floors: Vec<u16>) {
         let rest = self.floors.get(floors.len()..).unwrap_or_default();
         floors.extend_from_slice(rest);
@@ -77,7 +77,7 @@ struct Free {
 }
 
 impl Free {
-    /// Returns the number of pages that are never used again.
+    /// Returns the number of pages that have used up their generations.
     fn worn_out(&self) -> usize {
         self.floors.iter().filter(|&&floor| floor == LAST_GENERATION).count()
     }
@@ -86,7 +86,7 @@ impl Free {
 /// The Worker numbers of the process.
 #[derive(Debug)]
 struct Registry {
-    /// The lowest number that has never been used.
+    /// The lowest number that has never been leased.
     fresh: usize,
     /// The end of the range of numbers, exclusive.
     end: usize,

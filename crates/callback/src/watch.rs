@@ -42,7 +42,8 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Returns a token that no other relation has.
+    /// Returns a token that no other relation of the runtime has. `worker_number` is that of this
+    /// Worker.
     pub fn token(&mut self, worker_number: WorkerNumber) -> Token {
         self.tokens += 1;
         Token(self.tokens << 8 | u64::from(worker_number.index()))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Handle, Never, Receptor};
 
-/// Time after which a test fails.
+/// Time after which a test that waits for something fails.
 pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts a runtime with `workers` Workers.
