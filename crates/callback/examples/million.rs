@@ -33,7 +33,8 @@ fn now() -> u64 {
     u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Records the lateness of a callback due at `due`, in nanoseconds since `BEGUN`.
+/// Records the lateness of a callback that was due at `due`, in nanoseconds since `BEGUN`, or
+/// counts it as early.
 fn note(due: u64) {
     match now().checked_sub(due) {
         Some(late) => {
@@ -45,7 +46,7 @@ fn note(due: u64) {
 }
 
 /// Spawns `units` callback threads on this Worker and returns the time that this took. Their due
-/// times are evenly spread, but spawned in a different order.
+/// times are evenly spread, but not in the order of spawning.
 fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
     let begun = Instant::now();
     let (first, spread) = plan(units);

@@ -23,7 +23,7 @@ pub(crate) struct ThreadPool {
     work: Condvar,
     /// Signalled when the queue may have room.
     room: Condvar,
-    /// Maximum number of threads.
+    /// Maximum number of threads, including idle ones.
     max_threads: usize,
     /// Queue length, in jobs, from which [`ThreadPool::try_push`] refuses further ones and
     /// [`ThreadPool::push_waiting`] blocks.

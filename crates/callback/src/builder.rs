@@ -114,8 +114,9 @@ impl Builder {
         self
     }
 
-    /// Sets the time for which a Worker spins before it sleeps. If each Worker has a CPU to itself,
-    /// spinning for a few microseconds speeds up messages between Workers. [default: zero]
+    /// Sets the maximum time for which a Worker without work spins before it sleeps. If each Worker
+    /// has a CPU to itself, spinning for a few microseconds speeds up messages between Workers.
+    /// [default: zero]
     pub fn spin(mut self, max_spin: Duration) -> Self {
         self.spin = (!max_spin.is_zero()).then_some(max_spin);
         self

@@ -85,13 +85,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.core.worker_number.index().into()
     }
 
-    /// Ends the callback thread normally, with [`Reason::Done`].
+    /// Ends the callback thread normally, with [`Reason::Done`], when the callback returns the
+    /// result.
     pub fn end(&self) -> Next {
         Next(Wanted::End)
     }
 
-    /// Ends the callback thread with [`Reason::Failed`] and the given description. Linked callback
-    /// threads end, too, and a supervisor may restart the failed one.
+    /// Ends the callback thread with [`Reason::Failed`] and the given description when the callback
+    /// returns the result. Linked callback threads end, too, and a supervisor may restart the
+    /// failed one.
     pub fn fail(&mut self, description: &str) -> Next {
         self.core.set_failure(description.into());
         Next(Wanted::Fail)

@@ -320,7 +320,7 @@ impl Core {
         self.outgoing.shared()
     }
 
-    /// Returns whether the Worker `worker_number` belongs to the same runtime.
+    /// Returns whether the Worker `worker_number` belongs to the runtime of this core.
     pub fn reaches(&self, worker_number: WorkerNumber) -> bool {
         worker_number == self.worker_number
             || self.shared().is_some_and(|shared| shared.remote(worker_number).is_some())
@@ -331,7 +331,7 @@ impl Core {
         self.slab.units() - self.reserved
     }
 
-    /// Publishes the counts and the memory in use to other threads.
+    /// Stores the counts and the size of the pages in `to`, where other threads read them.
     pub fn publish(&self, to: &Published) {
         to.set(self.counts, self.slab.bytes());
     }
@@ -507,8 +507,8 @@ impl Core {
         self.apply_next(place, key, vtable, &next);
     }
 
-    /// Queues the units whose descriptors are ready. With `poll_kernel`, asks the kernel for
-    /// events; otherwise uses only those fetched by the last sleep. Returns whether any unit was
+    /// Queues the units whose descriptors are ready. Uses the events fetched by the last sleep or,
+    /// if there are none and `poll_kernel` is set, asks the kernel. Returns whether any unit was
     /// queued.
     pub fn fetch_events(&mut self, poll_kernel: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
@@ -721,7 +721,7 @@ impl Core {
         self.end(place, key, &reason);
     }
 
-    /// Frees unused capacity. Called when the Worker is idle.
+    /// Frees unused capacity, pooled blocks and empty pages. Called when the Worker is idle.
     pub fn trim(&mut self) {
         self.queue.shrink_to(IDLE_QUEUE_CAPACITY);
         self.outgoing.shrink_to(IDLE_QUEUE_CAPACITY);

@@ -130,7 +130,7 @@ unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Nex
 }
 
 /// # Safety
-/// `at` points to a value, which is not used afterwards.
+/// `at` points to a value of type `H`, which is not used afterwards.
 unsafe fn drop_in_place<H>(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { at.cast::<H>().drop_in_place() };
@@ -237,7 +237,7 @@ where
     Every(callback, PhantomData)
 }
 
-/// A handler on the heap, because it is too large for its slot.
+/// A handler on the heap, because it is too large or too strictly aligned for its slot.
 pub(crate) struct Boxed<H>(Box<MaybeUninit<H>>);
 
 impl<H> Boxed<H> {

@@ -60,7 +60,7 @@ pub(crate) struct Inbox<T> {
     unbounded: bool,
     /// Whether the reader has ended.
     closed: AtomicBool,
-    /// Held by the thread that drains the queue in place of the reader.
+    /// Held by the thread that pops an element after the reader has ended.
     clearing: Mutex<()>,
 }
 

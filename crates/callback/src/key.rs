@@ -35,7 +35,7 @@ impl WorkerNumber {
         Self(number)
     }
 
-    /// Returns the Worker with a number that a [`Lease`](crate::lease::Lease) holds.
+    /// Returns the Worker with the given number, without recording an index.
     #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)

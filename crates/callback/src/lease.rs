@@ -29,7 +29,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Leases a number to a Worker with the given index. Returns `None` if all numbers are in use.
+    /// Leases a number to a Worker with the given index. Returns `None` if no number is left for
+    /// this index.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
         Some(Self { worker_number: WorkerNumber::with_index(number, index), floors })

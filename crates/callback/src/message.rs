@@ -262,7 +262,8 @@ impl Pool {
         unsafe { dealloc(block.as_ptr(), nonzero(layout)) };
     }
 
-    /// Makes the pool keep returned blocks from now on. A new pool frees them.
+    /// Makes the pool keep returned blocks from now on, up to [`MAX_POOLED_BLOCKS`] of each size. A
+    /// new pool frees them.
     pub fn keep_blocks(&mut self) {
         for blocks in &mut self.blocks {
             blocks.reserve_exact(MAX_POOLED_BLOCKS);

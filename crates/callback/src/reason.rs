@@ -68,6 +68,6 @@ impl fmt::Display for Reason {
 pub struct Down {
     /// The callback thread that has ended.
     pub id: Id,
-    /// The reason for its end.
+    /// The reason for its end, or [`Reason::Unknown`].
     pub reason: Reason,
 }

@@ -114,8 +114,8 @@ impl WorkerRemote {
         }
     }
 
-    /// Pushes an envelope and wakes the Worker. Returns the envelope as the error if the inbox is
-    /// full.
+    /// Pushes an envelope and wakes the Worker, or returns the envelope as the error if the inbox
+    /// is full.
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();

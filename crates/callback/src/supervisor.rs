@@ -53,7 +53,8 @@ struct Child {
     id: Option<Id>,
     /// Time of the last start, in nanoseconds of the runtime's clock.
     started: u64,
-    /// Number of successive failures, each soon after a start.
+    /// Number of successive ends that led to a restart, each within [`Backoff::longest`] of the
+    /// start.
     failures: u32,
     /// Time of the next start, in nanoseconds of the runtime's clock; `None` if none is planned.
     due: Option<u64>,

@@ -12,7 +12,8 @@ use crate::key::{Id, Key};
 use crate::panics::drop_quietly;
 use crate::shared::Shared;
 
-/// A callback that runs for longer than the limit and blocks its Worker meanwhile.
+/// A callback that runs for longer than the limit given to
+/// [`Builder::on_slow`](crate::Builder::on_slow), and blocks its Worker meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slow {

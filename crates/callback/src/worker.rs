@@ -5,7 +5,7 @@
 //!   │  Accept   take envelopes from the inbox, at most BATCH
 //!   │  Fire     run units whose timers are due, at most BATCH
 //!   │  Exchange send pending envelopes, fetch events of descriptors
-//!   └─ Rest     publish counts; if the turn found no work: spin, then sleep
+//!   └─ Rest     report units; if there is no pending work: spin, publish counts, sleep
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::worker_thread;
 const BATCH: usize = 256;
 /// Number of inbox checks between two readings of the clock while spinning.
 const SPINS_PER_CLOCK_READ: usize = 64;
-/// Time without work after which a Worker frees spare memory.
+/// Duration of a sleep without work after which a Worker frees spare memory.
 const TRIM_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Worker {

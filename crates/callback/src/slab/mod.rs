@@ -62,7 +62,7 @@ pub(crate) use wheel::is_before;
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
-/// Divisor that gives the number of pages populated at a time, from the number of pages in use.
+/// Ratio of the number of pages used so far to the number of pages populated at a time.
 const POPULATE_DIVISOR: u32 = 256;
 /// The maximum number of pages populated at a time.
 const MAX_POPULATE_PAGES: u32 = 64;
@@ -100,7 +100,7 @@ struct Pages<K: 'static> {
 }
 
 impl<K: Kind> Pages<K> {
-    /// Returns the number of a page.
+    /// Returns the number of a page: its index in the address range.
     fn number(&self, page: Page<K>) -> u32 {
         let bytes = page.address() - self.memory.start().addr().get();
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
@@ -478,10 +478,10 @@ fn level_of(used: u8, slots: usize) -> usize {
     usize::from(used) * kinds::FILL_LEVEL_COUNT / (slots + 1)
 }
 
-/// The set of pages that are not in use.
+/// The set of pages that have been used and can be used again, but are not in use.
 #[derive(Debug, Default)]
 struct Unused {
-    /// A bitmap of the page numbers.
+    /// A bitmap: the bit at a page's number is set if the page is in the set.
     words: Vec<u64>,
     /// Index of a word before which all words are zero.
     first: usize,
@@ -502,8 +502,8 @@ impl Unused {
         self.hot.push(number);
     }
 
-    /// Removes and returns the page that became empty last, if it is hot, or else the one with the
-    /// lowest number. Returns `None` if the set is empty.
+    /// Removes and returns the hot page that became empty last or, if no page is hot, the page with
+    /// the lowest number. Returns `None` if the set is empty.
     fn take(&mut self) -> Option<u32> {
         let number = self.hot.pop().or_else(|| self.lowest())?;
         self.words[number as usize / 64] &= !(1 << (number % 64));

@@ -9,7 +9,7 @@
 //! without knowing the layout. Payloads are in reverse order: that of slot 0 is the last one.
 //!
 //! Data shared by the units of a page, in particular the vtable of the closures, is stored once, in
-//! the header. A unit takes 10 bytes in addition to its payload.
+//! the header. A unit takes 10 bytes in addition to its payload and its share of the header.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -91,7 +91,7 @@ pub(crate) trait Kind: Copy + 'static {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
-    /// A bitmap of the free slots.
+    /// A bitmap of the free slots, without worn-out ones.
     free: [u64; FREE_BITMAP_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
@@ -202,13 +202,13 @@ impl<K: Kind> Page<K> {
         LAYOUTS[usize::from(self.header().class)]
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of slots, free or not.
     #[inline]
     pub fn slots(self) -> usize {
         self.header().slots.into()
     }
 
-    /// Returns the size of a payload in bytes.
+    /// Returns the size in bytes of the payload of each slot.
     #[inline]
     pub fn payload_bytes(self) -> usize {
         PAYLOAD_BYTES[0] << self.header().class

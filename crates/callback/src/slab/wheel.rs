@@ -40,7 +40,7 @@ struct Entry {
     bucket: u16,
 }
 
-/// The wheel of one slab.
+/// The timer wheel of one slab.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     /// Entries by page number. Pages beyond the end have no timers.

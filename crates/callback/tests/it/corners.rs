@@ -138,7 +138,7 @@ fn a_unit_cancelled_before_it_arrives_never_runs() {
     assert_eq!(sum, 2999 * 1500);
 }
 
-/// Spawns another unit with this callback, and panics.
+/// Spawns another unit that runs this function, and panics.
 fn spawn_and_panic(context: &mut Context<'_>) -> Next {
     context.spawn(spawn_and_panic).expect("room");
     panic!("as asked");

@@ -47,7 +47,7 @@ pub fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Silences panic messages of callbacks, which these tests cause on purpose.
+/// Silences the messages of panics on threads of runtimes, which these tests cause on purpose.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
