@@ -332,8 +332,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// overtake messages that wait for room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so
-    /// `message` is called with `None`.
+    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so the
+    /// calling callback thread also gets the message for `None`.
     pub fn spawn_reply<T, F, G>(&mut self, callback: F, message: G) -> Result<Id, SpawnError>
     where
         T: Send + 'static,

@@ -273,7 +273,8 @@ impl Core {
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
-    /// Requests a timer for a unit. The delay starts at the next reading of the clock.
+    /// Requests a timer for a unit that waits for no messages. The delay starts at the next reading
+    /// of the clock.
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
         if self.timers.request(key, nanoseconds) {
@@ -664,7 +665,7 @@ impl Core {
     }
 
     /// Ends a unit that is not running and whose closure is gone: frees its slot, notifies related
-    /// units, and drops its stashed messages.
+    /// units, drops its stashed messages and, unless it is done, records the reason.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
         let stashed = self.stash.take(key);
         self.timers.forget(key);

@@ -17,7 +17,7 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Creates an empty `Planned`.
+    /// Creates a `Planned` that holds no closure.
     pub fn new() -> Self {
         Self { vtable: None, until: Until::Message, closure: MaybeUninit::uninit() }
     }
