@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use contend_callback::{Address, Context, Id, Interest, Next, Receptor, Source};
 
-/// Maximum length of a guest's line, in bytes.
+/// Maximum length of a guest's unfinished line, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
 /// Maximum number of lines stashed for a guest that does not read; further lines are dropped.
 const MAX_BACKLOG_LINES: usize = 1000;
@@ -91,7 +91,8 @@ fn read(
         .when_ready(source, Interest::Read, move |context, source| read(context, source, rest, to))
 }
 
-/// Writes other guests' lines to a guest. Lines are stashed while the guest does not read.
+/// Writes `line` to a guest, beginning at byte `from`, then further lines as they arrive. These are
+/// stashed while the guest does not read.
 fn write(
     context: &mut Context<'_, Arc<str>>,
     source: Source<TcpStream>,

@@ -34,7 +34,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Appends new input and answers all complete requests.
+    /// Appends new input, and appends the responses to all complete requests to `outgoing`.
     fn take(&mut self, bytes: &[u8]) {
         // Usually, whole requests arrive, and nothing is stored.
         let whole;

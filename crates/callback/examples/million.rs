@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 use contend_callback::{Context, Receptor, SpawnError};
 
 /// Returns the delay of the first timer and the time from the first to the last one, in
-/// nanoseconds. The first timer is due after all units have been spawned, and timers are due no
-/// faster than callbacks can run.
+/// nanoseconds, for a Worker with `units` callback threads. The first timer is due after all units
+/// have been spawned, and timers are due no faster than callbacks can run.
 fn plan(units: u64) -> (u64, u64) {
     (2_000_000_000 + 150 * units, 3_000_000_000 + 150 * units)
 }
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// Histogram of lateness: bucket 0 counts callbacks less than 1 µs late, and bucket `n` those at
-/// least 2^(n - 1) and less than 2^n µs late.
+/// least 2^(n - 1) and less than 2^n µs late. The last bucket also counts all later ones.
 static LATE: [AtomicU64; 40] = [const { AtomicU64::new(0) }; 40];
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
@@ -33,7 +33,8 @@ fn now() -> u64 {
     u64::try_from(BEGUN.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Records the lateness of a callback due at `due`, in nanoseconds since `BEGUN`.
+/// Records the lateness of a callback that was due at `due`, in nanoseconds since `BEGUN`, or
+/// counts it as early.
 fn note(due: u64) {
     match now().checked_sub(due) {
         Some(late) => {
@@ -45,7 +46,7 @@ fn note(due: u64) {
 }
 
 /// Spawns `units` callback threads on this Worker and returns the time that this took. Their due
-/// times are evenly spread, but spawned in a different order.
+/// times are evenly spread, but not in the order of spawning.
 fn spawn_all(context: &mut Context<'_>, units: u64) -> Result<Duration, SpawnError> {
     let begun = Instant::now();
     let (first, spread) = plan(units);
@@ -138,8 +139,8 @@ fn fired() -> u64 {
         + EARLY.load(Ordering::Relaxed)
 }
 
-/// Returns a quantile of the lateness in microseconds, rounded up to a power of two. `part` is from
-/// 0 to 1.
+/// Returns a quantile of the lateness in microseconds, rounded up to a power of two of at least 1.
+/// `part` is from 0 to 1.
 fn late(part: f64) -> u64 {
     let counts: Vec<u64> = LATE.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     let all: u64 = counts.iter().sum();

@@ -1,4 +1,5 @@
-//! Passes messages around a ring of callback threads and prints the time per message.
+//! Passes messages around a ring of callback threads and prints the time per message, including
+//! that of building the ring.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
@@ -21,7 +22,7 @@ enum Word {
 }
 
 /// Spawns a member of the ring, which passes tokens on. The member that makes the last step reports
-/// the elapsed time to `last_step`, if it has one.
+/// the time since it was spawned to `last_step`, if it has one.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,

@@ -23,9 +23,10 @@ pub(crate) struct ThreadPool {
     work: Condvar,
     /// Signalled when the queue may have room.
     room: Condvar,
-    /// Maximum number of threads.
+    /// Maximum number of threads, including idle ones.
     max_threads: usize,
-    /// Queue length, in jobs, from which [`ThreadPool::try_push`] refuses further ones.
+    /// Queue length, in jobs, from which [`ThreadPool::try_push`] refuses further ones and
+    /// [`ThreadPool::push_waiting`] blocks.
     max_waiting_jobs: usize,
 }
 
@@ -45,7 +46,7 @@ impl std::fmt::Debug for State {
 
 impl ThreadPool {
     /// Creates a pool of at most `max_threads` threads, which start on demand. `max_waiting_jobs`
-    /// limits the jobs queued by other threads than Workers.
+    /// limits the length of the queue, except for [`push_always`](Self::push_always).
     pub fn new(max_threads: usize, max_waiting_jobs: usize) -> Self {
         let state = Mutex::default();
         Self { state, work: Condvar::new(), room: Condvar::new(), max_threads, max_waiting_jobs }
@@ -63,7 +64,7 @@ impl ThreadPool {
         }
     }
 
-    /// Queues a job.
+    /// Queues a job without blocking.
     ///
     /// # Errors
     /// [`SpawnError::Full`] if the queue is full, [`SpawnError::ShutDown`] after shutdown.
@@ -94,7 +95,9 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Queues a job, and starts a thread for it if no thread is idle and the pool may have more.
+    /// Queues a job. Wakes an idle thread if there are as many as queued jobs; otherwise starts a
+    /// thread, unless the pool has the maximum number. If a pool without threads cannot start one,
+    /// runs the oldest job on the calling thread.
     fn enqueue(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::watchdog::{Hook, Slow, Watchdog};
 use crate::worker::Worker;
 
-/// Default capacity of an inbox, in messages.
+/// Default capacity of an inbox, in entries.
 const INBOX_CAPACITY: usize = 1024;
 /// Default maximum number of threads for blocking work.
 const MAX_BLOCKING_THREADS: usize = 64;
@@ -28,7 +28,7 @@ const STASH_CAPACITY: usize = 65_536;
 const SCHEDULER_SLICE: Duration = Duration::from_micros(300);
 /// Maximum number of Workers of a runtime.
 const MAX_WORKERS: usize = 255;
-/// Maximum capacity of an inbox, in messages.
+/// Maximum capacity of an inbox, in entries.
 const MAX_INBOX_CAPACITY: usize = 1 << 24;
 
 /// A builder that configures and starts a runtime.
@@ -80,16 +80,18 @@ impl Builder {
     }
 
     /// Sets the capacity of each Worker's inbox, from 1 to 16,777,216 entries; with any other
-    /// number, [`start`](Self::start) fails. The capacity is rounded up to a power of two, at least
-    /// 2, and applies to messages and to spawned callback threads. Each entry takes about 100
-    /// bytes, used or not. [default: 1024]
+    /// number, [`start`](Self::start) fails. For messages, it is rounded up to a power of two, at
+    /// least 2. As many callback threads, at least 2, can be spawned from other threads before the
+    /// Worker accepts them. Each entry takes about 100 bytes, used or not. Undoes
+    /// [`unbounded_inbox`](Self::unbounded_inbox). [default: 1024]
     pub fn inbox(mut self, inbox: usize) -> Self {
         (self.inbox, self.unbounded) = (inbox, false);
         self
     }
 
     /// Makes inboxes unbounded: memory grows without limit if threads send faster than Workers
-    /// process. The limit on callback threads spawned from other threads remains.
+    /// process. The queue of blocking work is then unbounded, too. The limit on callback threads
+    /// spawned from other threads remains.
     pub fn unbounded_inbox(mut self) -> Self {
         self.unbounded = true;
         self
@@ -103,16 +105,18 @@ impl Builder {
         self
     }
 
-    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers.
-    /// It is reserved as address space and populated on demand. [default: the memory of the
-    /// machine]
+    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers;
+    /// each gets at least 64 KiB and at most 64 GiB, or less where limits do not allow that. It is
+    /// reserved as address space and populated on demand. [default: the memory of the machine, or a
+    /// quarter of the limit on address space if that is less]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Sets the time for which a Worker spins before it sleeps. If each Worker has a CPU to itself,
-    /// spinning for a few microseconds speeds up messages between Workers. [default: zero]
+    /// Sets the maximum time for which a Worker without work spins before it sleeps. If each Worker
+    /// has a CPU to itself, spinning for a few microseconds speeds up messages between Workers.
+    /// [default: zero]
     pub fn spin(mut self, max_spin: Duration) -> Self {
         self.spin = (!max_spin.is_zero()).then_some(max_spin);
         self
@@ -121,15 +125,17 @@ impl Builder {
     /// Sets the maximum number of threads for blocking work, which start on demand; with 0,
     /// [`start`](Self::start) fails. If all are busy, work from
     /// [`spawn_blocking`](crate::Handle::spawn_blocking) waits in a queue that has the capacity of
-    /// an inbox. [default: 64]
+    /// an inbox; work from [`Context::blocking`](crate::Context::blocking) is queued in any case.
+    /// [default: 64]
     pub fn blocking_threads(mut self, max_threads: usize) -> Self {
         self.blocking = max_threads;
         self
     }
 
     /// Calls `hook` once for each callback that runs for longer than `limit`, which delays all
-    /// others on its Worker. A separate thread checks four times per `limit` and calls `hook` while
-    /// the callback is still running.
+    /// others on its Worker. A separate thread checks four times per `limit`, but not more often
+    /// than every 0.1 ms, and calls `hook` while the callback is still running, so it may miss one
+    /// that ends soon after `limit`. Replaces any hook or warning set before.
     pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
         self.slow = Some((limit, Arc::new(hook)));
         self
@@ -192,8 +198,8 @@ impl Builder {
     /// Leases for each Worker a number that is unique in the process.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if a setting is out of range; another kind if all numbers
-    /// are in use.
+    /// [`io::ErrorKind::InvalidInput`] if a setting is out of range; another kind if no number is
+    /// left for a Worker.
     fn leases(&self) -> io::Result<Vec<Lease>> {
         let out_of_range = |what: &str, value: usize, max: usize| {
             let text = format!("{what}: {value} is not from 1 to {max}");
@@ -218,7 +224,7 @@ impl Receptor {
     /// Starts a runtime with default settings.
     ///
     /// # Errors
-    /// See [`Builder::start`].
+    /// As for [`Builder::start`], except that no setting is out of range.
     pub fn start() -> io::Result<Self> {
         Self::builder().start()
     }
@@ -229,8 +235,8 @@ impl Receptor {
     }
 }
 
-/// Returns the memory of the machine in bytes, or a quarter of the address-space limit if that is
-/// less.
+/// Returns the memory of the machine in bytes, or a quarter of the soft limit on the process's
+/// address space if that is less.
 fn machine_memory() -> usize {
     let info = rustix::system::sysinfo();
     let all = usize::try_from(info.totalram).unwrap_or(usize::MAX);

@@ -34,12 +34,13 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Returns the last tick that has begun at `now`, in nanoseconds. Units due at this tick may run.
+/// Returns the last tick that has begun at the time `now`, which is in nanoseconds. Units due at
+/// this tick may run.
 pub(crate) fn tick_at(now: u64) -> u64 {
     now >> TICK_BITS
 }
 
-/// Returns the first tick that begins at or after `moment`, in nanoseconds.
+/// Returns the first tick that begins at or after the time `moment`, which is in nanoseconds.
 pub(crate) fn tick_after(moment: u64) -> u64 {
     (moment >> TICK_BITS) + u64::from(!moment.is_multiple_of(1 << TICK_BITS))
 }
@@ -50,7 +51,8 @@ pub(crate) fn short(tick: u64) -> u32 {
     tick as u32
 }
 
-/// Returns the nanoseconds from `now` until a tick begins, or 0 if it has begun.
+/// Returns the nanoseconds from the time `now` until a tick begins, or 0 if it has begun. The tick,
+/// truncated to 32 bits, must be less than half their range from `now`.
 pub(crate) fn until(tick: u32, now: u64) -> u64 {
     let ahead = tick.wrapping_sub(short(tick_at(now))).cast_signed();
     match u64::try_from(ahead) {

@@ -85,21 +85,23 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.core.worker_number.index().into()
     }
 
-    /// Ends the callback thread normally, with [`Reason::Done`].
+    /// Ends the callback thread normally, with [`Reason::Done`], when the callback returns the
+    /// result.
     pub fn end(&self) -> Next {
         Next(Wanted::End)
     }
 
-    /// Ends the callback thread with [`Reason::Failed`] and the given description. Linked callback
-    /// threads end, too, and a supervisor may restart the failed one.
+    /// Ends the callback thread with [`Reason::Failed`] and the given description when the callback
+    /// returns the result. Linked callback threads end, too, and a supervisor may restart the
+    /// failed one.
     pub fn fail(&mut self, description: &str) -> Next {
         self.core.set_failure(description.into());
         Next(Wanted::Fail)
     }
 
     /// Runs `callback` after `delay`, never earlier. The delay starts when the Worker next reads
-    /// its clock, after this callback and at most 15 others have returned. Messages that arrive in
-    /// the meantime are stashed.
+    /// its clock, after this callback and at most a few hundred others have returned. Messages that
+    /// arrive in the meantime are stashed.
     pub fn after<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -125,7 +127,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(receive_once(callback), Until::Message)
     }
 
-    /// Runs `callback` with the next message, or with `None` if none arrives within `delay`.
+    /// Runs `callback` with the next message, or with `None` if none arrives within `delay`, which
+    /// starts as in [`after`](Self::after).
     pub fn receive_within<F>(&mut self, delay: Duration, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>, Option<M>) -> Next + Send + 'static,
@@ -134,7 +137,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Runs `callback` once other Workers' inboxes have accepted all pending messages of this
-    /// Worker. Use it after [`SendError::Full`].
+    /// Worker. Use it after [`SendError::Full`]. Messages that arrive in the meantime are stashed.
     pub fn when_room<F>(&mut self, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -183,15 +186,16 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// threads of this Worker can wait for it. Sets the descriptor to non-blocking mode.
     ///
     /// # Errors
-    /// The error of the system call, such as `EPERM` for a regular file, which epoll does not
-    /// support.
+    /// The error of a system call, such as `EPERM` for a regular file, which epoll does not
+    /// support. `inner` is then dropped.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         self.core.descriptors.register(inner)
     }
 
     /// Calls `operation` on a source. If `operation` returns
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock), marks the source as not ready, so that
-    /// [`when_ready`](Self::when_ready) waits until a retry may succeed.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock), marks the source as not ready for `interest`, so
+    /// that [`when_ready`](Self::when_ready) waits until a retry may succeed. A source of another
+    /// Worker is not marked.
     ///
     /// # Errors
     /// The error of `operation`, in particular [`io::ErrorKind::WouldBlock`].
@@ -216,16 +220,17 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// `WouldBlock`. Use it only for stream sockets and pipes, where the kernel reliably reports
     /// new input. Do not use it where urgent data, file descriptors or credentials can arrive, nor
     /// for packet pipes (`O_DIRECT`): a read of these can return early although more input is
-    /// available.
+    /// available. Does nothing if the source is registered with another Worker.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if self.core.descriptors.owns(source) {
             self.core.descriptors.drained(source.registration);
         }
     }
 
-    /// Runs `callback` when the source is ready for `interest`. Readiness is a hint: the operation
-    /// may still return `WouldBlock`. Messages that arrive in the meantime are stashed. The
-    /// callback thread fails if the source is registered with another Worker.
+    /// Runs `callback` when the source is ready for `interest`, or at once if it is known to be.
+    /// Readiness is a hint: the operation may still return `WouldBlock`. Messages that arrive in
+    /// the meantime are stashed. The callback thread fails if the source is registered with another
+    /// Worker.
     pub fn when_ready<T, F>(&mut self, source: Source<T>, interest: Interest, callback: F) -> Next
     where
         T: AsFd + Send + 'static,
@@ -240,7 +245,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Returns a handle to the runtime, which other threads can use. In a callback, its methods do
-    /// not block: they return an error if there is no room.
+    /// not block: they return an error if there is no room, and [`Handle::wait`] panics.
     ///
     /// # Panics
     /// Never panics in a callback run by a Worker.
@@ -248,7 +253,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Handle::new(self.shared())
     }
 
-    /// Returns the state shared by all threads of the runtime.
+    /// Returns the state shared by all threads of the runtime. Panics in tests of a core without
+    /// one.
     fn shared(&self) -> Arc<Shared> {
         Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
@@ -269,7 +275,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// returned.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`].
+    /// [`SpawnError::NoRoom`] if this Worker's memory is used up, or the program has too many kinds
+    /// of closures.
     pub fn spawn<F>(&mut self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -277,10 +284,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.spawn_receiving::<Never, F>(callback).map(Address::id)
     }
 
-    /// Starts a callback thread on this Worker that receives messages of type `N`.
+    /// Starts a callback thread on this Worker that can receive messages of type `N`. It first runs
+    /// after the current callback has returned.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`].
+    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn).
     pub fn spawn_receiving<N, F>(&mut self, callback: F) -> Result<Address<N>, SpawnError>
     where
         N: Send + 'static,
@@ -295,7 +303,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// [`after`](Self::after).
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`].
+    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn).
     pub fn spawn_after<F>(&mut self, delay: Duration, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -305,11 +313,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(Id(key))
     }
 
-    /// Starts a callback thread on this Worker that waits for messages, as with
+    /// Starts a callback thread on this Worker that runs `callback` for each message, as with
     /// [`receive`](Self::receive).
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`].
+    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn).
     pub fn spawn_handler<N, F>(&mut self, callback: F) -> Result<Address<N>, SpawnError>
     where
         N: Send + 'static,
@@ -318,13 +326,14 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.insert(receive(callback)).map(Address::new)
     }
 
-    /// Starts a callback thread that answers with a [`Reply`]. `message` converts the answer, or
-    /// `None` if the callback thread ends without one, into a message to the calling callback
-    /// thread; it runs wherever the answer is sent. Answers are never refused, and may overtake
-    /// messages that wait for room.
+    /// Starts a callback thread on this Worker that answers with a [`Reply`]. `message` converts
+    /// the answer, or `None` if the reply is dropped without one, into a message to the calling
+    /// callback thread; it runs wherever the answer is sent. Answers are never refused, and may
+    /// overtake messages that wait for room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`].
+    /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so the
+    /// calling callback thread also gets the message for `None`.
     pub fn spawn_reply<T, F, G>(&mut self, callback: F, message: G) -> Result<Id, SpawnError>
     where
         T: Send + 'static,
@@ -357,10 +366,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the receiver was on this Worker and has ended. The end of a receiver
-    /// on another Worker is not known here: a message that arrives after it is counted in
-    /// [`Counts::undeliverable`](crate::Counts::undeliverable). [`SendError::Full`] if the other
-    /// Worker's inbox is full and too many messages to it are pending.
+    /// [`SendError::Ended`] if the receiver was on this Worker and has ended, or belongs to another
+    /// runtime. The end of a receiver on another Worker is not known here: a message that arrives
+    /// after it is counted in [`Counts::undeliverable`](crate::Counts::undeliverable).
+    /// [`SendError::Full`] if the other Worker's inbox is full and too many messages to it are
+    /// pending.
     pub fn send<N: Send + 'static>(
         &mut self,
         to: Address<N>,
@@ -388,7 +398,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(())
     }
 
-    /// Ends a callback thread; if it is the running one, after its callback has returned. Does
+    /// Ends a callback thread: the running one after its callback has returned, one on another
+    /// Worker when that Worker takes the request from its inbox, and any other at once. Does
     /// nothing if it has already ended. Requests to other Workers, here and in
     /// [`monitor`](Self::monitor) and [`link`](Self::link), are never refused: they are queued
     /// until the Worker's inbox has room.
@@ -435,8 +446,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
-    /// Runs an action on the core that owns a unit: at once if that is this core, otherwise as soon
-    /// as its Worker takes the request from its inbox.
+    /// Runs an action on the core that owns a unit: as soon as its Worker takes the request from
+    /// its inbox, or at once if that is this core. If the unit belongs to another runtime, runs the
+    /// action on this core.
     fn run_on_core_of(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let worker_number = unit.worker_number();
         // This core handles requests about a unit of another runtime as if that unit had ended.
@@ -454,8 +466,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    /// Registers a relation with both sides: `here` with the running callback thread and `there`
-    /// with `other`.
+    /// Registers both sides of a relation under one token, which it returns: `here` with the
+    /// running callback thread and `there` with `other`.
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.worker_number);
         self.core.relate(self.core.current(), token, here);

@@ -23,7 +23,7 @@ pub(crate) fn control(
 /// Runs the action of a control envelope on `core`.
 ///
 /// # Panics
-/// Panics if the envelope was not created by [`control`].
+/// Panics if the envelope was not created by [`control`], or if the action panics.
 pub(crate) fn run(envelope: Envelope, core: &mut Core) {
     envelope.into_action::<Control>()(core);
 }

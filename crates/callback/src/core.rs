@@ -12,8 +12,8 @@
 //! # Protocol
 //! A unit is always in one of these states:
 //!
-//! - *waiting*: the unit's closure is in its slot, and the closure's vtable has the events that the
-//!   unit waits for: messages, a time, or both.
+//! - *waiting*: the unit's closure is in its slot, and the closure's vtable records whether
+//!   messages, other events (such as a timer), or both may wake the unit.
 //! - *running*: the unit is [`Core::current`]. Its closure has been moved out, or is used in place
 //!   (`vtable.stays`); until the closure returns, nothing else touches the unit's payload. The
 //!   closure that the unit plans to run next is in [`Core::planned`], and is moved into the slot
@@ -29,8 +29,9 @@
 //!                             End, Fail, panic, cancelled
 //! ```
 //!
-//! Only [`Core::run`] calls closures, and it never runs while a closure runs. A callback's effects
-//! on other units (send, spawn, cancel) are queued, or drop a waiting closure at once.
+//! Only [`Core::run`] calls the closures of units, and it never runs while a closure runs. A
+//! callback's effects on other units (send, spawn, cancel) are queued, or drop a waiting closure at
+//! once.
 //!
 //! A panic unwinds out of `run`. The caller that drives the core catches it and calls
 //! [`Core::after_panic`].
@@ -98,14 +99,15 @@ type Place = slab::Place<HandlerVTable>;
 /// The memory of the units, with the vtables of their closures.
 type Slab = slab::Slab<HandlerVTable>;
 
-/// Number of deliveries between two readings of the clock, each of which starts newly set timers.
+/// Number of deliveries after which [`Core::work`] starts the delays requested meanwhile, which
+/// takes one reading of the clock.
 const DELIVERIES_PER_CLOCK_READ: usize = 16;
 /// Number of queue positions from the delivered envelope to the one whose receiver's payload is
 /// prefetched.
 const PREFETCH_DISTANCE: usize = 6;
 /// The failure message of a unit that ends because its next closure is of one kind too many.
 const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
-/// Capacity, in envelopes, that each queue retains when an idle Worker frees memory.
+/// Capacity, in envelopes, to which an idle Worker shrinks its queues.
 const IDLE_QUEUE_CAPACITY: usize = 1024;
 
 /// The running unit, and the vtable of the closure that it runs.
@@ -115,13 +117,14 @@ struct Current {
     vtable: &'static HandlerVTable,
 }
 
-/// The event that ends a unit's wait, in addition to the events in its vtable.
+/// The event that a planned closure waits for. If the closure also receives messages, one that
+/// arrives before the end of a [`Delay`](Self::Delay) ends the wait, too.
 pub(crate) enum Until {
-    /// A message.
+    /// The next message.
     Message,
     /// The end of a delay in nanoseconds.
     Delay(u64),
-    /// Acceptance of all pending messages by the inboxes of other Workers.
+    /// Acceptance of all envelopes pending in this core by the inboxes of other Workers.
     Room,
     /// Readiness of a descriptor for reading or writing.
     Ready(Registration, Interest),
@@ -138,13 +141,14 @@ pub(crate) struct Core {
     pub pool: Pool,
     pub counts: Counts,
     pub watchers: Watchers,
-    /// Envelopes for units of this core, in delivery order.
+    /// Envelopes for this core, in delivery order.
     queue: Queue,
     /// Pending envelopes for other Workers.
     pub outgoing: Outgoing,
-    /// Number of slots reserved for units that other threads spawn.
+    /// Number of slots that are reserved for units from other threads and have not been filled.
     reserved: u64,
-    /// Number of reserved slots filled since the Worker last read and cleared this counter.
+    /// Number of units, including cancelled ones, that have arrived for reserved slots since the
+    /// Worker last read and cleared this counter.
     pub filled_reserved: u64,
     /// Descriptors registered with this Worker.
     pub descriptors: Descriptors,
@@ -155,8 +159,8 @@ pub(crate) struct Core {
     current_key: Key,
     /// Whether the running unit has been cancelled.
     cancelled: bool,
-    /// The description that the running unit passed to `Context::fail`, or `None` if it has not
-    /// failed.
+    /// The description last passed to `Context::fail`; `None` if no unit has called it since a unit
+    /// last failed or panicked.
     failure: Option<Arc<str>>,
     planned: Planned,
     timers: Timers,
@@ -207,10 +211,12 @@ impl Core {
         })
     }
 
-    /// Inserts a unit, which waits for nothing yet, and returns its key.
+    /// Inserts a unit without starting it, and returns its key. The caller makes it run or wait for
+    /// a time, if it does not wait for messages.
     ///
     /// # Errors
-    /// [`NoRoom`] if memory is used up, or there are too many kinds of closures.
+    /// [`NoRoom`] if memory is used up, or there are too many kinds of closures. `handler` is then
+    /// dropped.
     pub fn insert<H: Handler>(&mut self, handler: H) -> Result<Key, NoRoom> {
         if fits::<H>(MAX_PAYLOAD_BYTES) {
             self.insert_inline(handler)
@@ -233,12 +239,14 @@ impl Core {
         self.current_key
     }
 
-    /// Records the reason given by the running unit for its failure.
+    /// Records the running unit's description of its failure, which counts if its callback returns
+    /// [`Wanted::Fail`].
     pub fn set_failure(&mut self, description: Arc<str>) {
         self.failure = Some(description);
     }
 
-    /// Sets the closure that the running unit runs next, and drops any closure planned before.
+    /// Sets the closure that the running unit runs next, after `until`, and drops any closure
+    /// planned before.
     pub fn plan<H: Handler>(&mut self, handler: H, until: Until) {
         let room = self.current.map_or(0, |current| current.place.page().payload_bytes());
         self.drop_planned();
@@ -257,15 +265,16 @@ impl Core {
         self.counts.panics += self.planned.clear();
     }
 
-    /// Drops the closure of a unit that is waiting, or whose callback has returned. The unit must
-    /// then get another closure, or end.
+    /// Drops the closure in a unit's slot, whose vtable is `vtable`, and counts a panic of its
+    /// destructor. The closure must not be running, and the unit must then get another one, or end.
     fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
         // SAFETY: the slot holds a closure of this vtable, which is not used afterwards.
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
-    /// Makes a unit wait for a delay, which starts at the next reading of the clock.
+    /// Requests a timer for a unit that waits for no messages. The delay starts at the next reading
+    /// of the clock.
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
         if self.timers.request(key, nanoseconds) {
@@ -273,7 +282,8 @@ impl Core {
         }
     }
 
-    /// Reads the clock, and starts the delays requested since the last reading.
+    /// Reads the clock and starts the delays requested since the last reading. Does nothing if
+    /// there are none.
     pub fn start_delays(&mut self) {
         self.timers.start_delays(&mut self.slab, &self.clock);
     }
@@ -284,8 +294,8 @@ impl Core {
         self.queue.push(envelope);
     }
 
-    /// Passes an envelope to the core of its receiver. Drops it if that core belongs to another
-    /// runtime.
+    /// Queues an envelope here or sends it to another Worker, depending on its receiver. Drops it
+    /// if the receiver belongs to another runtime.
     pub fn post(&mut self, envelope: Envelope) {
         if envelope.to.worker_number() == self.worker_number {
             self.enqueue(envelope);
@@ -311,7 +321,7 @@ impl Core {
         self.outgoing.shared()
     }
 
-    /// Returns whether the Worker `worker_number` belongs to the same runtime.
+    /// Returns whether the Worker `worker_number` belongs to the runtime of this core.
     pub fn reaches(&self, worker_number: WorkerNumber) -> bool {
         worker_number == self.worker_number
             || self.shared().is_some_and(|shared| shared.remote(worker_number).is_some())
@@ -322,18 +332,18 @@ impl Core {
         self.slab.units() - self.reserved
     }
 
-    /// Publishes the counts and the memory in use to other threads.
+    /// Stores the counts and the size of the pages in `to`, where other threads read them.
     pub fn publish(&self, to: &Published) {
         to.set(self.counts, self.slab.bytes());
     }
 
-    /// Returns whether the queue is empty and no descriptor is registered, in which case another
-    /// turn of the Worker finds work only in the inbox or the timers.
+    /// Returns whether the queue is empty and no descriptor has ever been registered, in which case
+    /// another turn of the Worker finds work only in the inbox or the timers.
     pub fn has_no_pending_work(&self) -> bool {
         self.queue.is_empty() && !self.descriptors.has_registered()
     }
 
-    /// Delivers at most `most` queued envelopes. Returns whether there were any.
+    /// Delivers at most `max_envelopes` queued envelopes. Returns whether there were any.
     pub fn work(&mut self, max_envelopes: usize) -> bool {
         for done in 0..max_envelopes {
             if done % DELIVERIES_PER_CLOCK_READ == 0 {
@@ -351,8 +361,8 @@ impl Core {
         true
     }
 
-    /// Accepts an envelope from another Worker or thread: delivers it at once, unless others are
-    /// queued before it.
+    /// Accepts an envelope from another Worker or thread: delivers it at once if the queue is
+    /// empty, and otherwise appends it to the queue.
     pub fn accept(&mut self, envelope: Envelope) {
         if self.queue.is_empty() {
             let mut envelope = ManuallyDrop::new(envelope);
@@ -457,7 +467,8 @@ impl Core {
         }
     }
 
-    /// Runs at most `most` units whose timers are due. Returns whether any were due.
+    /// Takes at most `max_units` due timers and runs their units, except for stale timers. Returns
+    /// whether any timers were due, stale ones included.
     pub fn fire(&mut self, max_units: usize) -> bool {
         if !self.timers.collect_due(&mut self.slab, &self.clock) {
             return false;
@@ -471,12 +482,14 @@ impl Core {
         true
     }
 
-    /// Returns the nanoseconds until a timer may be due, or `None` if there are no timers.
+    /// Returns the nanoseconds until a started timer may be due, or `None` if there are none.
+    /// Delays that are only requested do not count.
     pub fn next_due(&self) -> Option<u64> {
         self.timers.next_due(&self.slab, &self.clock)
     }
 
-    /// Runs a waiting unit. The caller has checked that the unit's vtable accepts this wake reason.
+    /// Runs the closure of a waiting unit, then applies its request. The caller has checked that
+    /// the unit's vtable accepts this wake reason.
     fn run(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, wake: WakeReason) {
         self.counts.callbacks += 1;
         self.current = Some(Current { place, vtable });
@@ -495,8 +508,8 @@ impl Core {
         self.apply_next(place, key, vtable, &next);
     }
 
-    /// Queues the units whose descriptors are ready. With `poll_kernel`, asks the kernel for
-    /// events; otherwise uses only those fetched by the last sleep. Returns whether any unit was
+    /// Queues the units whose descriptors are ready. Uses the events fetched by the last sleep or,
+    /// if there are none and `poll_kernel` is set, asks the kernel. Returns whether any unit was
     /// queued.
     pub fn fetch_events(&mut self, poll_kernel: bool) -> bool {
         let Self { descriptors, queue, .. } = self;
@@ -505,7 +518,8 @@ impl Core {
         queue.len() > before
     }
 
-    /// Publishes the running unit, or [`Key::NONE`], for the watchdog.
+    /// Publishes the number of callbacks, and `key` as that of the running unit ([`Key::NONE`] if
+    /// none runs), for the watchdog.
     #[cold]
     fn publish_running(&self, key: Key) {
         if let Some(shared) = self.shared() {
@@ -515,8 +529,8 @@ impl Core {
         }
     }
 
-    /// Carries out the request that the running unit's callback has returned: the unit waits again,
-    /// or ends.
+    /// Applies the request that a unit's callback has returned: the unit waits again, or ends. An
+    /// invalid request ends it as a panic does.
     fn apply_next(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
         self.current_key = Key::NONE;
@@ -553,8 +567,8 @@ impl Core {
         }
     }
 
-    /// Moves the planned closure into the slot of the unit whose callback has returned, and makes
-    /// the unit wait.
+    /// Moves the planned closure, which must exist, into the slot of a unit whose callback has
+    /// returned, and starts its wait. `before` is the vtable of the closure that has run.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures. The slot is then empty, and the planned
@@ -603,16 +617,17 @@ impl Core {
         Ok(())
     }
 
-    /// Ends a unit whose next closure could not be moved into its slot. The slot holds no closure.
+    /// Ends a unit whose next closure could not be moved into its slot, and drops that closure if
+    /// it is planned. The slot must hold no closure.
     #[cold]
     fn end_without_room(&mut self, place: Place, key: Key) {
         self.drop_planned();
         self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
-    /// If the unit is receiving and has stashed messages, pushes an envelope to the front of the
-    /// queue that delivers the first one. Moving all of them to the queue would cost the length of
-    /// the backlog per message.
+    /// If the unit is receiving, has stashed messages and is not scheduled yet, pushes an envelope
+    /// to the front of the queue that delivers the first one. Moving all of them to the queue would
+    /// cost the length of the backlog per message.
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         if !self.stash.is_empty() {
@@ -628,7 +643,8 @@ impl Core {
         }
     }
 
-    /// Delivers the next stashed message to a unit that is scheduled for it.
+    /// Delivers the next stashed message to a unit that is scheduled for it, or unschedules the
+    /// unit if it no longer receives. Drops and counts a message of another type.
     fn deliver_stashed(&mut self, key: Key) {
         let Some(place) = self.slab.find(key) else { return };
         let vtable = self.slab.vtable(place);
@@ -648,7 +664,8 @@ impl Core {
         unsafe { self.deliver_message(place, key, vtable, NonNull::from(&mut *envelope)) };
     }
 
-    /// Ends a unit that is not running and whose closure is gone.
+    /// Ends a unit that is not running and whose closure is gone: frees its slot, notifies related
+    /// units, drops its stashed messages and, unless it is done, records the reason.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
         let stashed = self.stash.take(key);
         self.timers.forget(key);
@@ -663,8 +680,10 @@ impl Core {
         stashed.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
-    /// Ends a unit: at once if it is waiting, or after its callback returns if it is running.
-    /// Returns whether it was alive.
+    /// Ends a unit: a waiting one at once, with `reason`; the running one after its callback has
+    /// returned, and one that has not arrived in its reserved slot on arrival, both with
+    /// [`Reason::Cancelled`]. Returns whether the unit was alive; `false` also if it has not
+    /// arrived and was cancelled before.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
         if self.current_key == key && key != Key::NONE {
             self.cancelled = true;
@@ -680,7 +699,8 @@ impl Core {
         true
     }
 
-    /// Counts a panic and, if it came from a callback, ends that callback's unit.
+    /// Counts a panic and, if it came from a callback, ends that callback's unit. `panic` is the
+    /// payload.
     pub fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
         self.counts.panics += 1;
         let Some(Current { place, vtable }) = self.current.take() else {
@@ -702,7 +722,7 @@ impl Core {
         self.end(place, key, &reason);
     }
 
-    /// Frees unused capacity. Called when the Worker is idle.
+    /// Frees unused capacity, pooled blocks and empty pages. Called when the Worker is idle.
     pub fn trim(&mut self) {
         self.queue.shrink_to(IDLE_QUEUE_CAPACITY);
         self.outgoing.shrink_to(IDLE_QUEUE_CAPACITY);
@@ -712,7 +732,8 @@ impl Core {
         self.slab.trim();
     }
 
-    /// Ends all units: drops their closures, messages and relations, without notifying other units.
+    /// Ends all units without notifying others: drops their closures and relations, and all
+    /// stashed, queued and outgoing envelopes.
     pub fn clear(&mut self) {
         let numbers: Vec<u32> = self.slab.pages().collect();
         for number in numbers {

@@ -3,11 +3,13 @@
 /// Counters of a runtime since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of callbacks run.
+    /// Number of callbacks run, including those that panicked.
     pub callbacks: u64,
-    /// Number of panics in callbacks, each of which ended its callback thread, and in destructors.
+    /// Number of panics on Workers: in callbacks, each of which ended its callback thread, in
+    /// closures passed to [`Context::monitor`](crate::Context::monitor), and in destructors. A
+    /// callback that returns an invalid [`Next`](crate::Next) counts as one that panicked.
     pub panics: u64,
-    /// Number of messages dropped because their receiver had ended.
+    /// Number of messages dropped because their receiver had ended before they arrived.
     pub undeliverable: u64,
     /// Number of messages dropped because their receiver already had the maximum number of stashed
     /// messages.

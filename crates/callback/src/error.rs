@@ -27,10 +27,11 @@ pub enum SpawnError {
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError<M> {
-    /// The receiver has ended.
+    /// The receiver has ended, or belongs to another runtime.
     #[error("the receiver has ended")]
     Ended(M),
-    /// The inbox of the receiver's Worker is full.
+    /// The inbox of the receiver's Worker is full and, if the sender is a
+    /// [`Context`](crate::Context), too many messages to it are pending.
     #[error("the inbox is full")]
     Full(M),
     /// The runtime has been shut down.

@@ -44,8 +44,8 @@ impl Handle {
         self.shared.remotes.len()
     }
 
-    /// Returns the number of callback threads that have not ended. Workers update the number every
-    /// few turns, so it may lag.
+    /// Returns the number of callback threads that have not ended. Workers report changes after
+    /// each batch of callbacks, so the number may lag.
     pub fn alive(&self) -> u64 {
         self.shared.alive.count()
     }
@@ -57,8 +57,8 @@ impl Handle {
         each.fold(Counts::default(), Counts::plus)
     }
 
-    /// Returns the size in bytes of the pages that hold callback threads, as last published by the
-    /// Workers.
+    /// Returns the size in bytes of all Workers' pages for callback threads, including empty pages
+    /// kept for reuse. Workers publish it when they become idle, so the result may lag.
     pub fn bytes(&self) -> u64 {
         let bytes = |remote: &WorkerRemote| remote.published.bytes.load(Ordering::Relaxed);
         self.shared.remotes.iter().map(bytes).sum()
@@ -68,8 +68,9 @@ impl Handle {
     /// Worker's inbox has room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`], [`SpawnError::ShutDown`]. [`SpawnError::Full`] if there is no room
-    /// and the caller is a callback, which must not block.
+    /// [`SpawnError::NoRoom`] if that Worker's memory is used up. [`SpawnError::ShutDown`] if the
+    /// runtime is shut down, even while this waits. [`SpawnError::Full`] if the inbox is full and
+    /// the caller is a callback, which must not block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -81,7 +82,8 @@ impl Handle {
     /// Never blocks.
     ///
     /// # Errors
-    /// [`SpawnError::Full`], [`SpawnError::NoRoom`], [`SpawnError::ShutDown`].
+    /// [`SpawnError::Full`] if the inbox is full, [`SpawnError::NoRoom`] if the Worker's memory is
+    /// used up, [`SpawnError::ShutDown`] after shutdown.
     pub fn try_spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -126,8 +128,8 @@ impl Handle {
         spawned.unwrap_or(Err(SpawnError::Full))
     }
 
-    /// Starts a callback thread that answers with a [`Reply`], and returns the promise of the
-    /// answer. Blocks until the Worker's inbox has room.
+    /// Starts a callback thread that answers with a [`Reply`] on the next Worker, in round-robin
+    /// order, and returns the promise of the answer. Blocks until that Worker's inbox has room.
     ///
     /// # Errors
     /// See [`spawn`](Self::spawn).
@@ -145,8 +147,9 @@ impl Handle {
     /// panics, or if the runtime is shut down before `work` starts.
     ///
     /// # Errors
-    /// [`SpawnError::ShutDown`]. [`SpawnError::Full`] if the queue is full and the caller is a
-    /// callback, which must not block.
+    /// [`SpawnError::ShutDown`] if the runtime is shut down, even while this waits.
+    /// [`SpawnError::Full`] if the queue is full and the caller is a callback, which must not
+    /// block.
     pub fn spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -167,7 +170,8 @@ impl Handle {
     /// never blocks.
     ///
     /// # Errors
-    /// [`SpawnError::Full`], [`SpawnError::ShutDown`].
+    /// [`SpawnError::Full`] if the queue of blocking work is full, [`SpawnError::ShutDown`] after
+    /// shutdown.
     pub fn try_spawn_blocking<T, W>(&self, work: W) -> Result<Promise<T>, SpawnError>
     where
         T: Send + 'static,
@@ -209,12 +213,13 @@ impl Handle {
         self.shared.next_worker.fetch_add(1, Ordering::Relaxed) % self.shared.remotes.len()
     }
 
-    /// Sends a message. Blocks until the inbox has room.
+    /// Sends a message. Blocks until the inbox of the receiver's Worker has room.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime. A
-    /// receiver in this runtime that has ended is not an error: the message is dropped and counted
-    /// in [`Counts::undeliverable`]. [`SendError::Full`] if there is no room and the caller is a
+    /// [`SendError::ShutDown`] if the runtime is shut down, even while this waits.
+    /// [`SendError::Ended`] if the receiver belongs to another runtime. A receiver in this runtime
+    /// that has ended is not an error: the message is dropped and counted in
+    /// [`Counts::undeliverable`]. [`SendError::Full`] if there is no room and the caller is a
     /// callback, which must not block.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
         let Some(remote) = self.remote(to.id()) else { return Err(SendError::Ended(message)) };
@@ -225,10 +230,10 @@ impl Handle {
         sent.unwrap_or_else(|message| Err(SendError::Full(message)))
     }
 
-    /// Sends a message even if the inbox is full. Never blocks. The inbox grows without bound if
-    /// messages are sent faster than they are received; for wake-ups without data, prefer
-    /// [`Notify`](crate::Notify), which needs no room. Messages from one thread to one receiver
-    /// arrive in order, whichever method sends them.
+    /// Sends a message even if the inbox of the receiver's Worker is full. Never blocks. The inbox
+    /// grows without bound if messages are sent faster than they are received; for wake-ups without
+    /// data, prefer [`Notify`](crate::Notify), which needs no room. Messages from one thread to one
+    /// receiver arrive in order, whichever method sends them.
     ///
     /// # Errors
     /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).
@@ -242,11 +247,12 @@ impl Handle {
         Ok(())
     }
 
-    /// Sends a message if the inbox has room. Never blocks. The error contains the message.
+    /// Sends a message if the inbox of the receiver's Worker has room. Never blocks. The error
+    /// contains the message.
     ///
     /// # Errors
-    /// [`SendError::Full`]; [`SendError::ShutDown`], [`SendError::Ended`] as for
-    /// [`send`](Self::send).
+    /// [`SendError::Full`] if the inbox is full; [`SendError::ShutDown`], [`SendError::Ended`] as
+    /// for [`send`](Self::send).
     pub fn try_send<M: Send + 'static>(
         &self,
         to: Address<M>,
@@ -262,9 +268,9 @@ impl Handle {
         })
     }
 
-    /// Ends a callback thread; does nothing if it has already ended. Blocks until the inbox has
-    /// room, except in a callback, which must not block: there, the request ignores the inbox's
-    /// capacity.
+    /// Ends a callback thread, but does not wait for its end. Does nothing if it has already ended
+    /// or belongs to another runtime. Blocks until the inbox of its Worker has room, except in a
+    /// callback, which must not block: there, the request ignores the inbox's capacity.
     pub fn cancel(&self, id: Id) {
         let Some(remote) = self.remote(id) else { return };
         let cancelled = remote.when_room(Envelope::cancel(id.0), |cancel| {
@@ -290,7 +296,8 @@ impl Handle {
     /// Returns the remote of the receiver's Worker, and the message.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`]; [`SendError::Ended`] if the receiver belongs to another runtime.
+    /// [`SendError::ShutDown`] after shutdown; [`SendError::Ended`] if the receiver belongs to
+    /// another runtime.
     fn remote_of<M>(&self, to: Address<M>, message: M) -> Result<(&WorkerRemote, M), SendError<M>> {
         if self.shared.is_down() {
             return Err(SendError::ShutDown(message));

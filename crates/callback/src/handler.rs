@@ -5,7 +5,7 @@
 //!
 //! | made by | woken by | stays in its slot |
 //! |---|---|---|
-//! | [`once`] | start, timer, readiness | no |
+//! | [`once`] | spawn, timer, any other event but a message | no |
 //! | [`receive_once`] | message | no |
 //! | [`receive_within`] | message or timer | no |
 //! | [`receive`] | message | yes |
@@ -24,7 +24,7 @@ use crate::slab::Kind;
 /// The event that made a unit run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WakeReason {
-    /// The unit has been spawned, or an event outside the core has ended its wait.
+    /// The unit has been spawned, or an event other than a timer or a message has ended its wait.
     Start,
     /// The unit's timer is due.
     Due,
@@ -47,7 +47,7 @@ pub(crate) struct HandlerVTable {
     pub stays: bool,
     /// Whether the closure receives messages.
     pub receives: bool,
-    /// The vtable of the messages that the closure receives.
+    /// The vtable of the messages that the closure receives; not used unless `receives`.
     vtable: &'static MessageVTable,
     /// Whether a timer may wake the unit.
     pub timed: bool,
@@ -70,12 +70,13 @@ impl Kind for HandlerVTable {
     }
 }
 
-/// A closure and the events that may call it.
+/// A closure that a unit runs, with constants that tell what may wake the unit and whether the
+/// closure stays in its slot.
 ///
 /// # Safety
 /// `call` leaves the value in place if and only if `STAYS`.
 pub(crate) unsafe trait Handler: Send + 'static {
-    /// The type of messages that the closure receives.
+    /// The type of the messages that the unit receives.
     type Message: 'static;
     const STAYS: bool;
     const RECEIVES: bool;
@@ -85,12 +86,14 @@ pub(crate) unsafe trait Handler: Send + 'static {
     /// Runs the closure at `at`, and returns its request.
     ///
     /// # Safety
-    /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out. A message
-    /// in `wake` is of the type that the handler takes, and is moved out.
+    /// `at` points to a value, which nothing else uses; unless `STAYS`, it is moved out, even if
+    /// the closure panics. A message in `wake` is of the type that the handler takes, and is moved
+    /// out.
     unsafe fn call(at: *mut Self, core: &mut Core, wake: WakeReason) -> Next;
 }
 
-/// Size in bytes of the largest closure that fits into a slot; larger ones are boxed.
+/// Size in bytes of the largest closure that fits into a slot; larger ones, and those aligned more
+/// strictly than slots, are boxed.
 pub(crate) const MAX_PAYLOAD_BYTES: usize = 64;
 /// Alignment of all slots, in bytes.
 const SLOT_ALIGNMENT: usize = 8;
@@ -119,7 +122,7 @@ pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
 }
 
 /// # Safety
-/// See [`Handler::call`].
+/// `at` points to a value of type `H`; otherwise as for [`Handler::call`].
 unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
     // SAFETY: the caller has found this vtable in the slot or its page, so `at` holds the value
     // written with the vtable.
@@ -127,7 +130,7 @@ unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Nex
 }
 
 /// # Safety
-/// `at` points to a value, which is not used afterwards.
+/// `at` points to a value of type `H`, which is not used afterwards.
 unsafe fn drop_in_place<H>(at: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { at.cast::<H>().drop_in_place() };
@@ -170,8 +173,8 @@ where
     }
 }
 
-/// Creates a handler that runs once: when its unit is spawned, its timer is due, or an event
-/// outside the core wakes it.
+/// Creates a handler that runs once, when its unit is spawned, its timer is due, or another event
+/// that is not a message wakes it.
 pub(crate) fn once<M, F>(callback: F) -> impl Handler
 where
     F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -234,7 +237,7 @@ where
     Every(callback, PhantomData)
 }
 
-/// A handler on the heap, because it is too large for its slot.
+/// A handler on the heap, because it is too large or too strictly aligned for its slot.
 pub(crate) struct Boxed<H>(Box<MaybeUninit<H>>);
 
 impl<H> Boxed<H> {

@@ -48,7 +48,7 @@ struct CachePadded<T>(T);
 /// A queue with many writers and one reader; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
-    /// The next position to write.
+    /// The next position for a writer to claim.
     tail: CachePadded<AtomicUsize>,
     /// The next position to read. Only the reader writes it; other threads may read it.
     head: CachePadded<AtomicUsize>,
@@ -60,7 +60,7 @@ pub(crate) struct Inbox<T> {
     unbounded: bool,
     /// Whether the reader has ended.
     closed: AtomicBool,
-    /// Held by the thread that drains the queue in place of the reader.
+    /// Held by the thread that pops an element after the reader has ended.
     clearing: Mutex<()>,
 }
 
@@ -117,7 +117,8 @@ impl<T> Inbox<T> {
         self.pop()
     }
 
-    /// Pushes a value, or returns it as the error if the inbox is full.
+    /// Pushes a value. Returns it as the error if the ring is full or `overflow` has elements,
+    /// unless the inbox is unbounded.
     pub fn push(&self, value: T) -> Result<(), T> {
         if self.has_overflow.load(Ordering::Acquire) {
             return self.push_overflow(value);
@@ -183,7 +184,8 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Pops a value, or returns `None` if the inbox is empty. Only one thread may pop at a time.
+    /// Pops a value. Returns `None` if the inbox is empty or a push has claimed the next position
+    /// but has not completed. Only one thread may pop at a time.
     pub fn pop(&self) -> Option<T> {
         let position = self.head.0.load(Ordering::Relaxed);
         let cell = &self.cells[position & (self.cells.len() - 1)];
@@ -217,8 +219,8 @@ impl<T> Inbox<T> {
         value
     }
 
-    /// Returns whether the inbox was empty. For the reader, the result includes all completed
-    /// pushes.
+    /// Returns whether the inbox was empty; `false` also if a push is in progress. For the reader,
+    /// the result takes all completed pushes into account.
     pub fn is_empty(&self) -> bool {
         let head = self.head.0.load(Ordering::Relaxed);
         self.tail.0.load(Ordering::SeqCst) == head && !self.has_overflow.load(Ordering::SeqCst)
@@ -301,7 +303,8 @@ mod tests {
     }
 }
 
-/// Explores all interleavings of two writers and the reader; see CONTRIBUTING.md for how to run it.
+/// Explores interleavings of one or two writers and the reader; see CONTRIBUTING.md for how to run
+/// it.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::Arc;
@@ -355,8 +358,8 @@ mod models {
         check_refusals(true);
     }
 
-    /// Checks that no value stays in an inbox when `writers` writers push while the reader ends.
-    /// The first writer is never refused.
+    /// Checks that no value stays in an inbox when `writers` writers push while the reader ends, in
+    /// all interleavings with at most `preemptions` preemptions. The first writer is never refused.
     fn check_nothing_stays(writers: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(preemptions);

@@ -46,12 +46,12 @@ impl Interest {
 /// An epoll event: the bits of a registration, or [`WAKE_TOKEN`], and the flags of the event.
 type KernelEvent = (u64, EventFlags);
 
-/// The epoll instance of a Worker.
+/// The epoll instance of a Worker, with the eventfd that wakes the Worker.
 #[derive(Debug)]
 pub(crate) struct Events {
     epoll: OwnedFd,
     wake: OwnedFd,
-    /// Events fetched by the last sleep. Only the Worker takes the lock.
+    /// Events fetched but not yet taken. Only the Worker takes the lock.
     fetched: Mutex<Vec<KernelEvent>>,
 }
 
@@ -63,8 +63,9 @@ impl Events {
         Ok(Self { epoll, wake, fetched: Mutex::default() })
     }
 
-    /// Sleeps until there are events, for at most `max_sleep`, which is unlimited if `None`. The
-    /// events are kept until the Worker takes them.
+    /// Sleeps until there are events, for at most `max_sleep`, which is unlimited if `None`. May
+    /// return early. The events are kept until the Worker takes them; if some are left, returns at
+    /// once.
     pub fn sleep(&self, max_sleep: Option<Duration>) {
         let is_whole_ms =
             max_sleep.is_none_or(|max_sleep| max_sleep.subsec_nanos().is_multiple_of(1_000_000));
@@ -119,7 +120,7 @@ impl Events {
 /// The events of a Worker, which are set when it registers its first descriptor.
 pub(crate) type Shared = Arc<OnceLock<Events>>;
 
-/// The state of a registered descriptor.
+/// The state of a registered descriptor, or of an index that is free for another one.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     generation: u32,
@@ -163,7 +164,7 @@ impl Descriptors {
     /// Registers a descriptor and makes it non-blocking.
     ///
     /// # Errors
-    /// The error of the system call, such as `EPERM` for a regular file.
+    /// The error of a system call, such as `EPERM` for a regular file. `inner` is then dropped.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
         if self.events.get().is_none() {
@@ -196,7 +197,7 @@ impl Descriptors {
         Arc::ptr_eq(&self.dropped, &source.dropped)
     }
 
-    /// Returns whether a descriptor has ever been registered.
+    /// Returns whether there is an epoll instance, which the first registration creates.
     pub fn has_registered(&self) -> bool {
         self.events.get().is_some()
     }
@@ -206,15 +207,15 @@ impl Descriptors {
         entry.filter(|entry| entry.generation == registration.generation)
     }
 
-    /// Records that an operation would have blocked.
+    /// Records that an operation would have blocked, so the descriptor is not ready for `interest`.
     pub fn would_block(&mut self, registration: Registration, interest: Interest) {
         if let Some(entry) = self.entry(registration) {
             entry.ready[interest.index()] = false;
         }
     }
 
-    /// Records that a read has drained the descriptor. The descriptor stays ready if the kernel has
-    /// reported an end, which is still to be read.
+    /// Records that a read has drained the descriptor, so it is not ready for reading. It stays
+    /// ready if the kernel has reported an end, which is still to be read.
     pub fn drained(&mut self, registration: Registration) {
         if let Some(entry) = self.entry(registration)
             && !entry.ended
@@ -223,8 +224,8 @@ impl Descriptors {
         }
     }
 
-    /// Registers a waiting unit. Returns true, without registering it, if the descriptor is ready
-    /// or not registered.
+    /// Registers a unit that waits for `interest`. Returns whether the unit need not wait, and is
+    /// not registered, because the descriptor is ready or no longer registered.
     pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
         let Some(entry) = self.entry(registration) else { return true };
         if !entry.ready[interest.index()] {
@@ -234,8 +235,9 @@ impl Descriptors {
         true
     }
 
-    /// Fetches events and calls `woken` for each unit that waited for one of them. Without
-    /// `poll_kernel`, uses only events fetched by the last sleep.
+    /// Takes the events fetched by the last sleep, or polls the kernel if there are none and
+    /// `poll_kernel` is set. Calls `woken` for each unit that waited for one of them. Also frees
+    /// the indices of dropped sources.
     pub fn fetch(&mut self, poll_kernel: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,11 +5,13 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Offsets of a key's fields, in bits. The layout is `page:24 worker:16 slot:8 generation:16`.
+/// Offset of a key's slot, in bits. The layout is `page:24 worker:16 slot:8 generation:16`.
 const SLOT_SHIFT: u32 = 16;
+/// Offset of a key's Worker number, in bits.
 const WORKER_SHIFT: u32 = 24;
+/// Offset of a key's page, in bits.
 const PAGE_SHIFT: u32 = 40;
-/// Maximum number of pages of a Worker, which hold 64 GiB.
+/// Maximum number of pages of a Worker, 64 GiB in total, including page 0, which is never used.
 pub(crate) const MAX_PAGES: u32 = 1 << (64 - PAGE_SHIFT);
 /// Maximum number of Workers that a process can have at a time.
 pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
@@ -18,7 +20,7 @@ pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
 pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
 /// By Worker number, the index of its Workers within their runtimes. Each entry is written before
-/// the first key with that number exists, and never changes.
+/// the first key with that number exists, and never changes afterwards.
 static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MAX_WORKER_NUMBERS];
 
 /// A Worker, identified by a number that no other live Worker of the process has; see `lease.rs`.
@@ -33,7 +35,7 @@ impl WorkerNumber {
         Self(number)
     }
 
-    /// Returns the Worker with a number that a [`Lease`](crate::lease::Lease) holds.
+    /// Returns the Worker with the given number, without recording an index.
     #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)
@@ -146,7 +148,7 @@ pub struct Address<M> {
 }
 
 impl<M> Address<M> {
-    /// Creates an address. The handlers of the key's unit must all take `M`.
+    /// Creates an address. All handlers of the key's unit that receive messages must take `M`.
     pub(crate) fn new(key: Key) -> Self {
         Self { key, message: PhantomData }
     }

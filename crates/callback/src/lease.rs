@@ -29,7 +29,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Leases a number to a Worker with the given index. Returns `None` if all numbers are in use.
+    /// Leases a number to a Worker with the given index. Returns `None` if no number is left for
+    /// this index.
     pub fn take(index: u8) -> Option<Self> {
         let Free { number, floors } = lock().take(index)?;
         Some(Self { worker_number: WorkerNumber::with_index(number, index), floors })
@@ -46,7 +47,7 @@ impl Lease {
     }
 
     /// Records the generation from which each page continues. `floors` covers page 0 to the last
-    /// one used.
+    /// one used; the recorded generations of later pages stay.
     pub fn record(&mut self, mut floors: Vec<u16>) {
         let rest = self.floors.get(floors.len()..).unwrap_or_default();
         floors.extend_from_slice(rest);
@@ -77,7 +78,7 @@ struct Free {
 }
 
 impl Free {
-    /// Returns the number of pages that are never used again.
+    /// Returns the number of pages that have used up their generations.
     fn worn_out(&self) -> usize {
         self.floors.iter().filter(|&&floor| floor == LAST_GENERATION).count()
     }
@@ -86,7 +87,7 @@ impl Free {
 /// The Worker numbers of the process.
 #[derive(Debug)]
 struct Registry {
-    /// The lowest number that has never been used.
+    /// The lowest number that has never been leased.
     fresh: usize,
     /// The end of the range of numbers, exclusive.
     end: usize,

@@ -1,12 +1,13 @@
 //! Callback threads: units of concurrency without a stack.
 //!
-//! A *callback thread* is a closure that waits for a time, a message, a file descriptor or the end
-//! of blocking work, together with a description of that wait. When the event arrives, a *Worker*
-//! (an OS thread) runs the closure to completion, and its return value is the next wait. A waiting
-//! callback thread has no stack, no task and no allocation of its own: one with a closure of 8
-//! bytes takes 18.3 bytes, so a machine with 24 GiB holds a billion of them. (This size is for one
-//! that was [spawned waiting](Context::spawn_after). One that has already run takes 20 to 31 bytes,
-//! because it shares its page with closures of other types.)
+//! A *callback thread* is a closure that waits for an event (such as a time, a message, a ready
+//! file descriptor or the end of blocking work), together with a description of that wait. When the
+//! event arrives, a *Worker* (an OS thread) runs the closure to completion, and its return value is
+//! the next wait, or the end. A waiting callback thread has no stack, no task and, unless its
+//! closure is large, no allocation of its own: one with a closure of 8 bytes takes 18.3 bytes, so a
+//! machine with 24 GiB holds a billion of them. (This size is for one that was [spawned
+//! waiting](Context::spawn_after). One that has already run takes 20 to 31 bytes, because it shares
+//! its page with closures of other types.)
 //!
 //! # Tutorial
 //!
@@ -120,17 +121,17 @@
 //!
 //! A [`Handle`] or [`Promise`] never blocks a Worker's thread, whichever runtime it belongs to,
 //! because it might have to wait for that very Worker. Called in a callback, [`Handle::send`] and
-//! [`Handle::spawn`] return an error if there is no room, as `try_send` and `try_spawn` do, and
-//! [`Handle::wait`] and [`Promise::wait`] panic.
+//! [`Handle::spawn`] return an error if there is no room, as `try_send` and `try_spawn` do,
+//! [`Handle::wait`] panics, and so does [`Promise::wait`] unless the answer has arrived.
 //!
 //! ## Back-pressure
 //!
-//! Inboxes are bounded. If one is full, [`Handle::try_send`] and [`Handle::try_spawn`] return an
-//! error, and [`Handle::send`] and [`Handle::spawn`] block until there is room. A callback must not
-//! block: there [`Context::send`] returns an error if too many messages to another Worker are
-//! pending, and [`Context::when_room`] waits until they have been delivered. Messages within one
-//! Worker go to an unbounded queue, ahead of anything that the Worker accepts later; its length
-//! depends only on what callbacks send.
+//! Inboxes are bounded by default. If one is full, [`Handle::try_send`] and [`Handle::try_spawn`]
+//! return an error, and [`Handle::send`] and [`Handle::spawn`] block until there is room. A
+//! callback must not block: there [`Context::send`] returns an error if too many messages to
+//! another Worker are pending, and [`Context::when_room`] waits until the other Workers' inboxes
+//! have accepted them. Messages within one Worker go to an unbounded queue, ahead of anything that
+//! the Worker accepts later; its length depends only on what callbacks send.
 //!
 //! Two methods neither block nor fail for lack of room. [`Notify`] wakes a callback thread without
 //! data; pending notifications are merged into one, so they need no room.
@@ -146,9 +147,10 @@
 //!   due at once and all are less than 4.8 hours ahead. Longer timers take about 20 bytes more.
 //! - Each closure and each message is dropped exactly once: after it has run, when its callback
 //!   thread ends, or when the [`Receptor`] is dropped.
-//! - Memory is returned to the kernel in pages of 4 KiB as soon as they are empty, and new callback
-//!   threads go to the fullest pages. (Monitors, links, large closures and large messages come from
-//!   the allocator, which may keep freed memory.)
+//! - Memory is returned to the kernel in pages of 4 KiB once they are empty, except for a few that
+//!   a Worker keeps for reuse until it is idle. New callback threads go to the fullest pages.
+//!   (Monitors, links, large closures and large messages come from the allocator, which may keep
+//!   freed memory.)
 
 #![allow(unsafe_code)] // pages hold closures of any type; each block states why it is sound
 

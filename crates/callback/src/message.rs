@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 use crate::key::{Key, WorkerNumber};
 use crate::next::Never;
 
-/// Size in bytes of the largest message that fits into an envelope; larger messages are in a block.
+/// Size in bytes of the largest message that fits into an envelope; larger or more strictly aligned
+/// messages are in a block.
 const INLINE_BYTES: usize = 16;
 
 /// The action that delivering an envelope causes.
@@ -22,9 +23,10 @@ const INLINE_BYTES: usize = 16;
 pub(crate) enum Purpose {
     /// Deliver a message to a unit.
     Message,
-    /// Run a unit that has just been spawned, or whose wait for an event outside the core is over.
+    /// Run a unit that has just been spawned, or whose wait for an event other than a timer or a
+    /// message is over.
     Start,
-    /// Deliver the next stashed message to a unit.
+    /// Deliver the next stashed message of a unit to it.
     Stashed,
     /// End a unit.
     Cancel,
@@ -32,7 +34,8 @@ pub(crate) enum Purpose {
     Control,
 }
 
-/// The properties shared by all envelopes of one type: a constant for each type.
+/// The properties shared by all envelopes with the same purpose and type of content: a constant for
+/// each pair.
 #[derive(Debug)]
 pub(crate) struct MessageVTable {
     pub purpose: Purpose,
@@ -49,7 +52,8 @@ pub(crate) struct Envelope {
     content: Content,
 }
 
-/// A small message, or a pointer to a block with a large one.
+/// A small message or action, or a pointer to a block with a large one; uninitialised if the
+/// envelope has neither.
 type Content = MaybeUninit<[u64; INLINE_BYTES / 8]>;
 
 const _: () = assert!(size_of::<Envelope>() == 32);
@@ -79,7 +83,7 @@ impl<T: 'static> VTables<T> {
 }
 
 impl MessageVTable {
-    /// Returns whether both vtables are of the same message type.
+    /// Returns whether the contents of both have the same type.
     pub fn has_same_type(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -90,7 +94,8 @@ impl MessageVTable {
 }
 
 impl Envelope {
-    /// Creates an envelope with a message.
+    /// Creates an envelope with a message. If the message does not fit, takes a block from `pool`
+    /// for it.
     #[inline]
     pub fn message<M: Send + 'static>(to: Key, message: M, pool: &mut Pool) -> Self {
         let mut content = Content::uninit();
@@ -152,7 +157,8 @@ impl Envelope {
         unsafe { (&raw mut (*envelope.as_ptr()).content).cast() }
     }
 
-    /// Passes the address of the content to `taken`, which moves the content out.
+    /// Passes the address of the content to `taken`, which must move the content out, and returns
+    /// its result.
     pub fn open<R>(self, taken: impl FnOnce(*mut u8) -> R) -> R {
         let mut content = ManuallyDrop::new(self).content;
         taken(content.as_mut_ptr().cast())
@@ -180,7 +186,8 @@ impl Drop for Envelope {
     }
 }
 
-/// Moves a message or an action out of an envelope's content.
+/// Moves a message or an action out of an envelope's content, and returns its block, if any, to
+/// `pool`.
 ///
 /// # Safety
 /// The content was created by [`Envelope::message`] or [`Envelope::control`] with type `M`, and is
@@ -220,8 +227,8 @@ pub(crate) struct Pool {
 // SAFETY: the blocks are free memory that belongs to the pool alone.
 unsafe impl Send for Pool {}
 
-/// Returns the layout of a message's block, and the index of its size in [`BLOCK_BYTES`], or `None`
-/// if such blocks are not pooled.
+/// Returns the layout of a message's block, and the index of the block's size in [`BLOCK_BYTES`],
+/// which is `None` if such blocks are not pooled.
 fn block_layout(message: Layout) -> (Layout, Option<usize>) {
     let size = BLOCK_BYTES.iter().position(|&size| message.size() <= size && message.align() <= 16);
     match size.and_then(|at| Layout::from_size_align(BLOCK_BYTES[at], 16).ok()) {
@@ -255,14 +262,15 @@ impl Pool {
         unsafe { dealloc(block.as_ptr(), nonzero(layout)) };
     }
 
-    /// Makes the pool keep returned blocks from now on. A new pool frees them.
+    /// Makes the pool keep returned blocks from now on, up to [`MAX_POOLED_BLOCKS`] of each size. A
+    /// new pool frees them.
     pub fn keep_blocks(&mut self) {
         for blocks in &mut self.blocks {
             blocks.reserve_exact(MAX_POOLED_BLOCKS);
         }
     }
 
-    /// Frees all blocks.
+    /// Frees all blocks in the pool.
     pub fn trim(&mut self) {
         for (blocks, size) in self.blocks.iter_mut().zip(BLOCK_BYTES) {
             for block in blocks.drain(..) {
@@ -302,7 +310,8 @@ mod tests {
         static DROPPED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A message of `BYTES` bytes with the alignment of `A`, which counts its drops.
+    /// A message of `BYTES` bytes with the alignment of `A`, which counts its drops and checks its
+    /// bytes and alignment.
     struct Message<const BYTES: usize, A>([u8; BYTES], [A; 0]);
 
     impl<const BYTES: usize, A> Drop for Message<BYTES, A> {

@@ -16,9 +16,9 @@ use crate::sync::lock_std;
 ///
 /// A notification wakes the callback thread that has waited longest in
 /// [`Context::when_notified`](crate::Context::when_notified). If none is waiting, the notification
-/// is stored for the next waiter. At most one is stored: notifications carry no data, are not
-/// counted, and use no memory. If a callback thread ends after it was woken but before its callback
-/// ran, the notification passes to the next waiter.
+/// is stored for the next waiter. At most one is stored: notifications carry no data and are not
+/// counted, and a stored one uses no memory. If a callback thread ends after it was woken but
+/// before its callback ran, the notification passes to the next waiter.
 ///
 /// ```
 /// use contend_callback::{Notify, Receptor};
@@ -94,8 +94,8 @@ impl Notify {
         Ticket { notify: self.clone(), number: state.next }
     }
 
-    /// Registers a unit under its ticket number. Returns true, without registering the unit, if a
-    /// stored notification makes waiting unnecessary.
+    /// Registers a unit under its ticket number. Returns whether the unit need not wait, and is not
+    /// registered, because it has received a stored notification.
     pub(crate) fn wait(&self, ticket: u64, runtime: Arc<Shared>, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {

@@ -19,8 +19,8 @@ use crate::sync::{AtomicBool, Ordering, fence};
 
 /// The mechanism by which a Worker blocks and is woken.
 pub(crate) trait WaitBackend {
-    /// Blocks until [`WaitBackend::wake`] has been called since the last sleep, or for at most
-    /// `max_sleep`, which is unlimited if `None`. May return early.
+    /// Blocks until [`WaitBackend::wake`] is called, for at most `max_sleep`, which is unlimited if
+    /// `None`. Returns at once if it has been called since the last sleep. May return early.
     fn sleep(&self, max_sleep: Option<Duration>);
     /// Wakes the sleeping thread, or makes its next sleep return at once.
     fn wake(&self);
@@ -38,8 +38,8 @@ impl<B: WaitBackend> Parker<B> {
         Self { asleep: AtomicBool::new(false), backend }
     }
 
-    /// Blocks until [`unpark`](Self::unpark) is called or `max_sleep` has passed. Does not block if
-    /// `has_work` returns true.
+    /// Blocks until [`unpark`](Self::unpark) is called or `max_sleep`, if any, has passed; may
+    /// return early. Does not block if `has_work` returns true. Only the Worker may call this.
     ///
     /// Writes to `asleep` are swaps: each follows the previous one in modification order, whichever
     /// thread made it, so no thread that reads `asleep` after its fence sees an outdated value.

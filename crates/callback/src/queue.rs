@@ -15,8 +15,8 @@ const MIN_CAPACITY: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The ring, whose length is a power of two. Positions from `head` to `tail`, modulo the
-    /// length, hold an envelope.
+    /// The ring, whose length is a power of two. Positions from `head` to `tail` (exclusive),
+    /// modulo the length, hold an envelope.
     cells: Box<[MaybeUninit<Envelope>]>,
     head: usize,
     tail: usize,
@@ -56,7 +56,8 @@ impl Queue {
     }
 
     /// Pops the first envelope, or returns `None` if the queue is empty. The address is valid until
-    /// the next push; the caller has to move the envelope out, or drop it in place.
+    /// the next push or change of the capacity; the caller has to move the envelope out, or drop it
+    /// in place.
     #[inline]
     pub fn pop(&mut self) -> Option<NonNull<Envelope>> {
         if self.is_empty() {

@@ -14,11 +14,15 @@ pub enum Reason {
     Done,
     /// The callback thread was cancelled.
     Cancelled,
-    /// A callback panicked, with this message.
+    /// A callback panicked, with this message, or returned a [`Next`](crate::Next) that it must not
+    /// return.
     Panicked(Arc<str>),
-    /// A callback called [`Context::fail`](crate::Context::fail), with this description.
+    /// A callback failed with this description, which it passed to
+    /// [`Context::fail`](crate::Context::fail) or which tells why its return value could not take
+    /// effect.
     Failed(Arc<str>),
-    /// The callback thread was linked to this one, which ended with a reason other than `Done`.
+    /// The callback thread was linked to the one with this id, which ended with a reason other than
+    /// `Done`.
     Linked(Id),
     /// The reason is unknown, because the callback thread had ended before the reason was
     /// requested, either with `Done` or more than 256 failures ago on its Worker, or because it
@@ -31,7 +35,8 @@ impl Reason {
         Self::Panicked(words.into())
     }
 
-    /// Converts the payload of a panic to a reason with the panic's message.
+    /// Converts the payload of a panic to a reason with the panic's message, or with a placeholder
+    /// if the payload is not a string.
     pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -63,6 +68,6 @@ impl fmt::Display for Reason {
 pub struct Down {
     /// The callback thread that has ended.
     pub id: Id,
-    /// The reason for its end.
+    /// The reason for its end, or [`Reason::Unknown`].
     pub reason: Reason,
 }

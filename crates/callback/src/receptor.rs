@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::watchdog::Watchdog;
 
 /// A runtime, which accepts callback threads and distributes them over its Workers. Dropping it
-/// ends all callback threads.
+/// shuts the runtime down, as [`shut_down`](Self::shut_down) does.
 #[derive(Debug)]
 pub struct Receptor {
     handle: Handle,
@@ -38,7 +38,8 @@ impl Receptor {
     }
 
     /// Ends all callback threads and drops their closures, without notifying monitors and links.
-    /// Blocks until all Workers have exited, but does not wait for running blocking work.
+    /// Blocks until all Workers have exited, except for a Worker that calls this, but does not wait
+    /// for running blocking work.
     pub fn shut_down(self) {}
 }
 

@@ -20,7 +20,7 @@ use crate::worker_thread::is_worker_thread;
 /// Blocks a Worker on a futex or, once it has registered a descriptor, on epoll.
 #[derive(Debug)]
 pub(crate) struct WorkerWaitBackend {
-    /// 1 if a wake-up is pending.
+    /// The futex: 1 if a wake-up is pending, otherwise 0.
     wake_pending: AtomicU32,
     events: io::Shared,
 }
@@ -56,9 +56,10 @@ pub(crate) struct WorkerRemote {
     parker: Parker<WorkerWaitBackend>,
     /// The Worker's epoll instance, once it has registered a descriptor.
     pub events: io::Shared,
-    /// Keys of reserved slots. A thread that takes one may send a unit to it.
+    /// Keys of reserved slots. A thread that takes one must send a unit to it.
     reserved_slots: Mutex<Vec<Key>>,
-    /// Whether there are no reserved slots because the Worker's memory is used up.
+    /// Whether the Worker's memory was used up when it last tried to reserve slots, and no slot was
+    /// reserved.
     no_room: AtomicBool,
     /// Number of threads waiting for a reserved slot or for room in the inbox.
     waiting_threads: AtomicU32,
@@ -72,9 +73,11 @@ pub(crate) struct WorkerRemote {
 pub(crate) struct Published {
     /// The fields of [`Counts`], in declaration order.
     counts: [AtomicU64; 4],
+    /// Size of the slab's pages in use and kept for reuse, in bytes.
     pub bytes: AtomicU64,
-    /// For the watchdog: the key of the running unit, and the number of callbacks run so far.
+    /// The key of the running unit, as bits, for the watchdog; that of [`Key::NONE`] if none runs.
     pub running: AtomicU64,
+    /// Number of callbacks run so far, including the running one, for the watchdog.
     pub callbacks: AtomicU64,
 }
 
@@ -111,8 +114,8 @@ impl WorkerRemote {
         }
     }
 
-    /// Pushes an envelope and wakes the Worker. Returns the envelope as the error if the inbox is
-    /// full.
+    /// Pushes an envelope and wakes the Worker, or returns the envelope as the error if the inbox
+    /// is full.
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();
@@ -140,8 +143,8 @@ impl WorkerRemote {
         self.parker.unpark();
     }
 
-    /// Blocks the calling Worker until it is woken or `max_sleep` has passed. Does not block if the
-    /// inbox has envelopes or `must_return` returns true.
+    /// Blocks the calling Worker until it is woken or `max_sleep`, if any, has passed; may return
+    /// early. Does not block if the inbox has envelopes or `must_return` returns true.
     pub fn wait(&self, max_sleep: Option<Duration>, must_return: impl FnOnce() -> bool) {
         self.parker.park(max_sleep, || !self.inbox.is_empty() || must_return());
     }
@@ -151,13 +154,15 @@ impl WorkerRemote {
         lock_std(&self.reserved_slots).pop()
     }
 
-    /// Returns whether there are no reserved slots because the Worker's memory is used up.
+    /// Returns whether the Worker's memory was used up when it last tried to reserve slots, and no
+    /// slot was reserved.
     pub fn has_no_room(&self) -> bool {
         self.no_room.load(Ordering::Relaxed)
     }
 
-    /// Reserves slots by calling `reserve` until there are `max_slots`. Returns whether memory
-    /// sufficed. Called by the Worker.
+    /// Reserves slots by calling `reserve` until there are `max_slots` or it returns `None`, and
+    /// wakes threads waiting for room. Returns whether there are `max_slots` now. Called by the
+    /// Worker.
     pub fn reserve_slots(
         &self,
         max_slots: usize,
@@ -176,7 +181,7 @@ impl WorkerRemote {
         is_full
     }
 
-    /// Wakes threads waiting for room. Called by the Worker.
+    /// Wakes threads waiting for room, which then try again. Called by the Worker.
     pub fn notify_waiting(&self) {
         if self.waiting_threads.load(Ordering::SeqCst) > 0 {
             drop(lock_std(&self.reserved_slots));
@@ -185,6 +190,7 @@ impl WorkerRemote {
     }
 
     /// Calls `attempt` until it succeeds, and blocks between the attempts until there may be room.
+    /// If there is none, `attempt` returns the value as the error.
     ///
     /// # Errors
     /// Returns the value if there is no room and the calling thread is a Worker's, which must not
@@ -215,8 +221,8 @@ fn drop_envelope(envelope: Envelope) {
     drop_quietly(|| drop(envelope));
 }
 
-/// The number of live units in all Workers, and a condition variable for threads waiting for it to
-/// become zero.
+/// The number of live units of all Workers, as far as reported, and a condition variable for
+/// threads waiting for it to become zero.
 #[derive(Debug, Default)]
 pub(crate) struct Alive {
     units: AtomicI64,

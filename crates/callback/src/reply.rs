@@ -22,8 +22,8 @@ impl<T> Reply<T> {
         (Self(Some(Receiver::Thread(sender))), Promise(receiver))
     }
 
-    /// Creates a reply to a callback thread. `forward` is called with the answer, or with `None` if
-    /// there is none, and forwards it.
+    /// Creates a reply to a callback thread. `forward`, which sends the answer on, is called with
+    /// the answer, or with `None` if the reply is dropped without one.
     pub(crate) fn to_unit(forward: impl FnOnce(Option<T>) + Send + 'static) -> Self {
         Self(Some(Receiver::Unit(Box::new(forward))))
     }
@@ -60,7 +60,8 @@ pub struct Promise<T>(mpsc::Receiver<T>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoReply {
-    /// The [`Reply`] was dropped without an answer, usually because its callback thread has ended.
+    /// The [`Reply`] was dropped without an answer, usually because its callback thread has ended,
+    /// or the answer has been taken before.
     #[error("the callback thread has ended without an answer")]
     Ended,
     /// The timeout has elapsed. The answer may still arrive.
@@ -72,7 +73,8 @@ impl<T> Promise<T> {
     /// Blocks until the answer arrives.
     ///
     /// # Errors
-    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer.
+    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer, or
+    /// [`wait_for`](Self::wait_for) has already returned the answer.
     ///
     /// # Panics
     /// Panics in a callback of any runtime, unless the answer has arrived: the callback's Worker
@@ -91,11 +93,12 @@ impl<T> Promise<T> {
     /// blocking.
     ///
     /// # Errors
-    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer, [`NoReply::Late`] on
-    /// timeout.
+    /// [`NoReply::Ended`] if the [`Reply`] was dropped without an answer, or an earlier call has
+    /// returned the answer; [`NoReply::Late`] on timeout.
     ///
     /// # Panics
-    /// Panics where [`wait`](Self::wait) does, if it would have to block.
+    /// Panics in a callback of any runtime, as [`wait`](Self::wait) does, unless the answer has
+    /// arrived or `timeout` is zero.
     pub fn wait_for(&self, timeout: Duration) -> Result<T, NoReply> {
         let answer = self.poll();
         if timeout.is_zero() || !matches!(answer, Err(NoReply::Late)) {

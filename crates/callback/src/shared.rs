@@ -20,8 +20,10 @@ pub(crate) struct Shared {
     /// Counter that selects the Worker of the next unit, round robin.
     pub next_worker: AtomicUsize,
     down: AtomicBool,
-    /// Number of slots that each Worker reserves for units from other threads.
+    /// Number of slots that each Worker reserves for units from other threads, and number of
+    /// envelopes pending for one Worker at which [`Context::send`](crate::Context::send) fails.
     pub capacity: usize,
+    /// Time for which a Worker spins before it sleeps; `None` if it does not spin.
     pub spin: Option<Duration>,
     pub blocking: Arc<blocking::ThreadPool>,
 }

@@ -24,21 +24,23 @@ const MAX_DELAY: Duration = Duration::from_millis(100);
 pub enum Restart {
     /// The child is always restarted.
     Permanent,
-    /// The child is restarted unless it has ended with [`Reason::Done`].
+    /// The child is restarted unless it has ended with [`Reason::Done`], or with
+    /// [`Reason::Unknown`] because it ended on another Worker before it was monitored.
     Transient,
-    /// The child is never restarted.
+    /// The child is never restarted, not even together with others.
     Temporary,
 }
 
-/// The set of children that are restarted when one has failed.
+/// The set of children that are restarted when one has to be. Those still alive are cancelled
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// The failed child alone.
+    /// The child that has ended.
     OneForOne,
-    /// All children. Those still alive are cancelled first.
+    /// All children.
     OneForAll,
-    /// The failed child and all children added after it.
+    /// The child that has ended and all children added after it.
     RestForOne,
 }
 
@@ -51,7 +53,8 @@ struct Child {
     id: Option<Id>,
     /// Time of the last start, in nanoseconds of the runtime's clock.
     started: u64,
-    /// Number of successive failures, each soon after a start.
+    /// Number of successive ends that led to a restart, each within [`Backoff::longest`] of the
+    /// start.
     failures: u32,
     /// Time of the next start, in nanoseconds of the runtime's clock; `None` if none is planned.
     due: Option<u64>,
@@ -74,8 +77,9 @@ impl Backoff {
 }
 
 /// A supervisor, which starts children and restarts them when they end, up to a limit. If the limit
-/// is exceeded, or the supervisor is cancelled, all children are ended and the supervisor fails. A
-/// supervisor can itself be a child. It does not end when its children have ended.
+/// is exceeded or a child cannot be started, the supervisor ends all children and fails. If the
+/// supervisor is cancelled, its children end, too. A supervisor can itself be a child. It does not
+/// end when its children have ended.
 ///
 /// Restarts are delayed by an exponential back-off ([`backoff`](Self::backoff)), so that a child
 /// failing on every start does not use up a CPU. While one child waits for its restart, the others
@@ -145,15 +149,17 @@ impl Supervisor {
     /// the failed one.
     ///
     /// The default is 1 ms to 100 ms. The back-off limits the rate of restarts: with the default, a
-    /// single child reaches a [`limit`](Self::limit) only if it allows fewer than ten restarts per
-    /// second. [`Duration::ZERO`] for both disables the back-off.
+    /// child that always fails at once is restarted 16 times in the first second and ten times in
+    /// each further one, so it never reaches a [`limit`](Self::limit) that allows more.
+    /// [`Duration::ZERO`] for both disables the back-off.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.backoff = Backoff { first: nanoseconds(first), longest: nanoseconds(longest) };
         self
     }
 
     /// Adds a child. The supervisor calls `start` for each start of the child; `start` must spawn
-    /// it with the given context and return its id.
+    /// it, usually with the given context, and return its id. If `start` fails, so does the
+    /// supervisor.
     pub fn child<F>(mut self, restart: Restart, start: F) -> Self
     where
         F: FnMut(&mut Context<'_, Down>) -> Result<Id, SpawnError> + Send + 'static,
@@ -163,8 +169,8 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisor on the next Worker, in round-robin order. The children run where
-    /// `start` spawns them.
+    /// Starts the supervisor on the next Worker, in round-robin order, as [`Handle::spawn`] does.
+    /// The children run where their closures spawn them.
     ///
     /// # Errors
     /// See [`Handle::spawn`].
@@ -206,7 +212,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts the children that are due, in the order in which they were added.
+    /// Starts the children that are due, in the order in which they were added, up to the first
+    /// that cannot be started. Monitors each, and ends it with the supervisor.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {
@@ -243,7 +250,8 @@ impl Supervisor {
         self.start_and_wait(context)
     }
 
-    /// Schedules the restart of a failed child after its delay, and of those restarted with it.
+    /// Schedules the restart of the child with index `ended` after its delay, and of those
+    /// restarted with it, which are cancelled.
     fn schedule_restart(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,
@@ -270,7 +278,8 @@ impl Supervisor {
         }
     }
 
-    /// Records a restart. Returns whether recent restarts now exceed the limit.
+    /// Records a restart at the time `now`, in nanoseconds. Returns whether recent restarts now
+    /// exceed the limit.
     fn record_restart(&mut self, now: u64) -> bool {
         let within = self.within;
         while self.restarts.front().is_some_and(|then| now.saturating_sub(*then) > within) {

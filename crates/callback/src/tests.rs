@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Address, Context, Id, Interest, NoReply, Receptor, SendError, Source};
 
-/// Time after which a test fails.
+/// Time after which a test that waits for something fails.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Delay of units that never wake.
 const FOREVER: Duration = Duration::from_hours(10_000);
@@ -77,7 +77,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Cancels all given units, first from outside of the runtime, then in a callback.
+/// Cancels each given unit twice: first from outside of the runtime, then in a callback.
 fn cancel_all(receptor: &Receptor, ids: &[Id]) {
     for &id in ids {
         receptor.cancel(id);
@@ -150,7 +150,7 @@ fn ids_of_257_concurrent_runtimes_are_distinct() {
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
 
-/// Uses a source of a dropped runtime in the next one, which gets the same Worker number.
+/// Uses a source of a dropped runtime in the next one, which usually gets the same Worker number.
 #[test]
 fn a_source_of_a_dropped_runtime_is_refused() {
     let (sender, sources) = mpsc::channel::<Source<UnixStream>>();
@@ -170,13 +170,13 @@ fn a_source_of_a_dropped_runtime_is_refused() {
     assert_eq!(answer.expect("room").wait(), Err(NoReply::Ended));
 }
 
-/// Returns names in backticks that look like paths of tests.
+/// Returns the names in backticks in `page` that look like paths of tests.
 fn named_tests(page: &str) -> Vec<&str> {
     let quoted = page.split('`').skip(1).step_by(2);
     quoted.filter(|name| name.contains("tests::") || name.contains("models::")).collect()
 }
 
-/// Returns the names of all test functions in the files of a folder.
+/// Adds the names of all test functions in the files of a folder and its subfolders to `names`.
 fn tests_in(folder: &Path, names: &mut HashSet<String>) {
     for entry in
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())

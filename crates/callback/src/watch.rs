@@ -16,7 +16,7 @@ const MAX_REMEMBERED_FAILURES: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
-/// A closure that creates the message about the end of a unit.
+/// A closure that creates the message to a monitoring unit about the end of the monitored one.
 pub(crate) type ToEnvelope = Box<dyn FnOnce(Down) -> Envelope + Send>;
 
 /// One side of a relation, as recorded with a unit.
@@ -42,18 +42,19 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Returns a token that no other relation has.
+    /// Returns a token that no other relation of the runtime has. `worker_number` is that of this
+    /// Worker.
     pub fn token(&mut self, worker_number: WorkerNumber) -> Token {
         self.tokens += 1;
         Token(self.tokens << 8 | u64::from(worker_number.index()))
     }
 
-    /// Records a relation with a unit.
+    /// Records one side of a relation with a unit. `token` is that of the relation.
     pub fn add(&mut self, unit: Key, token: Token, relation: Relation) {
         self.relations.insert((unit, token), relation);
     }
 
-    /// Removes and returns a relation of a unit, or `None` if it is not recorded.
+    /// Removes and returns this unit's side of a relation, or `None` if it is not recorded.
     pub fn forget(&mut self, unit: Key, token: Token) -> Option<Relation> {
         self.relations.remove(&(unit, token))
     }
@@ -73,7 +74,7 @@ impl Watchers {
         known.map_or(Reason::Unknown, |(_, reason)| reason.clone())
     }
 
-    /// Removes and returns all relations.
+    /// Removes and returns the relations of all units.
     pub fn take_all(&mut self) -> impl Iterator<Item = Relation> + use<> {
         std::mem::take(&mut self.relations).into_values()
     }

@@ -12,7 +12,8 @@ use crate::key::{Id, Key};
 use crate::panics::drop_quietly;
 use crate::shared::Shared;
 
-/// A callback that runs for longer than the limit and blocks its Worker meanwhile.
+/// A callback that runs for longer than the limit given to
+/// [`Builder::on_slow`](crate::Builder::on_slow), and blocks its Worker meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slow {
@@ -32,11 +33,16 @@ impl fmt::Display for Slow {
 /// A hook, called for each slow callback.
 pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
-/// The state of a Worker at the last check.
+/// The state of a Worker at the last check, from which the watchdog tells how long a callback has
+/// been running.
 #[derive(Clone, Copy)]
 struct LastCheck {
+    /// Number of callbacks that the Worker had run, including the running one.
     callbacks: u64,
+    /// Time of the first check with this number of callbacks, or of the last one that found no
+    /// callback running.
     since: Instant,
+    /// Whether the hook has been called for this callback.
     is_reported: bool,
 }
 
@@ -60,8 +66,8 @@ impl Drop for Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the thread, which calls `hook` once for each callback that runs for longer than
-    /// `limit`.
+    /// Starts the thread, which calls `hook` once for each callback that it finds running for
+    /// longer than `limit`.
     pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("callback-watch".into());
@@ -70,7 +76,8 @@ impl Watchdog {
     }
 }
 
-/// Checks all Workers, four times per `limit`, until the other side of the channel is dropped.
+/// Checks all Workers four times per `limit`, but not more often than every 0.1 ms, until the other
+/// side of the channel is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let last = LastCheck { callbacks: 0, since: Instant::now(), is_reported: false };
     let mut all = vec![last; shared.remotes.len()];

@@ -5,7 +5,7 @@
 //!   │  Accept   take envelopes from the inbox, at most BATCH
 //!   │  Fire     run units whose timers are due, at most BATCH
 //!   │  Exchange send pending envelopes, fetch events of descriptors
-//!   └─ Rest     publish counts; if the turn found no work: spin, then sleep
+//!   └─ Rest     report units; if there is no pending work: spin, publish counts, sleep
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,11 +17,11 @@ use crate::remote::WorkerRemote;
 use crate::shared::Shared;
 use crate::worker_thread;
 
-/// Maximum number of envelopes or timers that one step handles.
+/// Maximum number of envelopes or timers that a step handles in one turn.
 const BATCH: usize = 256;
 /// Number of inbox checks between two readings of the clock while spinning.
 const SPINS_PER_CLOCK_READ: usize = 64;
-/// Time without work after which a Worker frees spare memory.
+/// Duration of a sleep without work after which a Worker frees spare memory.
 const TRIM_DELAY: Duration = Duration::from_millis(10);
 
 pub(crate) struct Worker {
@@ -51,7 +51,7 @@ enum Step {
     Fire,
     /// Send pending envelopes to other Workers, and fetch events of descriptors.
     Exchange,
-    /// Publish counts and, if the turn found no work, sleep.
+    /// Report the number of units and, if there is no pending work, spin, then sleep.
     Rest,
 }
 
@@ -140,14 +140,15 @@ impl Worker {
     }
 
     /// Sends pending envelopes, and queues units whose descriptors are ready. With `poll_kernel`,
-    /// asks the kernel for events; otherwise uses those fetched by the last sleep. Returns whether
-    /// there was any work.
+    /// or if it has sent envelopes, asks the kernel for events; otherwise uses those fetched by the
+    /// last sleep. Returns whether there was any work.
     fn exchange(&mut self, poll_kernel: bool) -> bool {
         let sent = self.core.send_outgoing();
         self.core.fetch_events(poll_kernel || sent) || sent
     }
 
-    /// Accepts envelopes from the inbox. Returns whether there were any.
+    /// Accepts at most [`BATCH`] envelopes from the inbox, then replaces filled reserved slots and
+    /// wakes threads waiting for room. Returns whether there were any envelopes.
     fn accept(&mut self) -> bool {
         let Self { core, shared, .. } = self;
         let remote = &shared.remotes[usize::from(core.worker_number.index())];
@@ -166,7 +167,8 @@ impl Worker {
         accepted > 0
     }
 
-    /// Reserves slots for units from other threads, up to the capacity.
+    /// Reserves slots for units from other threads, up to the capacity or as far as memory
+    /// suffices.
     fn reserve_slots(&mut self) {
         // The spawning threads have already counted these units in `alive`. This happens here
         // because a panic may have ended the turn in which they arrived.
@@ -176,7 +178,8 @@ impl Worker {
         self.lacks_memory = !remote.reserve_slots(shared.capacity, || core.reserve());
     }
 
-    /// Reports the change in the number of units to `alive`.
+    /// Reports the change in the number of units to `alive`. If units have ended, reserves slots
+    /// for which there was no memory.
     fn report_units(&mut self) {
         let units = self.core.units();
         if units != self.reported_units {
@@ -189,7 +192,8 @@ impl Worker {
         }
     }
 
-    /// Spins, then sleeps, until there may be work. Frees spare memory after a long sleep.
+    /// Spins, then publishes counts and sleeps, until there may be work. Frees spare memory after a
+    /// long sleep.
     fn idle(&mut self) {
         if self.spin() {
             return;
@@ -218,8 +222,8 @@ impl Worker {
         }
     }
 
-    /// Spins for at most the configured time, or until the next timer is due. Returns whether there
-    /// is work.
+    /// Spins for at most the configured time, if any, or until the next timer is due. Returns
+    /// whether it has found work.
     fn spin(&mut self) -> bool {
         let Some(max_spin) = self.shared.spin else { return false };
         if self.has_work() {

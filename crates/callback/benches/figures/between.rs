@@ -95,7 +95,8 @@ fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     })
 }
 
-/// Measures both operations in the same rounds, and prints their times and the ratio `ours / bare`.
+/// Measures two operations in the same rounds, and prints their times and the ratio `ours / bare`.
+/// `bare` and `ours` return nanoseconds; `names` are the names of their rows.
 fn compare(
     rounds: usize,
     names: [&str; 2],
@@ -140,7 +141,7 @@ fn placements() -> Vec<Placement> {
     [same].into_iter().chain(two).collect()
 }
 
-/// Runs `body` while low-priority threads keep the given CPUs awake.
+/// Runs `body` while threads that use only otherwise idle time keep the given CPUs awake.
 fn with_busy_cpus<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -53,7 +53,8 @@ fn main() {
     }
 }
 
-/// Prints the median, minimum and maximum of the samples, and returns the median. Sorts `samples`.
+/// Prints the median, minimum and maximum of the samples, and returns the median. Sorts `samples`,
+/// which must not be empty.
 fn print_row(name: &str, unit: &str, samples: &mut [f64]) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     let median = samples[samples.len() / 2];

@@ -18,8 +18,8 @@ fn allocate_ids(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
 
-/// Spawns a waiting unit, with a closure of `words` words, for each element of `list`, and returns
-/// the list filled with their ids.
+/// Spawns a waiting unit, with a closure of `words` (1 or 2) words, for each element of `list`, and
+/// returns the list filled with their ids.
 fn wait_all(receptor: &Receptor, mut list: Vec<Option<Id>>, words: usize) -> Vec<Option<Id>> {
     fn spawn<const WORDS: usize>(context: &mut Context<'_>) -> Id {
         let words = [1_u64; WORDS];
@@ -95,7 +95,8 @@ pub fn remaining(rounds: usize) {
     print_row("left a unit, all ended", "B", &mut all);
 }
 
-/// Measures whether PSS grows over 100 cycles that each spawn and end 100,000 units.
+/// Prints the PSS after each of 100 cycles that spawn and end 100,000 units, and its growth from
+/// the tenth to the last cycle.
 pub fn cycles(_: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut after = Vec::new();

@@ -11,9 +11,9 @@ use crate::shared::Shared;
 
 pub(crate) struct Outgoing {
     shared: Option<Arc<Shared>>,
-    /// For each Worker, the envelopes waiting for room in its inbox, oldest first.
+    /// By Worker index, the envelopes waiting for room in that Worker's inbox, oldest first.
     waiting: Vec<VecDeque<Envelope>>,
-    /// Units waiting until no envelope is pending.
+    /// Units waiting until no envelope is pending for any Worker.
     waiting_for_room: Vec<Key>,
 }
 
@@ -30,10 +30,12 @@ impl Outgoing {
         self.shared.as_ref()
     }
 
-    /// Sends an envelope to another Worker, at once or as soon as its inbox has room.
+    /// Sends an envelope to another Worker. If the inbox is full or earlier envelopes are pending,
+    /// keeps it for [`flush`](Self::flush).
     ///
     /// # Errors
-    /// Returns the envelope if it is for a Worker of another runtime.
+    /// Returns the envelope if it is for a Worker of another runtime, or after
+    /// [`take_all`](Self::take_all).
     pub fn post(&mut self, envelope: Envelope) -> Result<(), Envelope> {
         let worker_number = envelope.to.worker_number();
         let remote = self.shared.as_ref().and_then(|shared| shared.remote(worker_number));
@@ -45,7 +47,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Returns whether the envelopes pending for a Worker would fill an inbox.
+    /// Returns whether the number of envelopes pending for the Worker with index `worker` has
+    /// reached the configured capacity of an inbox.
     pub fn is_full(&self, worker: u8) -> bool {
         let capacity = self.shared.as_ref().map_or(usize::MAX, |shared| shared.capacity);
         self.waiting.get(usize::from(worker)).is_some_and(|waiting| waiting.len() >= capacity)
@@ -56,7 +59,7 @@ impl Outgoing {
         self.waiting.iter().any(|waiting| !waiting.is_empty())
     }
 
-    /// Registers a unit to run once no envelope is pending.
+    /// Registers a unit, which [`flush`](Self::flush) starts once no envelope is pending.
     pub fn when_room(&mut self, unit: Key) {
         self.waiting_for_room.push(unit);
     }
@@ -83,13 +86,14 @@ impl Outgoing {
         sent
     }
 
-    /// Frees memory beyond a capacity of `min_capacity` envelopes per Worker.
+    /// Frees the spare capacity of each list beyond `min_capacity` elements.
     pub fn shrink_to(&mut self, min_capacity: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting.shrink_to(min_capacity));
         self.waiting_for_room.shrink_to(min_capacity);
     }
 
-    /// Removes and returns all pending envelopes.
+    /// Removes and returns all pending envelopes. Afterwards, [`post`](Self::post) accepts no
+    /// further ones.
     pub fn take_all(&mut self) -> impl Iterator<Item = Envelope> + use<> {
         std::mem::take(&mut self.waiting).into_iter().flatten()
     }

@@ -17,13 +17,13 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Creates an empty `Planned`.
+    /// Creates a `Planned` that holds no closure.
     pub fn new() -> Self {
         Self { vtable: None, until: Until::Message, closure: MaybeUninit::uninit() }
     }
 
-    /// Stores a handler for a slot of `room` bytes, boxed if it is larger. The previous one must
-    /// have been dropped or moved.
+    /// Stores a handler that waits for `until`; it is boxed if it does not fit into a slot of
+    /// `room` bytes. The previous one must have been dropped or moved.
     pub fn put<H: Handler>(&mut self, handler: H, room: usize, until: Until) {
         if fits::<H>(room) {
             self.put_inline(handler, until);
@@ -44,13 +44,13 @@ impl Planned {
         self.vtable.is_some()
     }
 
-    /// Returns the vtable of the planned closure.
+    /// Returns the vtable of the planned closure, or `None` if none is planned.
     pub fn vtable(&self) -> Option<&'static HandlerVTable> {
         self.vtable
     }
 
-    /// Drops the planned closure and its wait, if any. Returns the number of these drops that
-    /// panicked, from 0 to 2.
+    /// Drops the planned closure, if any, and the event that it waits for. Returns the number of
+    /// these drops that panicked, from 0 to 2.
     pub fn clear(&mut self) -> u64 {
         let Some(vtable) = self.vtable.take() else { return 0 };
         let closure = self.closure.as_mut_ptr().cast();
@@ -61,8 +61,9 @@ impl Planned {
         panics + drop_quietly(|| drop(until))
     }
 
-    /// Moves the planned closure, whose vtable is `vtable`, into the slot that it was stored for,
-    /// whose former closure must be gone. Returns the event that the closure waits for.
+    /// Moves the planned closure into `place`, whose slot must have the `room` given to
+    /// [`put`](Self::put) and hold no closure. `vtable` must be that of the planned closure.
+    /// Returns the event that the closure waits for.
     pub fn move_to(&mut self, place: Place, vtable: &'static HandlerVTable) -> Until {
         debug_assert!(self.vtable.is_some_and(|own| std::ptr::eq(own, vtable)));
         self.vtable = None;

@@ -9,7 +9,8 @@ use crate::reason::{Down, Reason};
 use crate::watch::{Relation, Token};
 
 impl Core {
-    /// Registers a relation of a unit, or notifies the other side at once if the unit has ended.
+    /// Records a relation with `unit`. If the unit has ended, removes the relation again and
+    /// notifies the other side at once.
     pub fn relate(&mut self, unit: Key, token: Token, relation: Relation) {
         self.watchers.add(unit, token, relation);
         if let Some(place) = self.slab.find(unit) {
@@ -20,13 +21,13 @@ impl Core {
         self.notify_related(unit, &reason);
     }
 
-    /// Removes a relation of a unit.
+    /// Removes a relation of a unit, if it is recorded, without notifying the other side.
     pub fn forget(&mut self, unit: Key, token: Token) {
         let forgotten = self.watchers.forget(unit, token);
         self.counts.panics += drop_quietly(|| drop(forgotten));
     }
 
-    /// Notifies all units related to the ended unit `key`.
+    /// Removes all relations of the ended unit `key`, and notifies their other sides.
     pub(super) fn notify_related(&mut self, key: Key, reason: &Reason) {
         for (token, relation) in self.watchers.take(key) {
             self.post(notice(Id(key), reason, token, relation));
@@ -34,7 +35,8 @@ impl Core {
     }
 }
 
-/// Returns the envelope that notifies the other side of a relation of the end of unit `id`.
+/// Returns the envelope that tells the other side of a relation that unit `id` has ended with
+/// `reason`. The other side then removes its record of the relation.
 fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
     match relation {
         Relation::Monitored { by, to_envelope } => {

@@ -15,7 +15,7 @@ use crate::next::{Never, Next};
 use crate::panics::drop_quietly;
 use crate::reason::Reason;
 
-/// The placeholder in a reserved slot. Its two words leave room for a closure of this size.
+/// The placeholder in a reserved slot. Its two words leave room for a closure of two words.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Reserved {
@@ -55,8 +55,8 @@ impl Core {
         Some(key)
     }
 
-    /// Moves an arriving unit into its reserved slot and runs it, or ends it if it has been
-    /// cancelled.
+    /// Moves an arriving unit into its reserved slot and runs it. Ends it instead if it has been
+    /// cancelled, or if there are too many kinds of closures.
     pub fn fill_reserved<H: Handler>(&mut self, key: Key, handler: H) {
         self.reserved -= 1;
         self.filled_reserved += 1;
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// Moves a closure into a reserved slot.
+    /// Moves a closure into a reserved slot, which must have room for it.
     ///
     /// # Errors
     /// [`NoRoom`] if its vtable cannot be registered. The closure is dropped, and the slot stays
@@ -94,14 +94,14 @@ impl Core {
     }
 }
 
-/// Returns the address of a placeholder's claim.
+/// Returns the address of the claim in a reserved slot.
 fn claim_at(place: Place) -> *mut Claim {
     let reserved = place.payload().cast::<Reserved>().as_ptr();
     // SAFETY: the field is within the payload, which has room for a placeholder.
     unsafe { &raw mut (*reserved).claim }
 }
 
-/// Reads a placeholder's claim.
+/// Reads the claim in a reserved slot.
 fn claim(place: Place) -> Claim {
     // SAFETY: the slot is reserved: the placeholder that `reserve` wrote is still there.
     unsafe { claim_at(place).read() }

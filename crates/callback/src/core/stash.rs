@@ -69,8 +69,9 @@ impl Stash {
         self.all.is_empty()
     }
 
-    /// Marks a unit as scheduled. Returns whether the caller has to queue the envelope: the unit
-    /// has stashed messages and was not scheduled yet.
+    /// Marks a unit with stashed messages as scheduled. Returns whether the caller has to queue the
+    /// envelope that delivers the first one; `false` if the unit has no stashed messages or was
+    /// scheduled already.
     #[must_use]
     pub fn schedule(&mut self, unit: Key) -> bool {
         self.all
@@ -86,7 +87,8 @@ impl Stash {
         }
     }
 
-    /// Removes and returns the first stashed message of a scheduled unit, or `None` if it has none.
+    /// Removes and returns the first stashed message of a unit, or `None` if it has none. The unit
+    /// is then no longer scheduled.
     pub fn next(&mut self, unit: Key) -> Option<Envelope> {
         let backlog = self.all.get_mut(&unit)?;
         backlog.is_scheduled = false;
@@ -119,7 +121,7 @@ impl Stash {
         std::mem::take(&mut self.all).into_values().flat_map(|backlog| backlog.messages)
     }
 
-    /// Frees unused capacity.
+    /// Frees unused capacity of the map, but not of single backlogs.
     pub fn trim(&mut self) {
         self.all.shrink_to(0);
     }

@@ -55,22 +55,24 @@ const UNREACHABLE_DELAY_NS: u64 = 1 << 62;
 enum Step {
     /// Spawn a unit that ends after the given delay, by panicking if the flag is set.
     After(u64, bool),
-    /// Spawn a unit that receives messages until it ends.
+    /// Spawn a unit that receives messages until one ends it.
     Receive,
-    /// Spawn a unit that receives one message or times out, then continues as `ReceiveLater` does.
+    /// Spawn a unit that ends if no message arrives within the given delay. After a message, it
+    /// continues as `Once` does, with that delay but at most 1 ms.
     ReceiveWithin(u64),
     /// Spawn a unit that receives only after the given delay.
     ReceiveLater(u64),
     /// Spawn a unit that receives one message, and further ones only after the given delay.
     Once(u64),
-    /// Send a message to a unit.
+    /// Send a message to the unit with this index, modulo the number of units.
     Send(usize, u64),
+    /// Cancel the unit with this index, modulo the number of units.
     Cancel(usize),
-    /// Advance the clock.
+    /// Advance the clock by this time in nanoseconds.
     Advance(u64),
 }
 
-/// Generates delays from zero to two hours, in nanoseconds. Longer ones are excluded because late
+/// Generates delays from zero to 8,000 s, in nanoseconds. Longer ones are excluded because late
 /// timers beyond the range of ticks may fire out of order.
 fn time() -> impl Strategy<Value = u64> {
     prop_oneof![
@@ -408,7 +410,7 @@ fn timers_beyond_the_tick_range_fire_on_time() {
     ]);
 }
 
-/// Runs a chain of closures of different sizes in one slot, the last of which does not fit.
+/// Runs a chain of closures of different sizes in one slot, the last two of which do not fit.
 #[test]
 fn a_closure_may_be_followed_by_one_of_any_size() {
     let mut machine = Machine::new();

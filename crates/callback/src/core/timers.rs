@@ -19,7 +19,8 @@ use crate::slab::{Due, Kind, Place, Slab};
 
 /// Maximum number of requests that share one reading of the clock.
 const MAX_PENDING_REQUESTS: usize = 64;
-/// Number of due units from which no further page is searched; the last page may exceed it.
+/// Number of collected due units at which the search of pages stops. The units of the last page may
+/// exceed it.
 const MAX_DUE_BATCH: usize = 1 << 18;
 
 /// A request for a delay that has not started yet.
@@ -35,7 +36,7 @@ struct Request {
 pub(super) struct Timers {
     /// Requests whose delays start at the next reading of the clock.
     requests: Vec<Request>,
-    /// The tick up to which, inclusively, due units have been collected.
+    /// The tick up to which, inclusively, the last collection looked for due units.
     scanned_tick: u64,
     /// Due units in firing order, and the number of those already handed out.
     due: (Vec<Due>, usize),
@@ -53,13 +54,15 @@ impl Timers {
         }
     }
 
-    /// Returns the tick up to which due units have been collected.
+    /// Returns the tick up to which, inclusively, the last collection looked for due units,
+    /// truncated to 32 bits.
     pub fn scanned_tick(&self) -> u32 {
         short(self.scanned_tick)
     }
 
     /// Requests a delay for a unit, which starts at the next [`start_delays`](Self::start_delays).
-    /// Returns whether the caller has to call that now.
+    /// Returns whether the caller has to call that now, because the maximum number of requests is
+    /// pending.
     #[inline]
     #[must_use]
     pub fn request(&mut self, key: Key, nanoseconds: u64) -> bool {
@@ -68,7 +71,7 @@ impl Timers {
     }
 
     /// Requests a delay as [`request`](Self::request) does, for a unit that a message may wake
-    /// first, which revokes the request.
+    /// first, which revokes the request. `place` is that of the unit, which must have no timer.
     #[must_use]
     pub fn request_revocable<K: Kind>(
         &mut self,
@@ -83,8 +86,8 @@ impl Timers {
         self.requests.len() == MAX_PENDING_REQUESTS
     }
 
-    /// Reads the clock and starts the requested delays. All requests are older than this reading,
-    /// so no timer is early.
+    /// Reads the clock and starts the requested delays, if any, of units that still wait for them.
+    /// All requests are older than this reading, so no timer is early.
     #[inline]
     pub fn start_delays<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) {
         if !self.requests.is_empty() {
@@ -115,7 +118,8 @@ impl Timers {
         slab.set_due(place, short(tick.min(horizon)));
     }
 
-    /// Collects due units, unless some are left from the last call. Returns whether there are any.
+    /// Collects due units, unless some are left from the last call. Returns whether there are any;
+    /// their timers may have become stale.
     pub fn collect_due<K: Kind>(&mut self, slab: &mut Slab<K>, clock: &Clock) -> bool {
         if self.due.1 < self.due.0.len() {
             return true;
@@ -141,9 +145,9 @@ impl Timers {
         due
     }
 
-    /// Returns the place of a due unit and ends its wait. Returns `None` if the unit has ended, no
-    /// longer waits for this timer, or has to wait longer because its due time was beyond the
-    /// ticks' range.
+    /// Clears the timer of a due unit and returns the unit's place. Returns `None` if the unit has
+    /// ended, no longer waits for this timer, or has to wait longer because its due time was beyond
+    /// the ticks' range.
     #[inline]
     pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;
@@ -159,7 +163,8 @@ impl Timers {
         Some(place)
     }
 
-    /// Returns the nanoseconds until a timer may be due, or `None` if there are no timers.
+    /// Returns the nanoseconds until a started timer may be due, or `None` if there are none. The
+    /// result is 0 if due units are left.
     pub fn next_due<K: Kind>(&self, slab: &Slab<K>, clock: &Clock) -> Option<u64> {
         if self.due.1 < self.due.0.len() {
             return Some(0);
@@ -167,7 +172,8 @@ impl Timers {
         slab.next_tick().map(|tick| until(tick, clock.now()))
     }
 
-    /// Removes the due time of a unit that no longer waits for its timer.
+    /// Removes the due time beyond the ticks' range, if any, of a unit that no longer waits for its
+    /// timer.
     #[inline]
     pub fn forget(&mut self, key: Key) {
         if !self.far.is_empty() {
@@ -175,7 +181,7 @@ impl Timers {
         }
     }
 
-    /// Frees unused capacity.
+    /// Frees unused capacity, except that for requests.
     pub fn trim(&mut self) {
         if self.due.1 == self.due.0.len() {
             self.due = (Vec::new(), 0);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::page::{Kind, PAGE_KIND};
 use crate::error::NoRoom;
 
-/// Number of fill levels of pages. There is a list of pages for each level.
+/// Number of fill levels of pages. Each kind has a list of pages for each level.
 pub(super) const FILL_LEVEL_COUNT: usize = 8;
 
 /// A kind: its vtable and its pages with free slots.
@@ -14,7 +14,7 @@ struct Entry<K: 'static> {
     vtable: &'static K,
     /// The page from which slots are taken; 0 for none.
     current: u32,
-    /// For each fill level, the first page in the list of partly full pages; 0 for none.
+    /// For each fill level, the first page in the list of other pages with free slots; 0 for none.
     partial: [u32; FILL_LEVEL_COUNT],
 }
 
@@ -26,7 +26,8 @@ pub(super) struct Kinds<K: 'static> {
     limit: u16,
     /// The kind of each vtable, by the vtable's address.
     known: HashMap<usize, u16>,
-    /// A cache in front of `known`: the kind last looked up, by a few bits of its vtable's address.
+    /// A direct-mapped cache of `known`, indexed by a few bits of the vtable's address. An entry
+    /// may be the kind of another vtable.
     recent: [u16; 16],
 }
 
@@ -91,14 +92,15 @@ impl<K: Kind> Kinds<K> {
         self.all[usize::from(kind)].partial[level] = page;
     }
 
-    /// Returns a page with free slots of the highest fill level; 0 for none.
+    /// Returns a page from the non-empty list of the highest fill level; 0 if all lists of the kind
+    /// are empty.
     pub fn fullest(&self, kind: u16) -> u32 {
         let partial = &self.all[usize::from(kind)].partial;
         partial.iter().rev().copied().find(|&page| page != 0).unwrap_or(0)
     }
 
-    /// Removes and returns the current pages of all kinds that are empty. `used` returns the number
-    /// of units on a page.
+    /// Removes and returns those current pages, of all kinds, that have no units. `used` returns
+    /// the number of units on the page with a given number.
     pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
         let empty = |kind: &&mut Entry<K>| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()

@@ -57,12 +57,12 @@ use page::{class_for, is_unit_generation};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Number of empty pages that stay populated for reuse. At twice as many, the oldest are returned
-/// to the kernel until this number is left.
+/// Number of empty pages that are left populated for reuse whenever there are more than twice as
+/// many. The oldest ones are returned to the kernel.
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
-/// Divisor that gives the number of pages populated at a time, from the number of pages in use.
+/// Ratio of the number of pages used so far to the number of pages populated at a time.
 const POPULATE_DIVISOR: u32 = 256;
 /// The maximum number of pages populated at a time.
 const MAX_POPULATE_PAGES: u32 = 64;
@@ -81,7 +81,7 @@ pub(crate) struct Slab<K: Kind> {
     /// For each page number, the generation from which the unused page continues; [`NO_GENERATION`]
     /// for a page in use.
     floors: Vec<u16>,
-    /// Pages that have been used but are not in use.
+    /// Pages that have been used and can be used again, but are not in use.
     unused: Unused,
     kinds: Kinds<K>,
     units: u64,
@@ -93,13 +93,14 @@ pub(crate) struct Slab<K: Kind> {
 #[derive(Debug)]
 struct Pages<K: 'static> {
     memory: Reserved,
-    /// The lowest number of a page that has never been used. Page 0 is never used.
+    /// Number of the first page, counted from page 1, that has never been used. No later page has
+    /// been used either.
     fresh: u32,
     kind: PhantomData<&'static K>,
 }
 
 impl<K: Kind> Pages<K> {
-    /// Returns the number of a page.
+    /// Returns the number of a page: its index in the address range.
     fn number(&self, page: Page<K>) -> u32 {
         let bytes = page.address() - self.memory.start().addr().get();
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
@@ -121,16 +122,17 @@ impl<K: Kind> Pages<K> {
 /// A unit whose timer is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The tick and the turn of the unit's timer. The unit's slot has the same values as long as
-    /// the timer is valid.
+    /// The tick of the unit's timer. The unit's slot has the same tick and turn as long as the
+    /// timer is valid.
     pub tick: u32,
+    /// The turn of the unit's timer, which orders timers of the same tick.
     pub turn: u32,
     pub key: Key,
 }
 
 impl<K: Kind> Slab<K> {
-    /// Creates a slab that reserves at most `bytes` bytes of address space. `now` is the current
-    /// tick.
+    /// Creates a slab that reserves `bytes` bytes of address space, at least 16 pages and at most
+    /// [`MAX_PAGES`], or less where limits do not allow that. `now` is the current tick.
     ///
     /// # Errors
     /// `ENOMEM` if not even 16 pages of address space can be reserved.
@@ -166,8 +168,8 @@ impl<K: Kind> Slab<K> {
         (self.pages.fresh as usize - 1 - cold - self.worn_out) * PAGE
     }
 
-    /// Takes a slot with room for the payload of `vtable`. The caller must write the payload at
-    /// once.
+    /// Takes a slot with room for the payload of `vtable`, which must fit into the largest slots.
+    /// Returns the unit's place and key. The caller must write the payload at once.
     ///
     /// # Errors
     /// [`NoRoom`] if memory is used up, or there are too many kinds of closures.
@@ -194,7 +196,7 @@ impl<K: Kind> Slab<K> {
         Ok((Place::new(page, slot), key))
     }
 
-    /// Returns the place of a unit, or `None` if it has ended.
+    /// Returns the place of a unit, or `None` if `key` is that of no live unit of this slab.
     #[inline]
     pub fn find(&self, key: Key) -> Option<Place<K>> {
         let (number, slot) = (key.page(), key.slot());
@@ -219,8 +221,8 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Sets the vtable of the closure that a unit runs next. The caller must write the payload of
-    /// this vtable at once.
+    /// Sets the vtable of the closure that a unit runs next, whose payload must fit into the unit's
+    /// slot. The caller must write that payload at once.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too many kinds of closures; nothing has changed then.
@@ -239,8 +241,8 @@ impl<K: Kind> Slab<K> {
     }
 
     /// Frees the slot of a unit without touching its payload. If this empties a page that is not a
-    /// current one, retires the page and returns true: the page must not be used any more.
-    /// Otherwise returns false.
+    /// current one, retires the page. Returns whether it has retired the page, which must then not
+    /// be used any more.
     pub fn remove(&mut self, place: Place<K>) -> bool {
         let page = place.page();
         let (number, kind, was_full) =
@@ -276,7 +278,7 @@ impl<K: Kind> Slab<K> {
         (1..self.pages.fresh).filter(|&number| self.floors[number as usize] == NO_GENERATION)
     }
 
-    /// Frees memory kept for reuse: empty pages, and spare capacity of lists.
+    /// Frees memory kept for reuse: empty pages, and spare entries of the timer wheel.
     pub fn trim(&mut self) {
         let pages = &self.pages;
         for number in self.kinds.take_empty_currents(|number| pages.page(number).header().used) {
@@ -286,8 +288,8 @@ impl<K: Kind> Slab<K> {
         self.wheel.trim();
     }
 
-    /// Sets the timer of a unit to a tick. The timer fires after all others set to the same tick
-    /// before.
+    /// Sets the timer of a unit to `tick`, or to the next tick if `tick` is [`NO_TICK`]. The timer
+    /// fires after all others set to the same tick before.
     pub fn set_due(&mut self, place: Place<K>, tick: u32) {
         let tick = if tick == NO_TICK { NO_TICK + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
@@ -300,7 +302,7 @@ impl<K: Kind> Slab<K> {
         self.wheel.is_empty()
     }
 
-    /// Advances the wheel to a tick. There must be no timers.
+    /// Advances the wheel, which must be empty, to the tick `now`.
     pub fn begin_at(&mut self, now: u32) {
         self.wheel.begin_at(now);
     }
@@ -310,9 +312,9 @@ impl<K: Kind> Slab<K> {
         self.wheel.next()
     }
 
-    /// Adds due units to `all`, page by page, until there are at least `min_count` or none are
-    /// left, and sorts all of them by tick and turn. The added units stay due until their timers
-    /// are cleared.
+    /// Advances the wheel to the tick `now`, and adds units due by then to `all`, page by page,
+    /// until there are at least `min_count` or none are left, and sorts all of them by tick and
+    /// turn. The added units stay due until their timers are cleared.
     pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, min_count: usize) {
         self.wheel.advance(now);
         while all.len() < min_count
@@ -331,7 +333,8 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Adds the due units of one page, and returns the tick of the next timer on that page, if any.
+    /// Adds the units of page `number` that are due at the tick `now` to `all`. Returns the tick of
+    /// the next timer on that page, or `None` if there is none.
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);
         let mut next = None;
@@ -385,7 +388,8 @@ impl<K: Kind> Slab<K> {
         Ok(number)
     }
 
-    /// Takes an empty page out of use. Its memory may stay populated for reuse.
+    /// Takes an empty page out of use. Its memory may stay populated for reuse, unless its
+    /// generations are used up.
     fn retire(&mut self, number: u32) {
         self.wheel.forget(number);
         let floor = self.page(number).clear();
@@ -434,7 +438,8 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Moves a page that has lost a unit to the list for its new fill level.
+    /// Moves a page that has just lost a unit and is not full to the list for its fill level. If it
+    /// was full before, it is in no list yet.
     fn relist(&mut self, number: u32, was_full: bool) {
         let mut page = self.page(number);
         let (links, kind, now) = (page.header().list, page.header().kind, level(page));
@@ -473,10 +478,10 @@ fn level_of(used: u8, slots: usize) -> usize {
     usize::from(used) * kinds::FILL_LEVEL_COUNT / (slots + 1)
 }
 
-/// The set of pages that are not in use.
+/// The set of pages that have been used and can be used again, but are not in use.
 #[derive(Debug, Default)]
 struct Unused {
-    /// A bitmap of the page numbers.
+    /// A bitmap: the bit at a page's number is set if the page is in the set.
     words: Vec<u64>,
     /// Index of a word before which all words are zero.
     first: usize,
@@ -497,8 +502,8 @@ impl Unused {
         self.hot.push(number);
     }
 
-    /// Removes and returns the page that became empty last, if it is hot, or else the one with the
-    /// lowest number. Returns `None` if the set is empty.
+    /// Removes and returns the hot page that became empty last or, if no page is hot, the page with
+    /// the lowest number. Returns `None` if the set is empty.
     fn take(&mut self) -> Option<u32> {
         let number = self.hot.pop().or_else(|| self.lowest())?;
         self.words[number as usize / 64] &= !(1 << (number % 64));

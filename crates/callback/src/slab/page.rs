@@ -9,7 +9,7 @@
 //! without knowing the layout. Payloads are in reverse order: that of slot 0 is the last one.
 //!
 //! Data shared by the units of a page, in particular the vtable of the closures, is stored once, in
-//! the header. A unit takes 10 bytes in addition to its payload.
+//! the header. A unit takes 10 bytes in addition to its payload and its share of the header.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -26,15 +26,17 @@ const PAYLOAD_BYTES: [usize; 4] = [8, 16, 32, 64];
 const CLASS_COUNT: usize = PAYLOAD_BYTES.len();
 /// Length of the bitmap of free slots, in words.
 const FREE_BITMAP_WORDS: usize = 4;
-/// The tick of a unit without a timer.
+/// The tick in a slot without a timer.
 pub(crate) const NO_TICK: u32 = 0;
 
 /// The layout of a page for one payload class. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
-    /// Number of slots.
+    /// Number of slots of a page.
     slots: usize,
+    /// Offset of the ticks.
     ticks: usize,
+    /// Offset of the turns.
     turns: usize,
 }
 
@@ -75,6 +77,8 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
 /// For each slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the
 /// page.
 type OtherKinds = [u16; 256];
+/// The value in [`OtherKinds`] for a unit whose kind is that of its page. It is the number of no
+/// kind.
 pub(super) const PAGE_KIND: u16 = u16::MAX;
 
 /// A vtable, as far as the slab uses it: its address, and the size of its payloads.
@@ -87,22 +91,23 @@ pub(crate) trait Kind: Copy + 'static {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header<K: 'static> {
-    /// A bitmap of the free slots.
+    /// A bitmap of the free slots, without worn-out ones.
     free: [u64; FREE_BITMAP_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
-    /// Kinds of the other units; `None` while all units have the page's kind.
+    /// Kinds of the other units; `None` if no unit has had another kind than that of the page.
     other_kinds: Option<Box<OtherKinds>>,
     /// Neighbours in the list of pages of this kind and fill level.
     pub list: Links,
-    /// The kind of the page.
+    /// The number of the kind that all units of this page have when they are inserted.
     pub kind: u16,
-    /// Number of slots in use.
+    /// Number of units on this page.
     pub used: u8,
     /// Number of free slots, without worn-out ones.
     free_count: u8,
     /// Number of slots; 0 in memory returned to the kernel.
     slots: u8,
+    /// The payload class: an index into [`PAYLOAD_BYTES`].
     pub class: u8,
     /// Whether a unit of this page has had a monitor or link.
     pub watched: bool,
@@ -125,6 +130,8 @@ pub(crate) struct Links {
 pub(crate) struct Page<K: 'static>(NonNull<u8>, PhantomData<&'static K>);
 
 impl<K: Kind> Page<K> {
+    /// Returns the page that begins at `start`.
+    ///
     /// # Safety
     /// `start` is aligned to a page, and a page of readable and writable memory begins there, which
     /// exists as long as any copy of the result is used. Only the owner of the slab uses this
@@ -138,8 +145,9 @@ impl<K: Kind> Page<K> {
         self.0.addr().get()
     }
 
-    /// Prepares an unused page, which must be zeroed or cleared. It then has no units, and its
-    /// generations continue from `floor`, rounded up to an even number.
+    /// Prepares an unused page, which must be zeroed or cleared, for units of the given payload
+    /// class and kind. It then has no units, and its generations continue from `floor`, rounded up
+    /// to an even number.
     pub fn prepare(self, class: u8, kind: u16, vtable: &'static K, floor: u16) {
         let floor = floor.next_multiple_of(2); // even, as in a free slot
         let layout = LAYOUTS[usize::from(class)];
@@ -194,13 +202,13 @@ impl<K: Kind> Page<K> {
         LAYOUTS[usize::from(self.header().class)]
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of slots, free or not.
     #[inline]
     pub fn slots(self) -> usize {
         self.header().slots.into()
     }
 
-    /// Returns the size of a payload in bytes.
+    /// Returns the size in bytes of the payload of each slot.
     #[inline]
     pub fn payload_bytes(self) -> usize {
         PAYLOAD_BYTES[0] << self.header().class
@@ -219,8 +227,8 @@ impl<K: Kind> Page<K> {
         Some(slot)
     }
 
-    /// Frees a slot and increments its generation, which makes its unit's key stale. A slot that
-    /// has reached the last generation is not used again.
+    /// Frees a taken slot, clears its timer, and increments its generation, which makes its unit's
+    /// key stale. A slot that has reached the last generation is not used again.
     pub fn vacate(mut self, slot: u8) {
         let generation = self.generation(slot) + 1;
         self.set_generation(slot, generation);
@@ -304,7 +312,8 @@ impl<K: Kind> Page<K> {
         unsafe { self.0.add(GENERATIONS_OFFSET + usize::from(slot) * 2) }.cast()
     }
 
-    /// Returns the tick and the turn of the timer of the unit in a slot.
+    /// Returns the tick and the turn of the timer of the unit in a slot. Without a timer, these are
+    /// [`NO_TICK`] and the number of the unit's request for one, or 0.
     pub fn due(self, slot: u8) -> (u32, u32) {
         let [tick, turn] = self.due_at(slot);
         // SAFETY: both are in the page and initialised in `prepare`.
@@ -313,8 +322,8 @@ impl<K: Kind> Page<K> {
         (tick, unsafe { turn.read() })
     }
 
-    /// Records the number of a request for a delay in the slot of a unit that has no tick. No other
-    /// pending request has this number.
+    /// Records the number of a request for a delay, in place of a turn, in the slot of a unit that
+    /// has no timer. No other pending request may have this number.
     #[inline]
     pub fn set_request(self, slot: u8, number: u32) {
         let [_, turn] = self.due_at(slot);
@@ -340,7 +349,7 @@ impl<K: Kind> Page<K> {
         })
     }
 
-    /// Returns the due ticks of all slots.
+    /// Returns the due ticks of all slots; [`NO_TICK`] for those without a timer.
     pub fn ticks(&self) -> &[u32] {
         let layout = self.layout();
         // SAFETY: the array is within the page.
@@ -400,18 +409,20 @@ impl<K: Kind> Place<K> {
         prefetch(self.payload());
     }
 
-    /// Clears the unit's timer.
+    /// Clears the unit's timer, and revokes its request for a delay.
     pub fn clear_timer(self) {
         self.page().set_due(self.slot(), NO_TICK, 0);
     }
 
-    /// Records the number of the unit's request for a delay.
+    /// Records the number of the request for a delay of a unit without a timer. See
+    /// [`Page::set_request`].
     #[inline]
     pub fn set_request(self, number: u32) {
         self.page().set_request(self.slot(), number);
     }
 
-    /// Returns whether the unit still waits for its request with the given number.
+    /// Returns whether the unit has no timer, and the number of its last request is `number`; 0
+    /// means that none is recorded.
     #[inline]
     pub fn has_request(self, number: u32) -> bool {
         self.is_due(NO_TICK, number)

@@ -10,7 +10,7 @@ use crate::next::Never;
 /// A slab of closures, as Workers use it.
 type Slab = super::Slab<HandlerVTable>;
 
-/// Returns vtables of four payload sizes.
+/// Returns a vtable for each payload class.
 fn vtables() -> [&'static HandlerVTable; 4] {
     fn of<const WORDS: usize>() -> &'static HandlerVTable {
         fn vtable<H: Handler>(_: H) -> &'static HandlerVTable {

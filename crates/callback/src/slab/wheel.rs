@@ -33,21 +33,23 @@ struct Entry {
     /// The earliest tick at which a unit of the page may be due; [`NO_TICK`] for none. It may be
     /// too early, if that timer was cancelled, but never too late.
     due: u32,
-    /// Neighbours in the bucket, by number; 0 for none.
+    /// Number of the previous page in the bucket; 0 for none.
     before: u32,
+    /// Number of the next page in the bucket; 0 for none.
     after: u32,
     bucket: u16,
 }
 
-/// The wheel of one slab.
+/// The timer wheel of one slab.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     /// Entries by page number. Pages beyond the end have no timers.
     entries: Vec<Entry>,
-    /// The last tick processed.
+    /// The tick to which the wheel has advanced.
     at: u32,
+    /// For each level, a bitmap of the buckets that list pages.
     used: [u64; LEVEL_COUNT],
-    /// First and last page of each bucket; 0 for none.
+    /// First and last page of each bucket, and finally of [`EXPIRED_BUCKET`]; 0 for none.
     buckets: Box<[(u32, u32); LEVEL_COUNT * BUCKET_COUNT + 1]>,
 }
 
@@ -68,7 +70,7 @@ impl Wheel {
         self.at = now;
     }
 
-    /// Records that a unit on page `number` is due at `tick`.
+    /// Records that a unit on page `number` is due at `tick`, which is not [`NO_TICK`].
     pub fn note(&mut self, number: u32, tick: u32) {
         if number as usize >= self.entries.len() {
             self.entries.resize(number as usize + 1, Entry::default());
@@ -113,7 +115,7 @@ impl Wheel {
         self.entries.shrink_to_fit();
     }
 
-    /// Advances to `now`. [`Wheel::expired`] then returns the due pages.
+    /// Advances to `now`. [`Wheel::expired`] then returns the due pages one by one.
     pub fn advance(&mut self, now: u32) {
         while let Some((bucket, start)) = self.next_bucket()
             && !is_before(now, start)
@@ -136,7 +138,8 @@ impl Wheel {
         }
     }
 
-    /// Removes and returns a due page, or `None` if no page is due.
+    /// Removes and returns a page that was due at the last [`advance`](Self::advance), or `None` if
+    /// none is left.
     pub fn expired(&mut self) -> Option<u32> {
         let number = self.buckets[usize::from(EXPIRED_BUCKET)].0;
         (number != 0).then(|| {
@@ -146,7 +149,7 @@ impl Wheel {
     }
 
     /// Returns a tick before which no page is due, or `None` if the wheel is empty. The tick is
-    /// exact if it is near.
+    /// exact for pages in the first level of buckets.
     pub fn next(&self) -> Option<u32> {
         if self.buckets[usize::from(EXPIRED_BUCKET)].0 != 0 {
             return Some(self.at);
@@ -154,7 +157,8 @@ impl Wheel {
         self.next_bucket().map(|(_, start)| start)
     }
 
-    /// Returns the first bucket in use and the tick at which it begins, or `None` if none is.
+    /// Returns the first bucket of any level that is in use and the tick at which it begins, but no
+    /// tick before the current one. Returns `None` if only [`EXPIRED_BUCKET`] or none is in use.
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;

@@ -31,7 +31,8 @@ fn spawn_number_receiver(receptor: &Receptor) -> Address<u64> {
     })
 }
 
-/// Returns the id's text, which does not contain the runtime, and its generation.
+/// Returns the text of the address's id, which does not contain the runtime, and the id's
+/// generation.
 fn location(address: Address<u64>) -> (String, u32) {
     let text = address.id().to_string();
     let generation = text.split_once('#').expect("a generation").1.parse().expect("a number");
@@ -137,7 +138,7 @@ fn a_unit_cancelled_before_it_arrives_never_runs() {
     assert_eq!(sum, 2999 * 1500);
 }
 
-/// Spawns another unit with this callback, and panics.
+/// Spawns another unit that runs this function, and panics.
 fn spawn_and_panic(context: &mut Context<'_>) -> Next {
     context.spawn(spawn_and_panic).expect("room");
     panic!("as asked");

@@ -151,8 +151,8 @@ fn events_of_a_closed_descriptor_do_not_reach_its_successor() {
     receptor.wait();
 }
 
-/// Reads until the end, and waits after each read that did not fill its buffer. Sends the number of
-/// bytes, and the number of reads that would have blocked.
+/// Reads until the end, and declares the source drained and waits after each read. Finally answers
+/// with the number of bytes and the number of reads that would have blocked.
 fn count(
     context: &mut Context<'_>,
     source: Source<UnixStream>,
@@ -229,7 +229,7 @@ fn regular_files_and_sources_of_other_workers_are_refused() {
     receptor.wait();
 }
 
-/// Creates an unnamed file.
+/// Creates an unnamed regular file in memory.
 fn tempfile() -> std::fs::File {
     let memory = rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC);
     std::fs::File::from(memory.expect("memory"))

@@ -172,8 +172,7 @@ struct Family {
     supervisor: Id,
 }
 
-/// Starts a supervisor with a child for each element of `restarts`, and a monitor that reports its
-/// end.
+/// Starts a supervisor with a child for each element of `restarts`.
 fn family(receptor: &Receptor, mut supervisor: Supervisor, restarts: &[Restart]) -> Family {
     let (sender, begun) = mpsc::channel();
     for (n, &restart) in restarts.iter().enumerate() {

@@ -387,7 +387,6 @@ fn a_receptor_can_be_dropped_in_its_own_callback() {
     assert_eq!(handle.spawn(|context| context.end()), Err(SpawnError::ShutDown));
 }
 
-/// Checks the text of an id.
 #[test]
 fn the_text_of_an_id_begins_with_the_worker_index() {
     let receptor = runtime(1);

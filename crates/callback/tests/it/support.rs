@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use contend_callback::{Context, Handle, Never, Receptor};
 
-/// Time after which a test fails.
+/// Time after which a test that waits for something fails.
 pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts a runtime with `workers` Workers.
@@ -47,7 +47,7 @@ pub fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Silences panic messages of callbacks, which these tests cause on purpose.
+/// Silences the messages of panics on threads of runtimes, which these tests cause on purpose.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -30,14 +30,14 @@ fn spawn_receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiv
     (handle.spawn_on(worker, begin).expect("room"), got)
 }
 
-/// Fills the inbox of the receiver's Worker, which must not read it meanwhile. Returns the number
-/// of messages sent.
+/// Fills the inbox of the Worker of `to`, which must not read it meanwhile. Returns the number of
+/// messages sent.
 fn fill_inbox(handle: &Handle, to: Address<u64>) -> u64 {
     let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
     (0..1_000).find(is_refused).expect("it is full after two")
 }
 
-/// Spawns units until all reserved slots of the Workers are used up, and returns their ids.
+/// Spawns units until the next Worker has no reserved slot left, and returns their ids.
 fn use_up_reserved_slots(handle: &Handle) -> Vec<Id> {
     let mut ids = Vec::new();
     while ids.len() < 1_000 {
@@ -329,11 +329,11 @@ fn a_replaced_wait_does_not_consume_a_notification() {
     assert_eq!(woken.load(Ordering::SeqCst), 1);
 }
 
-/// Number of notifications from each of three threads.
+/// Number of notifications that each of three threads sends.
 const NOTIFICATIONS_PER_THREAD: u64 = 20_000;
 
-/// The state of a unit that, after each notification, checks a counter incremented before it, and
-/// waits again.
+/// The state of a unit that, after each notification, checks a counter that is incremented before
+/// each notification, and waits again.
 struct Counter {
     notify: Notify,
     noted: Arc<AtomicU64>,

@@ -6,8 +6,8 @@ use super::*;
 /// The messages received by a unit.
 type Got = Arc<Mutex<Vec<u64>>>;
 
-/// Sends `messages` messages to a unit before it receives the first one; the unit receives one
-/// after each wait. Returns the number of moves into or out of the stash, and the messages
+/// Sends `messages` messages to a unit before it receives the first one; the unit then receives
+/// them with `body`. Returns the number of moves into or out of the stash, and the messages
 /// received.
 fn moved(messages: u64, body: fn(&mut Context<'_, u64>, Got) -> Next) -> (u64, Vec<u64>) {
     let mut machine = Machine::with_stash(1 << 20);

@@ -4,7 +4,8 @@ use super::*;
 use crate::supervisor::{Restart, Strategy as RestartStrategy, Supervisor};
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Two ticks in nanoseconds: a timer is never early, and may fire at the tick after its due time.
+/// Maximum lateness of a timer: two ticks, in nanoseconds. A timer is never early, and may fire at
+/// the tick after its due time.
 const TOLERANCE_NS: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
@@ -26,7 +27,8 @@ fn failing(
     })
 }
 
-/// Runs the supervisor for `time` nanoseconds. Returns the reason if it has ended by then.
+/// Runs the supervisor for `time` nanoseconds. Returns the reason for its end, or `None` if it has
+/// not ended by then.
 fn run(supervisor: Supervisor, time: u64) -> Option<Reason> {
     let mut machine = Machine::new();
     let mut context = Context::<Never>::new(&mut machine.core);
@@ -54,8 +56,8 @@ fn gaps(starts: &Starts, child: usize) -> Vec<u64> {
     own.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Asserts that each gap is at least the wanted one, and at most four ticks longer. Times are in
-/// nanoseconds.
+/// Asserts that each gap is at least the wanted one, and at most four ticks longer. If there are
+/// more gaps than wanted ones or vice versa, ignores the rest. Times are in nanoseconds.
 fn assert_gaps(gaps: &[u64], wanted: impl IntoIterator<Item = u64>) {
     for (n, (gap, wanted)) in gaps.iter().zip(wanted).enumerate() {
         assert!(
