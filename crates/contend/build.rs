@@ -37,7 +37,8 @@ fn link_at_a_fixed_address() {
 const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
 
 /// Links the C library and libgcc's unwinder statically if their archives are installed, or else
-/// the unwinder alone. `CONTEND_LINK=dynamic` disables both.
+/// the unwinder alone. Does nothing without the unwinder's archive, for targets other than Linux
+/// with glibc, in cross builds, and with `CONTEND_LINK=dynamic`.
 ///
 /// This is safe because contend looks up neither users nor hosts, for which a static glibc loads
 /// shared libraries of its own version.
@@ -79,8 +80,8 @@ impl Archives {
         Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
     }
 
-    /// Creates a directory with an archive for each library that Rust links, including the shared
-    /// libgcc.
+    /// Replaces `folder` by a directory with an archive for each library that Rust links, including
+    /// the shared libgcc.
     fn gather(&self, folder: &Path) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -133,7 +134,7 @@ fn commit_of_repository(package: &Path) -> Option<String> {
     Some(shortened(&commit))
 }
 
-/// Returns the abbreviated name of a commit.
+/// Returns the abbreviated name of a commit: its first 12 characters.
 fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }

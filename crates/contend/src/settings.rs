@@ -60,7 +60,7 @@ fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
 /// Returns the settings of `contend demo`: how its pipelines run, and the number of input lines.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if `CONTEND_SHELL` names an unsuitable shell.
+/// Never returns an error: the default shell is always suitable.
 pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
     let settings = PipelineSettings {
         shell: shell(None)?,
@@ -76,7 +76,7 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 /// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// List these experiments and suites.
+    /// Experiments and suites to list.
     List(Vec<&'static Experiment>, &'static [Suite]),
     /// A plan to print.
     DryRun(Plan),
@@ -93,7 +93,7 @@ pub struct LabRun {
     pub title: String,
     /// Path of the store that saves the run; `None` if it is not saved.
     pub store: Option<PathBuf>,
-    /// Path of the store from the command line; `None` for the default store.
+    /// Path of the store that `--store` names; `None` without that option.
     pub given_store: Option<PathBuf>,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
@@ -108,8 +108,9 @@ pub struct LabRun {
 /// Returns the settings of `contend lab`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if a name, parameter or value is unknown, or the results cannot be
-/// written.
+/// Returns a [`UsageError`] if a name, parameter or value is unknown, if no case is selected or
+/// valid, if the user has to confirm the plan but there is no terminal, or if the store's directory
+/// is unknown or the JSON file cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
@@ -230,11 +231,11 @@ fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Returns the conditions that select cases: those of the command line, and those of the suite for
-/// other parameters.
+/// Returns the conditions that select cases: those of `--only`, and those of the suite for
+/// parameters that the command line neither selects nor sets.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if no case has the parameter of a condition.
+/// Returns a [`UsageError`] if no case has the parameter of a condition of `--only`.
 fn conditions(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
@@ -318,8 +319,8 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
     values.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the error for a parameter that cannot be set. If cases differ in it, the error suggests
-/// `--only`.
+/// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
+/// `--only`; if not, parameters with a similar name, or all that can be set.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,
@@ -447,6 +448,9 @@ fn detail(full: bool) -> Detail {
 
 /// Returns the path of the store: the given one, else the value of `CONTEND_STORE`, else
 /// `contend/contend.db` in the XDG data directory.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the data directory is unknown, too.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     let named = || std::env::var_os("CONTEND_STORE").filter(|path| !path.is_empty());
     if let Some(path) = given.store.or_else(|| named().map(PathBuf::from)) {
@@ -472,8 +476,8 @@ fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
 }
 
-/// Returns whether to show progress: on a terminal that can move the cursor, unless the user
-/// forbids it.
+/// Returns whether to show progress: if standard error is a terminal that can move the cursor,
+/// unless `forbidden` is true.
 fn shows_progress(forbidden: bool) -> bool {
     let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     !forbidden && can_draw && io::stderr().is_terminal()

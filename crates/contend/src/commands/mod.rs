@@ -17,7 +17,7 @@ fn now() -> String {
     utc(SystemTime::now())
 }
 
-/// Returns a time as UTC (RFC 3339), to the second.
+/// Returns a time as UTC (RFC 3339), to the second; the epoch if the time is out of range.
 fn utc(time: SystemTime) -> String {
     let time = jiff::Timestamp::try_from(time).unwrap_or_default();
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
