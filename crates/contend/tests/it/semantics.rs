@@ -141,7 +141,7 @@ fn code(status: std::process::ExitStatus) -> Option<i32> {
     status.code().or(status.signal().map(|signal| 128 + signal))
 }
 
-/// Removes the times from the output of `time -p`.
+/// Replaces the time in a line of `time -p` by a word, and returns other lines unchanged.
 fn without_time(line: &str) -> String {
     let is_time = |(name, time): (&str, &str)| {
         ["real", "user", "sys"].contains(&name) && time.parse::<f64>().is_ok()
