@@ -23,8 +23,9 @@ fn main() {
     }
 }
 
-/// Links without position independence. A shell starts contend for stages that take a millisecond;
-/// the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of that.
+/// Links without position independence on Linux with glibc. A shell starts contend for stages that
+/// take a millisecond; the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of
+/// that time.
 fn link_at_a_fixed_address() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
@@ -97,8 +98,8 @@ impl Archives {
     }
 }
 
-/// Returns the path of the archive of a system library, as found by `cc`, or `None` if there is
-/// none: `cc` then prints the bare name.
+/// Returns the path of the archive of a system library, as found by `cc`. Returns `None` if `cc`
+/// cannot be run or finds none: it then prints the bare name.
 fn archive(library: &str) -> Option<PathBuf> {
     let name = format!("lib{library}.a");
     let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
@@ -113,8 +114,9 @@ fn commit_of_package(package: &Path) -> Option<String> {
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of the repository of this workspace, or `None` outside of a repository. A
-/// repository that merely contains the workspace, as with a vendored copy, does not count.
+/// Returns the commit of the repository of this workspace, or `None` if git reports none, and makes
+/// Cargo run this script again after another commit. A repository that merely contains the
+/// workspace, as with a vendored copy, does not count.
 fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =

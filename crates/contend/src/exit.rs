@@ -31,11 +31,11 @@ pub enum Exit {
     Pipeline(i32),
     /// Status 1: the input of `contend json` is not JSON.
     Input,
-    /// Status 2: the command line or the text of the pipeline is wrong.
+    /// Status 2: the command line, or the text of a pipeline or script, is wrong.
     Usage,
     /// Status 125: contend itself failed.
     Failure,
-    /// Status 126 or 127: the shell or a command could not be executed.
+    /// Status 126 or 127: the shell or a command cannot be executed, or does not exist.
     Shell(u8),
     /// Death by the signal that interrupted contend, after it has cleaned up.
     Signal(i32),

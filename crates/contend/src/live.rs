@@ -32,8 +32,8 @@ use window::{CELLS, Window};
 const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two drawings of a series of short runs.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Largest share of its time, from 0 to 1, that the marked bottleneck has waited for its
-/// neighbours.
+/// Maximum share of its time, from 0 to 1, that a stage may wait for its neighbours and still be
+/// marked as the bottleneck.
 const MAX_BOTTLENECK_WAIT: f64 = 0.4;
 /// Minimum and maximum width of the column with the commands, in characters.
 const STAGE_COLUMNS: [usize; 2] = [12, 40];

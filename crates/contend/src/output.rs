@@ -207,7 +207,8 @@ impl ReportFile {
         stat.ok().and_then(stream)
     }
 
-    /// Writes the report, and replaces the contents of a regular file in one step.
+    /// Writes the report. A regular file that was not inherited as an open descriptor is replaced
+    /// in one step.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, for example because the disk is full.

@@ -392,12 +392,12 @@ pub struct History {
 /// An action of `contend history`.
 #[derive(Debug)]
 pub enum HistoryAction {
-    /// A listing of saved runs, newest first.
+    /// List saved runs, newest first.
     List {
         /// Maximum number of runs to list.
         max: usize,
     },
-    /// The report or the record of one run.
+    /// Print the report of one run, or write its record.
     Show {
         /// The number of the run in the store.
         number: i64,
@@ -406,7 +406,7 @@ pub enum HistoryAction {
         /// The file for the record as JSON; `None` to print the report.
         json: Option<ReportFile>,
     },
-    /// The removal of some runs.
+    /// Remove some runs.
     Remove {
         /// The numbers of the runs, without duplicates.
         numbers: Vec<i64>,
@@ -471,7 +471,8 @@ fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
 }
 
-/// Returns the path of the default store, or `None` if its directory is unknown.
+/// Returns the path of the store that is used without `--store`, or `None` if its directory is
+/// unknown.
 fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
 }

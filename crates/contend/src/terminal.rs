@@ -49,8 +49,8 @@ impl LinesBelow {
         self.shown = true;
     }
 
-    /// Removes the lines, if any are shown. While the terminal must not be drawn on, they stay for
-    /// good.
+    /// Removes the lines, if any are shown. If the terminal must not be drawn on, they stay until
+    /// something else is written there.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) && may_draw() {
             output::terminal(CLEAR_BELOW);

@@ -106,7 +106,8 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
     json
 }
 
-/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns the answer.
+/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns whether the
+/// user does. If not, prints that nothing was measured.
 fn confirmed() -> Result<bool> {
     let question = "This run exhausts a limit: for a few seconds, nothing on this machine (or no \
                     program of this user) can start a process or thread. Continue? [y/N]";

@@ -92,8 +92,8 @@ impl Window {
     }
 
     /// Returns the index of the running stage that waited least for its neighbours. Returns `None`
-    /// if no stage with a known time is running, or if that share of even this stage exceeds
-    /// [`MAX_BOTTLENECK_WAIT`].
+    /// if no stage with a known time is running, or if even that stage waited for a larger share of
+    /// its time than `MAX_BOTTLENECK_WAIT`.
     pub(super) fn bottleneck(&self, stages: &[ProgressStage]) -> Option<usize> {
         let running = (0..stages.len()).filter(|&index| stages[index].state.is_some());
         let waits = running.filter_map(|index| {

@@ -120,8 +120,8 @@ fn warn_if_silent() {
     }
 }
 
-/// Returns whether the first stage may read standard input. If it does not, contend must not wait
-/// for an input that may never end.
+/// Returns whether the first stage may read standard input; `true` if that is unknown. If it does
+/// not, contend must not wait for an input that may never end.
 fn may_read_standard_input(parsed: &Parsed) -> bool {
     let first = Simple::read(&parsed.stage_text(0));
     first.is_none_or(|simple| match source(&simple) {

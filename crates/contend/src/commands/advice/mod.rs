@@ -62,7 +62,8 @@ const MIN_SAMPLE_BYTES: f64 = 1e6;
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Adds answers, suggested changes and their trial to the record.
+/// Adds answers, suggested changes and their trial to the record, as far as the settings ask for
+/// them. Without `--try`, a run of less than `MIN_WALL_SECONDS` gets no suggestions.
 ///
 /// # Errors
 /// Returns an error if the cost of a pipe cannot be measured, or `--try` fails.
@@ -103,7 +104,8 @@ pub fn add(
     }
 }
 
-/// Warns about failed stages: a pipeline that fails early says little about one that succeeds.
+/// Adds a warning about failed stages, if any, to the record: a pipeline that fails early says
+/// little about one that succeeds.
 fn warn_of_failed(record: &mut PipeRecord) {
     let failed = record.stages.iter().filter(|stage| !did_its_work(stage));
     let names: Vec<_> =
