@@ -150,7 +150,7 @@ fn a_full_disk_is_a_failure() {
 }
 
 /// Returns the peak RSS of `contend json` in bytes for an input that consists of a start,
-/// [`INPUT_MB`] mebibytes of a repeated piece, and an end.
+/// `INPUT_MB` mebibytes of a repeated piece, and an end.
 fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     let mut child = Command::new(contend())
         .arg("json")

@@ -36,7 +36,8 @@ fn is_installed_or_skip(test: &str, program: &str) -> bool {
     found
 }
 
-/// A process of the lab that supervises a web server.
+/// A process of the lab that supervises a web server, with the port, pid and version of that
+/// server.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,

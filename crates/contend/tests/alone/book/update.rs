@@ -91,8 +91,8 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     alike.ok_or_else(|| line.to_owned())
 }
 
-/// Returns whether two lines begin with the same three words, as when a sentence is wrapped at
-/// another word. `false` for an empty `line`.
+/// Returns whether two lines begin with the same three words, apart from numbers, as when a
+/// sentence is wrapped at another word. `false` for an empty `line`.
 fn starts_alike(line: &str, found: &str) -> bool {
     let start = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
     !line.trim().is_empty() && is_line(&start(line), &start(found))

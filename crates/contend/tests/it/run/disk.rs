@@ -96,7 +96,7 @@ fn assert_same_as_bash(pipeline: &str, output: &Output, folder: &Path) {
     }
 }
 
-/// Tests that the default action of `SIGXFSZ` ends contend, like any other program.
+/// Tests that the default action of `SIGXFSZ` ends contend, as it ends any other program.
 #[test]
 fn sigxfsz_ends_the_run() {
     for pipeline in ["sort", "sort -k2"] {

@@ -20,7 +20,7 @@ use crate::support::{contend, has, is_tried, skip};
 /// Time after which a script counts as hanging.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Options with which every script runs.
+/// Sets of options. At full effort, every script runs with each of them.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "2k"], &["-j", "2", "--part-size", "1M"]];
 

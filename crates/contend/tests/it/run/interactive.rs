@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::{bash, contend_run, words};
 use crate::support::{Child, Command, contend, has, skip};
 
-/// Timeout of an answer.
+/// Maximum time to wait for the next part of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
-/// Default options, and several sizes of chunks.
+/// Sets of options: the default ones, and some for several sizes of chunks.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
 

@@ -10,7 +10,7 @@ use crate::support::{Command, PublicFolder, as_unused_user, contend, has, skip, 
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
     &["tr a b | sed s/b/c/ | sort | uniq -c", "grep -v foo | tr a b", "sed s/a/b/ | wc -l"];
-/// Default options, and small chunks.
+/// Sets of options: the default ones, and some for small chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --memory 16M"];
 /// First of the unused user ids. Each limit on processes has its own id, so that remaining
 /// processes of one test do not count for the next.
@@ -155,8 +155,8 @@ fn with_few_processes_run_succeeds_if_bash_does() {
     }
 }
 
-/// Tests that contend reports an error if it cannot start threads, which comparisons with the
-/// original run need.
+/// Tests that contend reports an error, rather than panicking, if it cannot start a thread that it
+/// needs, for example for `--check`.
 #[test]
 fn a_thread_that_cannot_be_started_is_an_error() {
     let test = "a_thread_that_cannot_be_started_is_an_error";
