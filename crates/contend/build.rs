@@ -1,4 +1,4 @@
-//! Finds the Git commit of the sources, and links the program statically.
+//! Finds the Git commit of the sources, and links the program statically where that is possible.
 //!
 //! The commit comes from `CONTEND_COMMIT`, which packagers can set, else from the file that Cargo
 //! adds to a published crate, else from the Git repository. Without any of these, it stays unknown.

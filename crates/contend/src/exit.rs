@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | success |
 //! | 1 | input of `contend json` is not JSON; outputs differ in `contend run --check` |
-//! | 2 | the command line or the text of a pipeline is wrong |
+//! | 2 | the command line, or the text of a pipeline or script, is wrong |
 //! | 125 | contend itself failed, as with `env` and `timeout` |
 //! | 126, 127 | the shell or a command cannot be executed, or does not exist |
 //! | 128 + N | signal N interrupted contend (as a shell reports it) |

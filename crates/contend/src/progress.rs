@@ -1,5 +1,5 @@
 //! Follows a run of the lab: draws a progress line, prints the steps of demonstrations, and saves
-//! the unfinished record.
+//! the record during the run and at its end.
 
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,11 @@
-//! Checks the command line: turns clap's arguments into settings, and reports every mistake before
-//! anything runs.
+//! Checks the command line: turns clap's arguments into settings, and reports mistakes before a
+//! measurement, a pipeline or a script runs.
 //!
 //! | verb | arguments | settings |
 //! |---|---|---|
 //! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
-//! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`] |
+//! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |

@@ -1,4 +1,5 @@
-//! The verbs, one module each. A verb takes checked settings and returns an exit status.
+//! The verbs, one module each, and the advice of `contend pipe`. A verb takes checked settings and
+//! returns an `Exit`.
 
 pub mod advice;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! The page of verbs and their options, from the definition of the command line.
+//! Generates the page of verbs and their options, from the definition of the command line.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
