@@ -1,4 +1,4 @@
-//! Finds the Git commit of the sources, and links the program statically.
+//! Finds the Git commit of the sources, and links the program statically where that is possible.
 //!
 //! The commit comes from `CONTEND_COMMIT`, which packagers can set, else from the file that Cargo
 //! adds to a published crate, else from the Git repository. Without any of these, it stays unknown.
@@ -23,8 +23,9 @@ fn main() {
     }
 }
 
-/// Links without position independence. A shell starts contend for stages that take a millisecond;
-/// the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of that.
+/// Links without position independence on Linux with glibc. A shell starts contend for stages that
+/// take a millisecond; the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of
+/// that time.
 fn link_at_a_fixed_address() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
@@ -37,7 +38,8 @@ fn link_at_a_fixed_address() {
 const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
 
 /// Links the C library and libgcc's unwinder statically if their archives are installed, or else
-/// the unwinder alone. `CONTEND_LINK=dynamic` disables both.
+/// the unwinder alone. Does nothing without the unwinder's archive, for targets other than Linux
+/// with glibc, in cross builds, and with `CONTEND_LINK=dynamic`.
 ///
 /// This is safe because contend looks up neither users nor hosts, for which a static glibc loads
 /// shared libraries of its own version.
@@ -79,8 +81,8 @@ impl Archives {
         Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
     }
 
-    /// Creates a directory with an archive for each library that Rust links, including the shared
-    /// libgcc.
+    /// Replaces `folder` by a directory with an archive for each library that Rust links, including
+    /// the shared libgcc.
     fn gather(&self, folder: &Path) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -96,8 +98,8 @@ impl Archives {
     }
 }
 
-/// Returns the path of the archive of a system library, as found by `cc`, or `None` if there is
-/// none: `cc` then prints the bare name.
+/// Returns the path of the archive of a system library, as found by `cc`. Returns `None` if `cc`
+/// cannot be run or finds none: it then prints the bare name.
 fn archive(library: &str) -> Option<PathBuf> {
     let name = format!("lib{library}.a");
     let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
@@ -112,8 +114,9 @@ fn commit_of_package(package: &Path) -> Option<String> {
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of the repository of this workspace, or `None` outside of a repository. A
-/// repository that merely contains the workspace, as with a vendored copy, does not count.
+/// Returns the commit of the repository of this workspace, or `None` if git reports none, and makes
+/// Cargo run this script again after another commit. A repository that merely contains the
+/// workspace, as with a vendored copy, does not count.
 fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
@@ -133,7 +136,7 @@ fn commit_of_repository(package: &Path) -> Option<String> {
     Some(shortened(&commit))
 }
 
-/// Returns the abbreviated name of a commit.
+/// Returns the abbreviated name of a commit: its first 12 characters.
 fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }

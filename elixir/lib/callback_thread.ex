@@ -17,9 +17,9 @@ defmodule CallbackThread do
 
       CallbackThread.send(id, :hello)
 
-  A receptor owns workers, one for each scheduler. Each worker holds threads, and runs their
-  callbacks in its own processes. A thread's callbacks run one at a time and in order; those of
-  different threads run in any order.
+  A receptor owns workers, by default one for each scheduler. Each worker holds threads, and runs
+  their callbacks in processes of its own. A thread's callbacks run one at a time and in order;
+  those of different threads run in any order.
 
   ## Two storages
 
@@ -49,9 +49,9 @@ defmodule CallbackThread do
 
   ## Ids
 
-  An id names one thread and is never reused. Once the thread has ended, functions return
-  `{:error, :no_such_thread}` for its id, even if another thread occupies its slot. The
-  replacement of a dead worker does not know the ids of its predecessor.
+  An id names one thread and is never reused. Once the thread has ended, `send/2`, `cancel/1` and
+  `monitor/1` return `{:error, :no_such_thread}` for its id, even if another thread occupies its
+  slot. The replacement of a dead worker does not know the ids of its predecessor.
 
   ## Errors and units
 
@@ -144,7 +144,8 @@ defmodule CallbackThread do
 
   @doc """
   Waits for the next reply of a thread started by `spawn_reply/2`, for at most `timeout`
-  milliseconds (up to 2^32 - 1, or `:infinity`).
+  milliseconds (up to 2^32 - 1, or `:infinity`). Only the process that started the thread gets its
+  replies.
 
   Returns `{:error, reason}` if the thread has ended, with a reason as in `monitor/1`, and
   `{:error, :timeout}` if it has not replied yet; it then continues.
@@ -199,7 +200,8 @@ defmodule CallbackThread do
   end
 
   @doc """
-  Registers a function with the function itself as its name, and returns its code.
+  Registers a function with the function itself as its name, and returns its code. The same
+  function gets the same code again.
 
   The function is called as `fun.(integer)` or `fun.(integer, event)`, where the event is `:due`
   or `{:message, message}`. A receptor has at most 4,094 functions; beyond that, the result is
@@ -301,7 +303,8 @@ defmodule CallbackThread do
     do: GenServer.cast(worker, {:send, key, message})
 
   @doc """
-  Ends a thread with the reason `:cancelled`. A callback of the thread that is running is killed.
+  Ends a thread with the reason `:cancelled`. If a callback of the thread is running, its process
+  is killed.
   """
   @spec cancel(id()) :: :ok | {:error, :no_such_thread}
   def cancel(id), do: Route.ask_thread(id, &{:cancel, &1})
@@ -331,7 +334,7 @@ defmodule CallbackThread do
 
   @doc """
   Ends a monitor, or the replies of `spawn_reply/2`, and removes its `:DOWN` message from the
-  mailbox if that has arrived.
+  mailbox if that has arrived. Returns `:ok` even if the thread has ended.
   """
   @spec demonitor(id(), reference()) :: :ok
   def demonitor(id, ref) when is_reference(ref) do
@@ -344,7 +347,7 @@ defmodule CallbackThread do
     end
   end
 
-  @doc "Returns whether the thread has not ended."
+  @doc "Returns `false` if the thread has ended or its worker cannot be reached, and `true` otherwise."
   @spec alive?(id()) :: boolean()
   def alive?(id), do: Route.ask_thread(id, &{:alive?, &1}) == true
 
@@ -357,7 +360,7 @@ defmodule CallbackThread do
   def count(receptor), do: stats(receptor).alive
 
   @doc """
-  Returns statistics summed over all workers; all are 0 if there is no receptor.
+  Returns statistics summed over all workers that answer; all are 0 if there is no receptor.
 
   Threads: `alive`, and `spawned`, `ended`, `crashed` and `cancelled` since the workers started.
   Requests: `waiting` ones, which have not started, and `parked` spawners. Execution: `ready`

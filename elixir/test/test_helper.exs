@@ -17,7 +17,7 @@ defmodule CallbackThread.Helpers do
     receptor
   end
 
-  @doc "Waits until `condition` holds."
+  @doc "Waits until `condition` holds. Fails the test if it does not within `timeout_ms`."
   def eventually(condition, timeout_ms \\ @timeout_ms) do
     deadline = now() + timeout_ms
     poll(condition, deadline)
@@ -52,7 +52,7 @@ defmodule CallbackThread.Helpers do
     end
   end
 
-  @doc "Waits for `count` messages from `{:seen, value}` and returns the values in order."
+  @doc "Waits for `count` messages `{:seen, value}`, and returns the values in order of arrival."
   def collect(count), do: for(_ <- 1..count//1, do: next())
 
   defp next do
@@ -63,7 +63,7 @@ defmodule CallbackThread.Helpers do
     end
   end
 
-  @doc "A function that sends `{:seen, value}` to the calling process."
+  @doc "Returns a function that sends `{:seen, value}` to the process that calls `seen_reporter/0`."
   def seen_reporter do
     me = self()
     fn value -> Kernel.send(me, {:seen, value}) end

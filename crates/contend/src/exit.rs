@@ -4,9 +4,10 @@
 //! |---|---|
 //! | 0 | success |
 //! | 1 | input of `contend json` is not JSON; outputs differ in `contend run --check` |
-//! | 2 | the command line or the text of a pipeline is wrong |
+//! | 2 | the command line, or the text of a pipeline or script, is wrong |
 //! | 125 | contend itself failed, as with `env` and `timeout` |
-//! | 126, 127 | the shell cannot be executed, or does not exist |
+//! | 126, 127 | the shell or a command cannot be executed, or does not exist |
+//! | 128 + N | signal N interrupted contend (as a shell reports it) |
 //! | other | the exit status of the pipeline |
 
 use std::io;
@@ -30,17 +31,17 @@ pub enum Exit {
     Pipeline(i32),
     /// Status 1: the input of `contend json` is not JSON.
     Input,
-    /// Status 2: the command line or the text of the pipeline is wrong.
+    /// Status 2: the command line, or the text of a pipeline or script, is wrong.
     Usage,
     /// Status 125: contend itself failed.
     Failure,
-    /// Status 126 or 127: the shell could not be executed.
+    /// Status 126 or 127: the shell or a command cannot be executed, or does not exist.
     Shell(u8),
     /// Death by the signal that interrupted contend, after it has cleaned up.
     Signal(i32),
 }
 
-/// A mistake in the command line or in a file that it names.
+/// A mistake in the command line, the configuration, or a file that they name, as a message.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
@@ -89,7 +90,7 @@ impl Exit {
 }
 
 /// Returns a suggestion to append to the message of an error: the installed shell whose name is
-/// similar to that of a missing one. The suggestion is empty for other errors.
+/// similar to that of a missing one. Empty for other errors, and if there is no similar shell.
 pub fn hint(error: &anyhow::Error) -> String {
     let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
     let shell = match (error.downcast_ref(), error.downcast_ref()) {
@@ -100,8 +101,9 @@ pub fn hint(error: &anyhow::Error) -> String {
     suggest::did_you_mean(shell, SHELLS.into_iter().filter(|name| in_path(name).is_some()))
 }
 
-/// Prints clap's message: help and version to standard output with status 0, mistakes to standard
-/// error with status 2. A closed standard output is not an error.
+/// Prints clap's message with our tips: help and version to standard output with status 0, mistakes
+/// to standard error with status 2. A reader that closes the stream early is not an error; if the
+/// message cannot be printed, the status is 125.
 pub fn report_usage(mut error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();

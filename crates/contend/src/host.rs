@@ -7,7 +7,8 @@ use contend_record::{Host, Warning};
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
 
-/// Returns a description of this machine. Fields that the kernel does not report stay empty.
+/// Returns a description of this machine. Texts that the kernel does not report are empty, and
+/// optional fields are `None`.
 pub fn describe() -> Host {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let uname = rustix::system::uname();
@@ -52,8 +53,8 @@ pub fn unfavourable(host: &Host) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the number of cores, which is that of distinct sets of sibling CPUs, or `None` if the
-/// kernel does not report them.
+/// Returns the number of cores, counted as distinct sets of sibling CPUs, or `None` if the kernel
+/// does not report the siblings.
 fn cores() -> Option<usize> {
     let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
     let siblings = cpus.filter_map(|cpu| {
@@ -78,7 +79,8 @@ fn mitigations() -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// Returns the selected value of a kernel setting, which is in brackets: `always [madvise] never`.
+/// Returns the selected value of a kernel setting, the one in brackets: `madvise` if `list` is
+/// `always [madvise] never`. Returns `None` without brackets.
 fn chosen(list: &str) -> Option<String> {
     Some(list.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
@@ -99,7 +101,7 @@ fn online() -> usize {
     trimmed("/sys/devices/system/cpu/online").map_or(0, |list| count_list(&list))
 }
 
-/// Counts the CPUs in a list such as `0-3,5`.
+/// Counts the CPUs in a list such as `0-3,5`. Malformed ranges do not count.
 fn count_list(list: &str) -> usize {
     list.split(',')
         .filter_map(|range| match range.split_once('-') {

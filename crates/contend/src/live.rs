@@ -27,12 +27,13 @@ use crate::output;
 use crate::terminal::{self, LinesBelow, bar, fit, time_left};
 use window::{CELLS, Window};
 
-/// Time from the start of a pipeline to the first drawing. Shorter pipelines have no live view.
+/// Time from the creation of the view, before the first run, to the first drawing. Shorter
+/// pipelines have no live view.
 const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two drawings of a series of short runs.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
-/// Largest share of its time, from 0 to 1, that the marked bottleneck has waited for its
-/// neighbours.
+/// Maximum share of its time, from 0 to 1, that a stage may wait for its neighbours and still be
+/// marked as the bottleneck.
 const MAX_BOTTLENECK_WAIT: f64 = 0.4;
 /// Minimum and maximum width of the column with the commands, in characters.
 const STAGE_COLUMNS: [usize; 2] = [12, 40];
@@ -47,7 +48,7 @@ const LEGENDS: [&str; 2] = [
 #[derive(Debug)]
 pub struct Live {
     commands: Vec<String>,
-    /// Whether the pipeline's output goes to a terminal, perhaps the same one.
+    /// Whether the pipeline's output goes to a terminal, perhaps that of the view.
     output_is_terminal: bool,
     /// Whether the view has been removed for good.
     is_over: bool,
@@ -56,11 +57,11 @@ pub struct Live {
     drawn: Option<Instant>,
     lines: LinesBelow,
     window: Window,
-    /// Share of the input read, from 0 to 1, as last reported; `None` if its size is unknown.
+    /// Share of the input read, from 0 to 1, as last reported in this run; `None` if it is unknown.
     input_share: Option<f64>,
 }
 
-/// The position in a series of runs, counted from 1.
+/// The position in a series of runs. `current` counts from 1, and is 0 before the first run.
 #[derive(Debug, Clone, Copy)]
 struct Runs {
     current: u32,
@@ -68,7 +69,8 @@ struct Runs {
 }
 
 impl Live {
-    /// Creates the view of a pipeline that will run `runs` times.
+    /// Creates the view of a pipeline that will run `runs` times, and whose output is discarded if
+    /// `discard` is true.
     pub fn new(parsed: &Parsed, discard: bool, runs: u32) -> Self {
         Self {
             commands: (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect(),
@@ -83,7 +85,7 @@ impl Live {
         }
     }
 
-    /// Resets the view for the next run.
+    /// Resets the view for the next run. Must be called before every run.
     pub fn begin_run(&mut self) {
         self.runs.current += 1;
         self.window = Window::default();
@@ -95,7 +97,7 @@ impl Live {
         }
     }
 
-    /// Updates the view with the current states of the stages.
+    /// Updates the view with the current states of the stages, or removes it during a pause.
     pub fn show(&mut self, progress: &Progress<'_>) {
         let &Progress::Running { elapsed, stages } = progress else {
             return self.lines.clear();
@@ -247,8 +249,8 @@ impl Layout {
     }
 }
 
-/// Replaces control characters by spaces, and cuts the command to at most `columns` characters, of
-/// which the last one is then `…`.
+/// Replaces control characters by spaces, and shortens a text of more than `columns` characters to
+/// that number, of which the last one is `…`.
 fn cut(text: &str, columns: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() <= columns {
@@ -279,9 +281,9 @@ fn state_name(state: Option<State>) -> &'static str {
     }
 }
 
-/// Returns the stages without bytes that did not go through the pipe between two of them. A stage
-/// also writes temporary files, and reads its libraries; a pipe transfers at most what one stage
-/// wrote and the next one read.
+/// Returns the stages with only those bytes that went through the pipe between two of them, where
+/// both counts are known. A stage also writes temporary files, and reads its libraries; a pipe
+/// transfers at most what one stage wrote and the next one read.
 fn through_pipes(stages: &[ProgressStage]) -> Vec<ProgressStage> {
     let mut stages = stages.to_vec();
     for index in 1..stages.len() {

@@ -68,7 +68,8 @@ fn main() -> ExitCode {
     exit_code(result)
 }
 
-/// Prints the error, if any, and returns the exit code.
+/// Prints the error, if any, with a hint, and returns the exit code. For [`Exit::Signal`], ends the
+/// process by that signal instead.
 fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = result.unwrap_or_else(|error| {
         output::error(&format!("{error:#}{}", exit::hint(&error)));
@@ -77,9 +78,9 @@ fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     exit.terminate()
 }
 
-/// Installs a panic hook that aborts the process, because without the panicking thread a
-/// measurement or the output of a plan is wrong. `panic = "abort"` in the Cargo profile would also
-/// apply to the libraries of this workspace in other programs.
+/// Installs a panic hook that aborts the process after the panic's message, because without the
+/// panicking thread a measurement or the output of a plan is wrong. The release profile aborts
+/// anyway (`panic = "abort"`); the profiles for development and tests unwind.
 fn abort_on_panic() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -88,7 +89,8 @@ fn abort_on_panic() {
     }));
 }
 
-/// Runs as the child process for one case of the lab, and measures what the parent requests.
+/// Runs as the child process for one case of the lab, and measures what the parent requests, until
+/// the parent closes standard input.
 fn serve_case() -> anyhow::Result<Exit> {
     match contend_lab::engine::serve::serve_standard_streams(&contend_lab::experiments::REGISTRY) {
         // The parent has died, so an error message has no reader.
@@ -103,7 +105,7 @@ fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Runs a server for the lab's experiments with connections.
+/// Runs a server for the lab's experiments with connections, until standard input ends.
 fn serve_connections(
     server: &str,
     handler: &str,

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::cli::ColorArg;
 use crate::exit::UsageError;
 
-/// Applies `--color` to everything that this process prints.
+/// Applies `--color` to everything that this process prints from now on.
 pub fn set_color(color: ColorArg) {
     let choice = match color {
         ColorArg::Auto => ColorChoice::Auto,
@@ -27,7 +27,8 @@ pub fn set_color(color: ColorArg) {
     choice.write_global();
 }
 
-/// Prints an error to standard error. A failure to do so is ignored.
+/// Prints an error to standard error, after `contend: ` and with control characters made visible. A
+/// failure to do so is ignored.
 pub fn error(message: &str) {
     // Messages quote user input, which may contain control characters.
     let lines: Vec<_> = message.split('\n').map(printable).collect();
@@ -37,7 +38,8 @@ pub fn error(message: &str) {
 /// Prints to standard output. A reader that closes the pipe early is not an error.
 ///
 /// # Errors
-/// Returns an error if standard output cannot be written, or was closed when contend started.
+/// Returns an error if standard output cannot be written. If it was closed when contend started, or
+/// open only for reading, every text but the empty one is an error.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
     let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
@@ -56,7 +58,8 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
-/// Forwards the standard error of commands.
+/// Writes what a command wrote to its standard error to that of contend. Invalid UTF-8 is replaced;
+/// a reader that closes the pipe early is not an error.
 ///
 /// # Errors
 /// Returns an error if standard error cannot be written.
@@ -64,7 +67,7 @@ pub fn command_stderr(bytes: &[u8]) -> io::Result<()> {
     write_whole(&mut anstream::stderr().lock(), &String::from_utf8_lossy(bytes))
 }
 
-/// Returns an error with all its causes, on one line.
+/// Returns the message of an error and those of its causes, separated by colons.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -84,7 +87,8 @@ fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// A file for a report, opened before the measurement, so that a wrong path does not waste it.
+/// A file for a report, or standard output. Opened before the measurement, so that a wrong path
+/// does not waste it.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -98,7 +102,8 @@ enum Target {
     /// A device, a pipe, or a file inherited as an open descriptor, as `/dev/stderr` may be.
     /// Reports are written to it directly.
     Direct(File),
-    /// A temporary file, which replaces the regular file at the path once it is complete.
+    /// A temporary file, which replaces or becomes the regular file at the path once it is
+    /// complete.
     Replace(tempfile::NamedTempFile, PathBuf),
 }
 
@@ -165,7 +170,8 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), target: Target::Direct(file) })
     }
 
-    /// Returns whether the report goes to standard output, named `-`.
+    /// Returns whether the report goes to standard output under the name `-`; `false` for other
+    /// names of it.
     pub fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
     }
@@ -177,7 +183,9 @@ impl ReportFile {
         self.is_stdout() || stdout.is_some() && self.stream() == stdout
     }
 
-    /// Returns whether both reports go to the same file, so that one would overwrite the other.
+    /// Returns whether both reports go to standard output, or to the same file, pipe or terminal,
+    /// so that one would overwrite or interrupt the other. `false` for hard links to the same file:
+    /// each gets a new file.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
             (Target::Stdout, Target::Stdout) => true,
@@ -189,7 +197,7 @@ impl ReportFile {
     }
 
     /// Returns the device and inode of a target that is written directly; `None` for other targets,
-    /// and for devices such as /dev/null.
+    /// for devices such as /dev/null, and if the target cannot be examined.
     fn stream(&self) -> Option<(u64, u64)> {
         let stat = match &self.target {
             Target::Stdout => rustix::fs::fstat(io::stdout()),
@@ -199,7 +207,8 @@ impl ReportFile {
         stat.ok().and_then(stream)
     }
 
-    /// Writes the report, and replaces the contents of a regular file in one step.
+    /// Writes the report. A regular file that was not inherited as an open descriptor is replaced
+    /// in one step.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, for example because the disk is full.
@@ -218,8 +227,8 @@ impl ReportFile {
     }
 }
 
-/// Returns the device and inode of a stream; `None` for devices such as /dev/null, which lose
-/// nothing by being written twice.
+/// Returns the device and inode of a stream; `None` for character devices other than
+/// pseudoterminals: most of them, such as /dev/null, lose nothing by being written twice.
 fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     use rustix::fs::FileType;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -228,9 +237,9 @@ fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// Returns a duplicate of the inherited descriptor for the file with the given metadata, or `None`
-/// if no descriptor is open for it. The duplicate shares the offset of other writers, so that the
-/// report follows their output.
+/// Returns a duplicate of the inherited descriptor that is open for writing to the file with the
+/// given metadata, or `None` if there is none. The duplicate shares the offset of other writers, so
+/// that the report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
     for fd in inherited::RECORDED_DESCRIPTORS.filter(|&fd| inherited::was_open(fd)) {
@@ -245,7 +254,7 @@ fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Follows symbolic links to their final target, which need not exist.
+/// Follows up to 40 symbolic links to their final target, which need not exist.
 fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..40 {
@@ -261,7 +270,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
     Some(folder.join(path.file_name()?))
 }
 
-/// Returns the permissions of the existing file, or those that a new file gets.
+/// Returns the permissions of the existing file, or those that the umask gives to a new file.
 fn permissions_for(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().map_or_else(
@@ -274,7 +283,7 @@ fn permissions_for(path: &Path) -> std::fs::Permissions {
     )
 }
 
-/// Returns the text without the escape sequences of colours.
+/// Returns the text without escape sequences, such as those of colours.
 pub fn plain(text: &str) -> String {
     let mut stream = AutoStream::new(Vec::new(), ColorChoice::Never);
     let _ = stream.write_all(text.as_bytes()); // writing to a vector cannot fail
@@ -286,7 +295,7 @@ pub fn width() -> usize {
     width_of(&io::stderr())
 }
 
-/// Returns the width for standard output; see [`width`].
+/// Returns the width of the terminal on standard output in columns, or else `COLUMNS`, or else 100.
 pub fn stdout_width() -> usize {
     width_of(&io::stdout())
 }

@@ -1,5 +1,5 @@
 //! Follows a run of the lab: draws a progress line, prints the steps of demonstrations, and saves
-//! the unfinished record.
+//! the record during the run and at its end.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
 
-/// Time from the start of a run to the first progress line.
+/// Minimum time from the start of a run to the first update of its progress line.
 const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two updates of the line.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ impl Follower {
         Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
     }
 
-    /// Clears the line and saves the complete record. Returns `None` if the run is not saved.
+    /// Clears the line and saves the final record. Returns `None` if no run is to be saved.
     ///
     /// # Errors
     /// Returns an error if the record cannot be saved.
@@ -49,7 +49,8 @@ impl Follower {
         self.saver.as_ref().map(|saver| saver.finish(record)).transpose()
     }
 
-    /// Draws the first line, which stays until the calibration is complete.
+    /// Draws the first line, if the progress line is enabled. It stays until the first update,
+    /// `START_DELAY` or more after the start of the run.
     pub fn begin(&mut self, plan: &Plan) {
         if self.draws {
             let cases = counted(plan.cases.len() as u64, "case");
@@ -130,7 +131,7 @@ impl Drop for Follower {
     }
 }
 
-/// A saver that stores the record of a run, during the run and at its end.
+/// A saver that stores the record of one run, during the run and at its end.
 #[derive(Debug)]
 pub struct RunSaver {
     store: Store,
@@ -144,7 +145,8 @@ impl RunSaver {
         Self { store, title, id: None }
     }
 
-    /// Checks that the store can be written, before the run spends any time.
+    /// Checks that the store can be written, before the run spends any time. `started_at` is the
+    /// start of the run in UTC (RFC 3339).
     ///
     /// # Errors
     /// Returns an error if the store cannot be written.
@@ -168,7 +170,8 @@ impl RunSaver {
         StoredRun { started_at, schema, title: &self.title, ending, record }
     }
 
-    /// Saves the unfinished record. Ignores errors: the last save reports them.
+    /// Saves the unfinished record, unless it is empty. Ignores errors, such as another program
+    /// writing to the store: the last save reports them.
     fn save(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;

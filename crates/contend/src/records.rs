@@ -33,14 +33,14 @@ pub fn of_schema<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) ->
 /// write.
 ///
 /// # Errors
-/// See [`of_schema`].
+/// Returns a description of the problem, as [`of_schema`] does.
 pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
     let mut record = of_schema(text, lab::SCHEMA, writer)?;
     REGISTRY.complete(&mut record);
     Ok(record)
 }
 
-/// Returns the schema of a saved run, and its record as JSON.
+/// Returns the schema of the saved run with the given number, and its record as JSON.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read, or has no such run.
@@ -50,7 +50,8 @@ pub fn saved(store: &Path, number: i64) -> Result<(String, String)> {
     Ok(run.ok_or_else(missing)?)
 }
 
-/// Parses the record of a saved lab run.
+/// Parses the record of a saved lab run, and fills in fields that earlier versions of contend did
+/// not write. `number` is that of the run, for error messages.
 ///
 /// # Errors
 /// Returns an error if the record has another schema, is empty, or is damaged.

@@ -1,11 +1,11 @@
-//! Checks the command line: turns clap's arguments into settings, and reports every mistake before
-//! anything runs.
+//! Checks the command line: turns clap's arguments into settings, and reports mistakes before a
+//! measurement, a pipeline or a script runs.
 //!
 //! | verb | arguments | settings |
 //! |---|---|---|
 //! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
-//! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`] |
+//! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |
@@ -60,7 +60,7 @@ fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
 /// Returns the settings of `contend demo`: how its pipelines run, and the number of input lines.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if `CONTEND_SHELL` names an unsuitable shell.
+/// Never returns an error: the default shell is always suitable.
 pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
     let settings = PipelineSettings {
         shell: shell(None)?,
@@ -76,7 +76,7 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 /// Settings of `contend lab`.
 #[derive(Debug)]
 pub enum Lab {
-    /// List these experiments and suites.
+    /// Experiments and suites to list.
     List(Vec<&'static Experiment>, &'static [Suite]),
     /// A plan to print.
     DryRun(Plan),
@@ -93,7 +93,7 @@ pub struct LabRun {
     pub title: String,
     /// Path of the store that saves the run; `None` if it is not saved.
     pub store: Option<PathBuf>,
-    /// Path of the store from the command line; `None` for the default store.
+    /// Path of the store that `--store` names; `None` without that option.
     pub given_store: Option<PathBuf>,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
@@ -108,8 +108,9 @@ pub struct LabRun {
 /// Returns the settings of `contend lab`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if a name, parameter or value is unknown, or the results cannot be
-/// written.
+/// Returns a [`UsageError`] if a name, parameter or value is unknown, if no case is selected or
+/// valid, if the user has to confirm the plan but there is no terminal, or if the store's directory
+/// is unknown or the JSON file cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
@@ -230,11 +231,11 @@ fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Returns the conditions that select cases: those of the command line, and those of the suite for
-/// other parameters.
+/// Returns the conditions that select cases: those of `--only`, and those of the suite for
+/// parameters that the command line neither selects nor sets.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if no case has the parameter of a condition.
+/// Returns a [`UsageError`] if no case has the parameter of a condition of `--only`.
 fn conditions(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
@@ -318,8 +319,8 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
     values.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the error for a parameter that cannot be set. If cases differ in it, the error suggests
-/// `--only`.
+/// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
+/// `--only`; if not, parameters with a similar name, or all that can be set.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,
@@ -391,12 +392,12 @@ pub struct History {
 /// An action of `contend history`.
 #[derive(Debug)]
 pub enum HistoryAction {
-    /// A listing of saved runs, newest first.
+    /// List saved runs, newest first.
     List {
         /// Maximum number of runs to list.
         max: usize,
     },
-    /// The report or the record of one run.
+    /// Print the report of one run, or write its record.
     Show {
         /// The number of the run in the store.
         number: i64,
@@ -405,7 +406,7 @@ pub enum HistoryAction {
         /// The file for the record as JSON; `None` to print the report.
         json: Option<ReportFile>,
     },
-    /// The removal of some runs.
+    /// Remove some runs.
     Remove {
         /// The numbers of the runs, without duplicates.
         numbers: Vec<i64>,
@@ -447,6 +448,9 @@ fn detail(full: bool) -> Detail {
 
 /// Returns the path of the store: the given one, else the value of `CONTEND_STORE`, else
 /// `contend/contend.db` in the XDG data directory.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the data directory is unknown, too.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     let named = || std::env::var_os("CONTEND_STORE").filter(|path| !path.is_empty());
     if let Some(path) = given.store.or_else(|| named().map(PathBuf::from)) {
@@ -467,13 +471,14 @@ fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
 }
 
-/// Returns the path of the default store, or `None` if its directory is unknown.
+/// Returns the path of the store that is used without `--store`, or `None` if its directory is
+/// unknown.
 fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
 }
 
-/// Returns whether to show progress: on a terminal that can move the cursor, unless the user
-/// forbids it.
+/// Returns whether to show progress: if standard error is a terminal that can move the cursor,
+/// unless `forbidden` is true.
 fn shows_progress(forbidden: bool) -> bool {
     let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     !forbidden && can_draw && io::stderr().is_terminal()

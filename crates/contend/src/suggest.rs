@@ -15,7 +15,7 @@ pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -
 }
 
 /// Returns the end of an error message: the nearest name, or else a list of all names; empty if
-/// there are no names.
+/// there are no names. `kind` is the plural noun for the names. Numbers always get the list.
 pub fn hint(typed: &str, kind: &str, mut names: Vec<&str>) -> String {
     names.sort_unstable();
     names.dedup();

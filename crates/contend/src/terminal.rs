@@ -20,13 +20,13 @@ use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp, tcgetwinsize};
 
 use crate::output;
 
-/// Clears the lines below the cursor. ESC D ensures that there is one.
+/// Control sequences that clear the lines below the cursor. ESC D ensures that there is one.
 const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
-/// Number of lines of a terminal that does not report its size.
+/// Number of lines assumed for a terminal that does not report its size.
 const DEFAULT_HEIGHT: usize = 24;
 /// Number of cells in a progress bar, on a narrow terminal and on others.
 const BAR_CELLS: [usize; 2] = [10, 20];
-/// Terminals with fewer columns are narrow.
+/// Number of columns below which a terminal is narrow.
 const NARROW_COLUMNS: usize = 72;
 
 /// Lines below the cursor, which are cleared when the value is dropped.
@@ -36,7 +36,8 @@ pub struct LinesBelow {
 }
 
 impl LinesBelow {
-    /// Replaces the lines, as far as the terminal has room and may be drawn on.
+    /// Replaces the lines by as many of the given ones as the terminal has room for. Does nothing
+    /// while the terminal must not be drawn on.
     pub fn draw(&mut self, lines: &[String]) {
         if !may_draw() {
             return;
@@ -48,7 +49,8 @@ impl LinesBelow {
         self.shown = true;
     }
 
-    /// Removes the lines, if any are shown.
+    /// Removes the lines, if any are shown. If the terminal must not be drawn on, they stay until
+    /// something else is written there.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) && may_draw() {
             output::terminal(CLEAR_BELOW);
@@ -62,8 +64,8 @@ impl Drop for LinesBelow {
     }
 }
 
-/// Returns the number of lines that can be drawn below the cursor: those of the terminal except
-/// one, and at least one.
+/// Returns the number of lines that can be drawn below the cursor: those of the terminal on
+/// standard error except one, and at least one.
 pub fn room() -> usize {
     let height = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_row));
     if height == 0 { DEFAULT_HEIGHT - 1 } else { height.saturating_sub(1).max(1) }
@@ -85,19 +87,19 @@ fn in_foreground() -> bool {
     tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Returns whether lines may have styles, such as bold.
+/// Returns whether lines may have styles, such as bold, according to `--color` and standard error.
 pub fn has_styles() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
-/// Removes control characters from a line, and cuts it before the last column: a character there
-/// would wrap on some terminals.
+/// Removes control characters from a line, and cuts it before the last of `columns` columns: a
+/// character there would wrap on some terminals.
 pub fn fit(line: &str, columns: usize) -> String {
     line.chars().filter(|c| !c.is_control()).take(columns.saturating_sub(1)).collect()
 }
 
 /// Returns a progress bar with its percentage, such as `[#####...............] 25 %`, for a
-/// terminal of `columns` columns.
+/// terminal of `columns` columns. `share` is limited to the range from 0 to 1.
 pub fn bar(share: f64, columns: usize) -> String {
     let share = share.clamp(0.0, 1.0);
     let cells = BAR_CELLS[usize::from(columns >= NARROW_COLUMNS)];

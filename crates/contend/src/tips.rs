@@ -44,8 +44,8 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
     ContextValue::StyledStrs(texts.into_iter().map(Into::into).collect())
 }
 
-/// Returns the tip for an unquoted pipeline, or `None` if the words are not one. The options of its
-/// commands look like unknown options of contend.
+/// Returns the tip to quote a pipeline, or `None` if the words cannot be an unquoted one. The
+/// options of its commands look like unknown options of contend.
 fn quote_tip(words: &[String]) -> Option<String> {
     let [verb, first, ..] = words else { return None };
     let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');
@@ -73,15 +73,16 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the verb before the word, or `None` if the word is in the position of the first verb.
+/// Returns the first visible verb among the words before `word`, or `None` if there is none, so
+/// that `word` takes the place of the first verb.
 fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
     let before = words.iter().map(String::as_str).take_while(|other| *other != word);
     let verbs = visible_verbs(None);
     before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Suggests visible verbs: those of which the word is a typo, which clap misses in short words, and
-/// those that clap has found.
+/// Replaces clap's suggestions by visible subcommands: those of which `word` is a typo, which clap
+/// misses in short words, then others that clap suggested. If there are none, nothing is suggested.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,
@@ -98,6 +99,7 @@ fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
 }
 
 /// Returns the visible subcommands of the verb `parent`, or the visible verbs if it is `None`.
+/// Empty if there is no such verb.
 fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     let command = Args::command();
     let command = match parent {
@@ -109,8 +111,8 @@ fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     visible.map(|verb| verb.get_name().to_owned()).collect()
 }
 
-/// Returns whether the words differ by one extra, missing or wrong letter, or by two transposed
-/// ones.
+/// Returns whether the words differ by one extra, missing or wrong letter, or by two adjacent
+/// letters that are transposed.
 fn is_typo(one: &str, other: &str) -> bool {
     let [mut one, mut other] = [one, other].map(|word| word.chars().collect::<Vec<_>>());
     for _ in 0..2 {

@@ -8,7 +8,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The Git commit that this program was built from; `None` if `build.rs` has not found it.
 const COMMIT: Option<&str> = option_env!("CONTEND_COMMIT");
 
-/// Returns the description of this program for a record.
+/// Returns the version and the commit of this program, for a record.
 pub fn writer() -> Writer {
     Writer { version: VERSION.to_owned(), commit: COMMIT.map(str::to_owned) }
 }

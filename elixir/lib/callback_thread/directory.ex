@@ -27,9 +27,9 @@ defmodule CallbackThread.Directory do
   def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)
 
   @doc """
-  Registers the calling process as a receptor with `count` workers, and returns its monitor of the
-  directory, without which there are neither routes nor watchers. Waits up to a second for a
-  directory that is restarting.
+  Registers the calling process as a receptor with `count` workers, and returns a monitor of the
+  directory: if the directory ends, the receptor has neither routes nor watchers. Waits up to a
+  second for a directory that is restarting, and then returns `{:error, :no_directory}`.
   """
   @spec enroll(pos_integer()) :: {:ok, monitor :: reference()} | {:error, :no_directory}
   def enroll(count), do: enroll(count, @max_attempts)
@@ -76,7 +76,10 @@ defmodule CallbackThread.Directory do
         do: pid
   end
 
-  @doc "Returns all workers of a receptor, in the order of their numbers."
+  @doc """
+  Returns all workers of a receptor, in the order of their numbers; `[]` if this node does not know
+  the receptor.
+  """
   @spec all(pid()) :: [pid()]
   def all(receptor) do
     case :ets.lookup(@table, receptor) do

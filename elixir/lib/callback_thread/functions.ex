@@ -19,7 +19,10 @@ defmodule CallbackThread.Functions do
   @spec new() :: :ets.tid()
   def new, do: :ets.new(:callback_thread_functions, [:set, :protected, read_concurrency: true])
 
-  @doc "Registers `fun` under `name` and returns its code."
+  @doc """
+  Registers `fun` under `name` and returns its code, or an error if all codes are in use. Only the
+  process that created the table may call this.
+  """
   @spec put(:ets.tid(), term(), function()) ::
           {:ok, CallbackThread.code()} | {:error, :too_many_functions}
   def put(table, name, fun) do

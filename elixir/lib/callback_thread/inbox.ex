@@ -7,7 +7,7 @@ defmodule CallbackThread.Inbox do
 
   @type t :: %{optional(CallbackThread.Slots.key()) => {pos_integer(), :queue.queue()}}
 
-  @doc "Appends a message, or returns `:full` if the thread already has `limit` messages."
+  @doc "Appends a message, or returns `:full` if the thread already has `limit` messages or more."
   @spec put(t(), CallbackThread.Slots.key(), term(), pos_integer()) :: {:ok, t()} | :full
   def put(inboxes, key, message, limit) do
     case inboxes do

@@ -5,7 +5,7 @@ defmodule CallbackThread.Memory do
 
   @doc """
   Returns the proportional set size of the BEAM in bytes, from `/proc/self/smaps_rollup`, or `nil`
-  if that file does not exist.
+  if that file cannot be read.
 
   Shared pages count proportionally. Free memory that the BEAM retains counts in full.
   """
@@ -20,7 +20,8 @@ defmodule CallbackThread.Memory do
   end
 
   @doc """
-  Returns the slope of the least-squares line through the points.
+  Returns the slope of the least-squares line through the points. There must be points with
+  different x values.
 
       iex> CallbackThread.Memory.slope([{0, 5}, {10, 25}, {20, 45}])
       2.0

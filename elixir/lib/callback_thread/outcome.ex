@@ -8,7 +8,7 @@ defmodule CallbackThread.Outcome do
   | `{:receive, handler}` | runs `handler` with its next message |
   | `{:receive, handler, ms, on_timeout}` | the same, but runs `on_timeout` if no message arrives within `ms` |
   | `{:after, ms, code, integer}` | runs the registered function `code` with `integer` after `ms`, kept in 24 bytes |
-  | `{:receive, code, integer, ms}` | waits for a message in the same form, for at most `ms` |
+  | `{:receive, code, integer, ms}` | the same, on its next message, or after `ms` without one |
   | `{:after, ms, integer}`, `{:receive, integer}`, `{:receive, integer, ms}` | in a registered function: the same with its own code |
   | `{:reply, value}` | sends `value` to its spawner and ends |
   | `{:reply, value, next}` | sends `value` to its spawner and continues as `next`, any return value |
@@ -53,8 +53,9 @@ defmodule CallbackThread.Outcome do
   defguard is_milliseconds(ms) when is_wait(ms)
 
   @doc """
-  Parses a return value. Waits count from now. `code` is the code of the registered function that
-  returned the value, or `nil` for a closure.
+  Parses a return value. Waits count from now. `context` has the `:base` of the clock and the table
+  of `:functions`. `code` is the code of the registered function that returned the value, or `nil`
+  for a closure.
 
       iex> context = %{base: CallbackThread.Clock.base(), functions: nil}
       iex> CallbackThread.Outcome.read({:reply, 1, {:reply, 2}}, context, nil)

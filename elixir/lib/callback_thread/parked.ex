@@ -53,7 +53,10 @@ defmodule CallbackThread.Parked do
     end
   end
 
-  @doc "Removes and returns the spawner with the given reference, or returns `:unknown`."
+  @doc """
+  Removes and returns the spawner with the given reference, or returns `:unknown` if it is not in
+  the queue.
+  """
   @spec withdraw(t(), reference()) :: {entry(), t()} | :unknown
   def withdraw(parked, ref) do
     case parked.numbers do

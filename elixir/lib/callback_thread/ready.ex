@@ -57,8 +57,8 @@ defmodule CallbackThread.Ready do
   end
 
   @doc """
-  Counts one more stale job, after the cancellation of a thread, and removes all stale jobs if
-  there may be too many of them. `live?` returns whether a key still names a thread.
+  Counts one more stale job, after the cancellation of a thread, and removes all stale jobs if more
+  than half of the jobs may be stale. `live?` returns whether a key still names a thread.
 
       iex> alias CallbackThread.Ready
       iex> ready = Enum.reduce(1..4, %Ready{}, &Ready.push(&2, {&1, {:start, fn -> 1 end}}))

@@ -19,7 +19,7 @@ defmodule CallbackThread.Receptor do
 
     * `:workers` - the number of workers; by default one for each scheduler
     * `:max_waiting` - the maximum number of accepted spawn requests of a worker that have not
-      started, apart from raw ones (default 10,000)
+      started; raw ones count, but are accepted beyond it, too (default 10,000)
     * `:max_inbox` - the maximum number of messages stored for a thread that is not waiting for
       one (default 1,000)
     * `:max_runners` - the maximum number of processes that each worker has for blocked callbacks
@@ -58,7 +58,8 @@ defmodule CallbackThread.Receptor do
   @doc """
   Starts a receptor without a supervisor, and returns its pid. `CallbackThread.stop/1` ends it.
 
-  Raises `ArgumentError` if an option is unknown or invalid, or the name is taken.
+  Raises `ArgumentError` if an option is unknown or invalid, or the receptor cannot be started, for
+  example because its name is taken.
 
       iex> receptor = CallbackThread.Receptor.new(workers: 1, max_waiting: 100)
       iex> CallbackThread.stats(receptor).workers

@@ -19,7 +19,7 @@ defmodule CallbackThread.Route do
   def deadline(:infinity), do: :infinity
   def deadline(ms), do: System.monotonic_time(:millisecond) + ms
 
-  @doc "Returns the milliseconds until a deadline, at least 0."
+  @doc "Returns the milliseconds until a deadline, at least 0, or `:infinity`."
   @spec remaining_ms(deadline()) :: timeout()
   def remaining_ms(:infinity), do: :infinity
   def remaining_ms(deadline), do: max(0, deadline - System.monotonic_time(:millisecond))
@@ -41,8 +41,9 @@ defmodule CallbackThread.Route do
   end
 
   @doc """
-  Sends a request to the next worker in turn. If that worker is down or full, which means that it
-  has not accepted the request, tries the others in order.
+  Sends a request to the next worker in turn, and returns the answer. If that worker is down or
+  full, which means that it has not accepted the request, tries the others in order. Only a request
+  `{:spawn, fun, {pid, ref}, :wait}` can have a finite deadline.
   """
   @spec ask_next_worker(CallbackThread.receptor(), tuple(), deadline()) :: term()
   def ask_next_worker(receptor, request, deadline \\ :infinity) do
@@ -85,7 +86,7 @@ defmodule CallbackThread.Route do
 
   @doc """
   Sends the request that `request` makes from the thread's key to the thread's worker, and returns
-  the answer.
+  the answer, or `{:error, :no_such_thread}` if the worker has ended.
   """
   @spec ask_thread(CallbackThread.id(), (CallbackThread.Slots.key() -> tuple())) :: term()
   def ask_thread({:callback_thread, worker, key}, request) when is_id(worker, key) do
@@ -103,7 +104,10 @@ defmodule CallbackThread.Route do
     end
   end
 
-  @doc "Returns all workers of a receptor, without changing which of them is next in turn."
+  @doc """
+  Returns all workers of a receptor; `[]` if there is no receptor. Does not change which of them is
+  next in turn, except for a receptor on another node.
+  """
   @spec all_workers(CallbackThread.receptor()) :: [pid()]
   def all_workers(receptor) do
     case GenServer.whereis(receptor) do
@@ -122,8 +126,8 @@ defmodule CallbackThread.Route do
   end
 
   @doc """
-  Calls a server and returns `{:ok, answer}`, or `{:error, reason}` with the exit reason if the
-  server has ended.
+  Calls a server and returns `{:ok, answer}`, or `{:error, reason}` if the server does not exist
+  (`:noproc`) or ends before it answers.
   """
   @spec ask(GenServer.server(), term()) :: {:ok, term()} | {:error, term()}
   def ask(server, request) do

@@ -47,17 +47,17 @@ defmodule CallbackThread.Runner do
           tag: reference()
         }
 
-  @doc "Starts a runner for batches."
+  @doc "Starts a runner for batches, linked to the calling worker."
   @spec start(context()) :: pid()
   def start(context) do
     spawn_link(fn -> serve(Map.put(context, :properties, Process.info(self(), @properties))) end)
   end
 
-  @doc "Starts a runner that ends after one job."
+  @doc "Starts a runner that ends after one job, linked to the calling worker."
   @spec start_solo(context(), job()) :: pid()
   def start_solo(context, job), do: spawn_link(fn -> run_timed(job, context) end)
 
-  @doc "Gives an idle runner a tuple of jobs, and the counter for claiming them."
+  @doc "Gives an idle runner a tuple of jobs, and the counter for claiming them, which must be 0."
   @spec give(pid(), context(), tuple(), :atomics.atomics_ref()) :: :ok
   def give(runner, context, jobs, claim) do
     send(runner, {context.tag, :run, jobs, claim})

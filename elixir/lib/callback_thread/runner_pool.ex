@@ -94,7 +94,10 @@ defmodule CallbackThread.RunnerPool do
     %{pool | others: others, runner_by_key: Map.put(pool.runner_by_key, key, runner)}
   end
 
-  @doc "Records that a runner has reported the outcome of a job, which took `us` microseconds."
+  @doc """
+  Records that a runner has reported the outcome of the job with the given key. For a job in its own
+  process, `us` is the time that it took, in microseconds; for a job of a batch, it is ignored.
+  """
   @spec reported(t(), pid(), CallbackThread.Slots.key(), non_neg_integer()) :: t()
   def reported(%{runner: runner} = pool, runner, key, _us) do
     [{^key, _} | pending] = pool.pending
@@ -143,7 +146,8 @@ defmodule CallbackThread.RunnerPool do
   end
 
   @doc """
-  Checks whether the runner of the batch is blocked. Returns the jobs taken away from it, or `[]`.
+  Checks whether the runner of the batch is blocked. If so, returns the jobs taken away from it,
+  which another runner has to run; otherwise `[]`.
   """
   @spec check_blocked(t()) :: {[Runner.job()], t()}
   def check_blocked(%{pending: []} = pool), do: {[], pool}
@@ -202,7 +206,7 @@ defmodule CallbackThread.RunnerPool do
     {List.keydelete(rest, key, 0), pool}
   end
 
-  @doc "Ends an idle runner for batches, which frees its memory."
+  @doc "Ends the runner for batches, if there is one and it is idle, which frees its memory."
   @spec stop_idle_runner(t()) :: t()
   def stop_idle_runner(%{pending: [], runner: runner} = pool) when runner != nil do
     Runner.stop(runner, pool.context)

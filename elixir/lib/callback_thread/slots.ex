@@ -96,7 +96,10 @@ defmodule CallbackThread.Slots do
     {key(serial, gen, slot), slots}
   end
 
-  @doc "Returns the kind and the argument of a thread, or `nil` if it has ended."
+  @doc """
+  Returns the kind and the argument of a thread, `{:running, 0}` for a running one, or `nil` if the
+  thread has ended.
+  """
   @spec fetch(t(), key()) :: {:running | kind(), integer()} | nil
   def fetch(slots, key) do
     with {ref, slot, _serial, gen} <- locate(slots, key),
@@ -113,8 +116,8 @@ defmodule CallbackThread.Slots do
   end
 
   @doc """
-  Makes a thread wait as `kind` with `argument`, until the tick `due` or, with `:never`, without a
-  timer.
+  Makes a thread, which must not have ended, wait as `kind` with `argument`, until the tick `due`
+  or, with `:never`, without a timer.
   """
   @spec park(t(), key(), kind(), CallbackThread.Clock.tick() | :never, integer()) :: t()
   def park(slots, key, kind, due, argument) when kind in 2..@max_kind do
@@ -158,8 +161,8 @@ defmodule CallbackThread.Slots do
   end
 
   @doc """
-  Takes up to `max` threads whose due tick is `now` or earlier, in order of their due ticks, and
-  marks them as running. Returns their keys, previous kinds and arguments.
+  Takes up to `max` threads whose due tick is `now` or earlier, and marks them as running. Returns
+  their keys, previous kinds and arguments, in the order in which they are due.
   """
   @spec take_due(t(), CallbackThread.Clock.tick(), non_neg_integer()) ::
           {[{key(), kind(), integer()}], t()}

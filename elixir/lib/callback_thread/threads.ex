@@ -72,8 +72,8 @@ defmodule CallbackThread.Threads do
   end
 
   @doc """
-  Starts a thread for each argument, which waits as a registered function. Returns the id of the
-  last thread.
+  Starts a thread for each argument, which waits as a registered function for `ms` milliseconds, or
+  for a message with `:infinity`. Returns the id of the last thread, or `nil` without arguments.
   """
   @spec start_registered(t(), CallbackThread.code(), [integer()], timeout()) ::
           {{:ok, CallbackThread.id() | nil} | {:error, :no_such_function}, t()}
@@ -100,15 +100,17 @@ defmodule CallbackThread.Threads do
 
   # -- jobs --
 
-  @doc "Returns the number of ready jobs."
+  @doc "Returns the number of jobs in the queue, including those of cancelled threads."
   @spec ready(t()) :: non_neg_integer()
   def ready(threads), do: threads.ready.count
 
-  @doc "Returns the number of ready jobs that start a thread."
+  @doc """
+  Returns the number of jobs in the queue that start a thread, including those of cancelled threads.
+  """
   @spec fresh(t()) :: non_neg_integer()
   def fresh(threads), do: threads.ready.fresh
 
-  @doc "Takes up to `room` ready jobs, oldest first."
+  @doc "Takes up to `room` jobs of threads that have not ended, oldest first."
   @spec take_jobs(t(), non_neg_integer()) :: {[Runner.job()], t()}
   def take_jobs(threads, room), do: take_jobs(threads, room, [])
 
@@ -221,6 +223,7 @@ defmodule CallbackThread.Threads do
 
   @doc """
   Delivers a message to a thread, or stores it in the inbox if the thread is not waiting for one.
+  Returns `{:error, :full}` if the inbox is full.
   """
   @spec deliver(t(), key(), term()) :: {:ok | {:error, :no_such_thread | :full}, t()}
   def deliver(threads, key, message) do
@@ -291,7 +294,10 @@ defmodule CallbackThread.Threads do
   @spec alive?(t(), key()) :: boolean()
   def alive?(threads, key), do: Slots.fetch(threads.slots, key) != nil
 
-  @doc "Ends a thread that is waiting, or that is running and has been taken from its runner."
+  @doc """
+  Ends a thread as cancelled. The thread must not have ended, and if it is running, its job must
+  have been taken from its runner.
+  """
   @spec cancel(t(), key()) :: t()
   def cancel(threads, key) do
     place = place(threads, key)
@@ -304,7 +310,7 @@ defmodule CallbackThread.Threads do
       else: threads
   end
 
-  @doc "Ends a thread whose runner has ended in the middle of a callback."
+  @doc "Ends a thread, which must be alive, whose runner has ended in the middle of a callback."
   @spec end_lost(t(), key(), term()) :: t()
   def end_lost(threads, key, reason), do: finish(threads, key, reason, [])
 

@@ -41,16 +41,16 @@ defmodule CallbackThread.Watchers do
   @spec size(t()) :: non_neg_integer()
   def size(watchers), do: :ets.info(watchers.table, :size)
 
-  @doc "Adds the spawner that receives replies, unless it is `nil`."
+  @doc "Adds the spawner that receives the replies of a thread, unless it is `nil`."
   @spec reply_to(t(), key(), {pid(), reference()} | nil) :: t()
   def reply_to(watchers, _key, nil), do: watchers
   def reply_to(watchers, key, {pid, ref}), do: enter(watchers, {{key, 0}, pid, ref})
 
-  @doc "Adds a monitor."
+  @doc "Adds a monitor of a thread by the process `pid`, with the reference `ref`."
   @spec monitor(t(), key(), pid(), reference()) :: t()
   def monitor(watchers, key, pid, ref), do: enter(watchers, {{key, ref}, pid, nil})
 
-  @doc "Removes the monitor or the spawner with the given reference."
+  @doc "Removes the monitor or the spawner with the given reference, if the thread has it."
   @spec demonitor(t(), key(), reference()) :: :ok
   def demonitor(%{table: table}, key, ref) do
     :ets.delete(table, {key, ref})
@@ -134,7 +134,7 @@ defmodule CallbackThread.Watchers do
     %{watchers | fresh: 0, sweep_after: max(@sweep_after, size(watchers))}
   end
 
-  @doc "Removes the rows of dead watchers."
+  @doc "Removes the rows of dead watchers on this node. The table may have been deleted."
   @spec sweep(:ets.tid()) :: :ok
   def sweep(table) do
     sweep_on(

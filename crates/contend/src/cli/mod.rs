@@ -110,7 +110,7 @@ pub enum Verb {
     Generate(generate::GenerateArgs),
 }
 
-/// Parses a time budget in seconds, from a millisecond to a day.
+/// Parses a time budget in seconds, from a millisecond to a day. The error says what is expected.
 fn budget(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
@@ -118,7 +118,8 @@ fn budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns a parser for whole numbers in the given range, which starts with an included bound.
+/// Returns a parser for whole numbers in the given range. Its error says what is expected; it names
+/// an upper bound only if the range includes it.
 fn whole_number<T: TryFrom<u64>>(
     range: impl RangeBounds<u64> + Clone,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -142,7 +143,8 @@ fn min(range: &impl RangeBounds<u64>) -> u64 {
     }
 }
 
-/// Parses a positive number of bytes, with an optional suffix k, M or G for powers of 1024.
+/// Parses a positive number of bytes, with an optional suffix k, K, M or G for powers of 1024. The
+/// error says what is expected.
 fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.strip_suffix(['k', 'K']) {
         Some(rest) => (rest, 1 << 10),

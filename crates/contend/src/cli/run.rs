@@ -126,7 +126,7 @@ pub fn parse_fast() -> Option<super::Args> {
 
 /// Run one stage of shell text; started by the shell that runs the text.
 ///
-/// contend writes these options into the text, as part of the prefix of the stage.
+/// contend puts a command with these options before the stage in the text.
 #[derive(Debug, Args)]
 pub struct StageArgs {
     #[command(flatten)]
@@ -214,7 +214,7 @@ pub struct ExecutionArgs {
 /// A kind of record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum RecordsArg {
-    /// Lines.
+    /// Lines; every line break ends a record.
     #[default]
     Lines,
     /// Records that end with a NUL byte.

@@ -10,7 +10,8 @@ use crate::output::{self, ReportFile};
 use crate::settings::Compare;
 use crate::version;
 
-/// Compares the runs, and prints or writes the result.
+/// Compares the runs, prints the result, and writes it as JSON if requested. JSON on standard
+/// output replaces the printed result.
 ///
 /// # Errors
 /// Returns an error if the result cannot be written.

@@ -42,10 +42,12 @@ const SCENES: [Scene; 3] = [
     },
 ];
 
-/// Runs the demo.
+/// Profiles the demo's pipelines with the given settings and number of input lines, and prints the
+/// reports and an explanation.
 ///
 /// # Errors
-/// Returns an error if the input cannot be written, or a pipeline cannot be started.
+/// Returns an error if the input or standard output cannot be written, or a pipeline cannot be
+/// started.
 pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     // The file has no name, so the kernel removes it however contend ends.
     let mut input = tempfile::tempfile().context("cannot create a temporary file for the input")?;
@@ -78,7 +80,7 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Returns an explanation of the three runs, with their wall and CPU times.
+/// Returns an explanation of the runs, with their wall and CPU times; empty unless there are three.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
     let wall = |record: &PipeRecord| record.wall_seconds;

@@ -25,7 +25,8 @@ use crate::records::of_lab;
 /// Prints the requested document, or writes the man pages to a directory.
 ///
 /// # Errors
-/// Returns an error if a record cannot be read, or the output cannot be written.
+/// Returns an error if a record cannot be read, a schema cannot be made, or the output cannot be
+/// written.
 pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let mut text = Vec::new();
     match &args.what {
@@ -101,7 +102,7 @@ fn without(views: &[View]) -> String {
     }
 }
 
-/// Returns the page about experiments and suites, from their tables.
+/// Returns the page about experiments and suites as Markdown, from the lab's registry.
 fn experiments() -> String {
     let cpus = Cpus::of_cores(2);
     let scope = Scope { step_milliseconds: 1000, cpus, ..Scope::of(Size::Full) };
@@ -208,7 +209,8 @@ fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// Writes the man pages of contend and of every verb to a directory.
+/// Writes the man pages of contend and of every visible verb and subcommand to a directory, which
+/// is created if necessary.
 fn pages(folder: &Path) -> Result<()> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
@@ -245,7 +247,7 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Escapes a line for roff.
+/// Removes the indentation of two spaces, if any, from a line, and escapes the line for roff.
 fn roff(line: &str) -> String {
     let line = line.strip_prefix("  ").unwrap_or(line);
     let escaped = line.replace('\\', "\\e").replace('-', "\\-");

@@ -13,8 +13,8 @@ use crate::{output, records};
 /// Lists, shows or removes runs.
 ///
 /// # Errors
-/// Returns an error if the store cannot be used, a run does not exist, or the output cannot be
-/// written.
+/// Returns an error if the store cannot be used, a run does not exist or cannot be shown, or the
+/// output cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
     match settings.action {
         HistoryAction::List { max } => list(&settings.store, max)?,
@@ -32,7 +32,7 @@ pub fn run(settings: History) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Removes the runs, or none if one of them does not exist.
+/// Removes the runs. If one of them does not exist, removes none and returns an error.
 fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
     // Opening a store would create it.
     let missing =

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Json, JsonInput};
 
-/// Prints the matching values of the inputs, in order.
+/// Prints the matching values of the inputs, in order, until the reader closes the pipe.
 ///
 /// # Errors
 /// Returns an error if an input is not JSON or cannot be read, or the output cannot be written.

@@ -26,7 +26,8 @@ use crate::{host, output, version};
 /// Lists experiments, prints a plan, or runs it.
 ///
 /// # Errors
-/// Returns an error if no case can be measured, or the results cannot be written.
+/// Returns an error if the store cannot be used, no case can be measured, or the results cannot be
+/// saved or written.
 pub fn run(settings: Lab) -> Result<Exit> {
     match settings {
         Lab::List(experiments, suites) => {
@@ -105,7 +106,8 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
     json
 }
 
-/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns the answer.
+/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns whether the
+/// user does. If not, prints that nothing was measured.
 fn confirmed() -> Result<bool> {
     let question = "This run exhausts a limit: for a few seconds, nothing on this machine (or no \
                     program of this user) can start a process or thread. Continue? [y/N]";
@@ -147,14 +149,14 @@ fn list(experiments: &[&'static Experiment], suites: &'static [Suite], width: us
     out
 }
 
-/// Returns the plan of a suite that is run without other options.
+/// Returns the plan of a suite that is run with the given size and without other options.
 fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
     let scope = Scope { cap: Cap::Considerate, ..Scope::of(size) };
     Plan::of_suite(suite, &REGISTRY.of_suite(suite), scope)
 }
 
-/// Formats an expected time, rounded up to five seconds if it is below 90 seconds, else to a
-/// minute.
+/// Formats an expected time, rounded up to a multiple of five seconds if it is below 90 seconds,
+/// else to a minute.
 fn approximate(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 90.0 {
@@ -164,7 +166,8 @@ fn approximate(time: Duration) -> String {
     }
 }
 
-/// Returns which cases of an experiment this machine cannot run, and why; empty if it can run all.
+/// Returns a note, to follow the summary of an experiment, on which cases this machine cannot run,
+/// and why; empty if it can run all.
 fn missing(experiment: &Experiment) -> String {
     let cases = (experiment.cases)(&Scope::of(Size::Full));
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();

@@ -1,4 +1,5 @@
-//! The verbs, one module each. A verb takes checked settings and returns an exit status.
+//! The verbs, one module each, and the advice of `contend pipe`. A verb takes checked settings and
+//! returns an `Exit`.
 
 pub mod advice;
 pub mod compare;
@@ -17,7 +18,7 @@ fn now() -> String {
     utc(SystemTime::now())
 }
 
-/// Returns a time as UTC (RFC 3339), to the second.
+/// Returns a time as UTC (RFC 3339), to the second; the epoch if the time is out of range.
 fn utc(time: SystemTime) -> String {
     let time = jiff::Timestamp::try_from(time).unwrap_or_default();
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -18,7 +18,8 @@ use crate::{host, output, version};
 /// Profiles a pipeline, or answers questions about a saved profile.
 ///
 /// # Errors
-/// Returns an error if the pipeline cannot be started or the report cannot be written.
+/// Returns an error if the input cannot be read, the pipeline cannot be started, the cost of a pipe
+/// cannot be measured, `--try` fails, or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
@@ -31,7 +32,8 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     }
 }
 
-/// Profiles the pipeline, adds advice, and writes the report.
+/// Profiles the pipeline, adds advice, and writes the report. If the pipeline fails or is
+/// interrupted, later errors are only printed.
 fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let saved = advice::input::save(&mut settings)?;
     let signals = Signals::block().context("cannot block signals")?;
@@ -79,7 +81,8 @@ pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Opt
 /// Runs the pipeline once, and shows its stages in the live view.
 ///
 /// # Errors
-/// Returns an error if the pipeline cannot be started.
+/// Returns an error if the input cannot be opened or the pipeline cannot be started, for example
+/// because of a signal.
 pub fn run_once(
     parsed: &Parsed,
     pipeline: &PipelineSettings,

@@ -39,14 +39,14 @@ impl Window {
     }
 
     /// Returns the counters of a stage at the start and at the end of the window, or `None` if the
-    /// window is empty.
+    /// window is empty or has no such stage.
     fn ends(&self, index: usize) -> Option<[&ProgressStage; 2]> {
         let ((_, old), (_, new)) = (self.moments.front()?, self.moments.back()?);
         Some([old.get(index)?, new.get(index)?])
     }
 
-    /// Returns the number of bytes per second that a stage read, or wrote if it read none. Returns
-    /// `None` if it is unknown.
+    /// Returns the number of bytes per second that a stage read in the window, or wrote if it read
+    /// none. Returns `None` if the counts are unknown, or the window has fewer than two snapshots.
     pub(super) fn rate(&self, index: usize) -> Option<f64> {
         let ((then, _), (now, _)) = (self.moments.front()?, self.moments.back()?);
         let time = now.saturating_sub(*then).as_secs_f64();
@@ -57,7 +57,8 @@ impl Window {
         (time > 0.0).then(|| bytes as f64 / time)
     }
 
-    /// Returns the shares of a stage's time by state, or `None` if no sample includes the stage.
+    /// Returns the shares of a stage's time by state, or `None` if the window has no time of the
+    /// stage.
     fn shares(&self, index: usize) -> Option<Shares> {
         let [old, new] = self.ends(index)?;
         let since = |new: Duration, old: Duration| new.saturating_sub(old).as_secs_f64();
@@ -74,7 +75,8 @@ impl Window {
         (total > 0.0).then(|| times.map(|time| time / total))
     }
 
-    /// Returns the bar of a stage; cells without a symbol are unknown.
+    /// Returns the bar of a stage. It has fewer cells than `CELLS` if a part of the time is
+    /// unknown, and none if the window has no time of the stage.
     pub(super) fn bar(&self, index: usize) -> String {
         let Some(shares) = self.shares(index) else { return String::new() };
         let mut bar = String::new();
@@ -89,8 +91,9 @@ impl Window {
         bar
     }
 
-    /// Returns the index of the running stage that waited least for its neighbours, or `None` if
-    /// even that stage waited longer than `MAX_BOTTLENECK_WAIT`.
+    /// Returns the index of the running stage that waited least for its neighbours. Returns `None`
+    /// if no stage with a known time is running, or if even that stage waited for a larger share of
+    /// its time than `MAX_BOTTLENECK_WAIT`.
     pub(super) fn bottleneck(&self, stages: &[ProgressStage]) -> Option<usize> {
         let running = (0..stages.len()).filter(|&index| stages[index].state.is_some());
         let waits = running.filter_map(|index| {

@@ -11,7 +11,7 @@ use std::path::Path;
 use contend_sys::inherited;
 use rustix::io::Errno;
 
-/// The descriptor of standard output.
+/// Number of the file descriptor of standard output.
 const STDOUT: u8 = 1;
 
 /// Unbuffered standard output, for data in large blocks.
@@ -21,7 +21,8 @@ const STDOUT: u8 = 1;
 pub struct Stdout(Option<File>);
 
 impl Stdout {
-    /// Returns standard output, even if it cannot be written.
+    /// Returns standard output as inherited. If it cannot be written, writes fail, but not this
+    /// function.
     ///
     /// # Errors
     /// Returns an error if no descriptor is free.
@@ -47,13 +48,15 @@ impl Write for Stdout {
 /// Checks that standard output was open for writing when contend started.
 ///
 /// # Errors
-/// Returns EBADF if standard output was closed, or open only for reading.
+/// Returns EBADF if standard output was closed, or open only for reading, or the error of reading
+/// its access mode.
 pub fn check() -> io::Result<()> {
     if inherited::is_writable(STDOUT)? { Ok(()) } else { Err(Errno::BADF.into()) }
 }
 
-/// Returns whether the path names a standard descriptor that was closed when contend started. The
-/// path now leads to the `/dev/null` that the standard library opened.
+/// Returns whether the path is a usual name of a standard descriptor, such as `/dev/stdout`, that
+/// was closed when contend started. The path now leads to the `/dev/null` that the standard library
+/// opened.
 pub fn names_closed_descriptor(path: &Path) -> bool {
     let fd = match path.to_str() {
         Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => 0,

@@ -29,14 +29,15 @@ pub struct Json {
 pub struct JsonInput {
     /// The name of the input in error messages.
     pub name: String,
-    /// The file, open for reading.
+    /// The file or standard input, open for reading.
     pub file: File,
 }
 
 /// Returns the settings of `contend json`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened.
+/// Returns a [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened or
+/// is a directory.
 pub fn json(args: JsonArgs) -> Result<Json> {
     let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
     if paths.is_empty() {

@@ -96,7 +96,7 @@ pub struct TrialSettings {
 pub struct PipelineSettings {
     /// Name or path of the shell.
     pub shell: String,
-    /// Shell text to run before the pipeline.
+    /// Shell text to run before the pipeline, if any.
     pub setup: Option<String>,
     /// Whether the pipeline fails if any stage does.
     pub pipefail: bool,
@@ -113,7 +113,7 @@ impl PipelineSettings {
     /// `None` if standard input is inherited.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened.
+    /// Returns an error if the file cannot be opened, or is a directory.
     pub fn open_stdin(&self) -> Result<Option<File>> {
         let Some(path) = &self.stdin else {
             return Ok(None);
@@ -226,8 +226,8 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Refuses the name of a script in the current directory in place of a pipeline: the shell would search
-/// for it in `PATH` only.
+/// Refuses the name of a script in the current directory that is not in `PATH`, in place of a
+/// pipeline: the shell would search for it in `PATH` only.
 pub(super) fn check_no_script(text: &str) -> Result<(), UsageError> {
     let name = text.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -303,8 +303,11 @@ fn is_kind(path: &Path, kind: FileType) -> bool {
 /// beginning.
 pub const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// Makes every run read the input from its beginning, or returns an error for an input that can be
-/// read only once.
+/// Makes every run read a regular file on standard input from its beginning. Terminals and other
+/// devices stay as they are.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the input is a pipe or socket, which can be read only once.
 fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
     if let Some(path) = &pipeline.stdin {
         if is_kind(path, FileType::Fifo) {

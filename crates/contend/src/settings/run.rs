@@ -69,14 +69,15 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     Ok(Run { request: Request { what, settings }, progress, json })
 }
 
-/// Returns whether the text consists of white space and comments.
+/// Returns whether the text consists of white space and comments only.
 fn is_blank(text: &str) -> bool {
     let joined = text.replace("\\\n", "");
     joined.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-/// Returns the pipeline or script to run, and the name of the file for the record. clap takes a
-/// pipeline after `--json` for the name of the file, which this function corrects.
+/// Returns the pipeline or script to run, and the name of the file for the record, if requested.
+/// clap takes a pipeline after `--json` for the name of the file, which this function corrects: the
+/// record then goes to standard output.
 fn what(
     script: Option<Vec<OsString>>,
     pipeline: Option<String>,
@@ -101,8 +102,9 @@ fn what(
     }
 }
 
-/// Returns the script, with the words after it as arguments. Refuses an option of `contend run` among
-/// them: it is more likely meant for contend. After `--`, the script gets every word.
+/// Returns the script, with the words after it as arguments. Refuses an option of `contend run`
+/// among them: it is more likely meant for contend. If the first word after the script is `--`, the
+/// script gets all words after that.
 fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     let mut words = words.into_iter();
     let path = words.next().unwrap_or_default();
@@ -131,11 +133,12 @@ pub struct Stage {
     pub name: String,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file to append the record to as JSON, if requested.
+    /// The file to append the record to as JSON; `None` if none is requested, or it cannot be
+    /// opened.
     pub json: Option<ReportFile>,
 }
 
-/// Returns the settings of one stage of shell text, from the options in its prefix.
+/// Returns the settings of one stage of shell text, from the options that precede the stage there.
 ///
 /// # Errors
 /// Returns an error for the first mistake found.
@@ -150,7 +153,8 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     Ok(Stage { settings, name: args.name, progress, json })
 }
 
-/// Returns the given options as words of a command line, for the stages in shell text.
+/// Returns the given options as words of a command line, for the stages in shell text. Leaves out
+/// the shell and `--no-progress`.
 fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
     let option = |name: &str, value: Option<u64>| value.map(|value| format!("--{name}={value}"));
     // clap refuses --records without --map.

@@ -107,7 +107,8 @@ fn check_folder(folder: &str) {
     check(&pages);
 }
 
-/// Returns the Markdown pages below a folder, relative to the repository's root.
+/// Returns the paths of the Markdown pages below a folder, sorted; none if the folder does not
+/// exist. All paths are relative to the repository's root.
 fn pages_below(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     // A folder that does not exist has no pages.
@@ -172,7 +173,8 @@ fn problems_of(path: &str, page: &Page) -> Vec<String> {
     problems
 }
 
-/// Returns whether a program that a block needs is missing, and reports it.
+/// Returns whether a program that a block needs is missing. If so, reports that the block is
+/// skipped.
 fn skip_if_missing(path: &str, block: &Block) -> bool {
     let missing = block.needs.iter().find(|program| !has(program));
     if let Some(program) = missing {

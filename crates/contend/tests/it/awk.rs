@@ -39,7 +39,7 @@ fn generate(arguments: &[&str]) -> Output {
     Command::new(contend()).arg("generate").args(arguments).output().expect("it starts")
 }
 
-/// Runs a shell script in the folder, with `$AWK` replaced by the given awk.
+/// Runs a shell script in the folder on `input`, with `$AWK` replaced by the given awk.
 fn sh(folder: &Path, awk: &str, script: &str, input: &str) -> Output {
     let script = script.replace("$AWK", awk);
     run(Command::new("sh").args(["-c", &script]).current_dir(folder), input)
@@ -61,8 +61,8 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
-/// Runs the tokenizer and the parser on every file, in one shell. Returns the status and the output
-/// for each file.
+/// Runs the tokenizer and the parser on every file, in one shell. `feed` is shell text that prints
+/// `$file`. Returns the exit status of the parser and its output for each file.
 fn all(
     folder: &Path,
     awk: &str,

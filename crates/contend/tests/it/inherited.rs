@@ -165,7 +165,8 @@ fn copying_commands() -> [Vec<&'static str>; 4] {
     [vec!["run", "cat | cat"], vec!["run", "{ cat; } | cat"], parts, quiet.to_vec()]
 }
 
-/// Starts a command and waits for its first output.
+/// Starts a command, writes lines to its standard input, which stays open, and waits for its first
+/// byte of output.
 fn start_copying(command: &mut Command) -> Child {
     let mut child = command
         .stdin(Stdio::piped())

@@ -5,7 +5,8 @@ use std::process::Stdio;
 
 use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
-/// Returns the exit status and the messages of a refused `contend pipe`.
+/// Returns the exit status and the messages of a `contend pipe` that is refused, so that it prints
+/// nothing to standard output.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");

@@ -149,8 +149,8 @@ fn a_full_disk_is_a_failure() {
     assert!(text(&output.stderr).contains("cannot write standard output: No space left"));
 }
 
-/// Returns the peak RSS in bytes for an input that consists of a start, many megabytes of a
-/// repeated piece, and an end.
+/// Returns the peak RSS of `contend json` in bytes for an input that consists of a start,
+/// `INPUT_MB` mebibytes of a repeated piece, and an end.
 fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     let mut child = Command::new(contend())
         .arg("json")
@@ -174,7 +174,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     kilobytes * 1024
 }
 
-/// Size of the input in megabytes, more than may ever be in memory.
+/// Size of the repeated part of the input in mebibytes, more than may ever be in memory.
 const INPUT_MB: usize = 64;
 
 #[test]

@@ -22,7 +22,8 @@ fn a_list_can_be_limited_to_some_experiments() {
 }
 
 /// Tests that every experiment is listed and documented, and that each of its cases, in the
-/// smallest form, is measured or skipped with a reason.
+/// smallest form, is measured or skipped with a reason. The slowest experiments take part at full
+/// effort only.
 #[test]
 fn every_experiment_follows_schema_and_documentation() {
     let list = text(&output(&mut lab(&["list"])).stdout);
@@ -197,7 +198,7 @@ fn the_default_cap_stays_below_a_small_limit() {
     }
 }
 
-/// Returns the number of tasks with the given real user id.
+/// Returns the number of processes with the given real user id.
 fn tasks_of(user: u32) -> usize {
     let folders = std::fs::read_dir("/proc").expect("procfs").flatten();
     let owner = |folder: std::fs::DirEntry| {
@@ -268,8 +269,8 @@ fn the_memory_of_a_cgroup_is_predicted() {
     }
 }
 
-/// Starts a run, waits until it has many processes, and sends it a signal. Returns the exit status
-/// and the messages.
+/// Starts a run, waits until it has many processes, sends it a signal, and asserts that no
+/// processes of its cases remain. Returns the exit status and the messages.
 fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     use std::os::unix::process::ExitStatusExt;
     let child = lab(&["run", "units/memory", "units/create", "--no-progress", "--budget", "30"])

@@ -63,7 +63,8 @@ fn check_stages(record: &Value) {
     assert_eq!(seen, 16);
 }
 
-/// Asserts that a barrier writes nothing before the last line has been produced.
+/// Asserts that a barrier writes nothing before the last line has been produced, but that `cat`
+/// does.
 fn check_barriers(record: &Value) {
     for case in cases(record).iter().filter(|case| case["experiment"] == "pipeline/hold") {
         let steps = case["timeline"].as_array().expect("steps");

@@ -36,7 +36,8 @@ fn is_installed_or_skip(test: &str, program: &str) -> bool {
     found
 }
 
-/// A process of the lab that supervises a web server.
+/// A process of the lab that supervises a web server, with the port, pid and version of that
+/// server.
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -71,7 +72,8 @@ impl Server {
         fs::read_link(format!("/proc/{}/cwd", self.pid)).expect("it runs")
     }
 
-    /// Closes the input of the supervisor, and waits until it has exited.
+    /// Closes the input of the supervisor, waits until it has exited, and asserts that it succeeded
+    /// and printed nothing more.
     fn end(mut self, name: &str) {
         drop(self.child.stdin.take());
         let mut rest = String::new();
@@ -102,7 +104,7 @@ fn assert_gone(folder: &Path, what: &str) {
     assert!(!folder.exists(), "{what}: {}", folder.display());
 }
 
-/// Reads a response, and returns its head and its body.
+/// Reads a response with a body of 6 bytes, and returns its head and its body.
 fn response(reader: &mut BufReader<TcpStream>) -> (String, String) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -48,8 +48,8 @@ impl Server {
         TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
     }
 
-    /// Ends the server. All of its processes hold its output, which reaches EOF when the last of
-    /// them exits.
+    /// Ends the server, and asserts that it succeeded and printed nothing more. All of its
+    /// processes hold its output, which reaches EOF when the last of them exits.
     fn end(mut self, model: &str) {
         drop(self.child.stdin.take());
         let mut said = String::new();

@@ -37,7 +37,8 @@ fn parse_trace(log: &str) -> BTreeMap<String, ExchangeCalls> {
     with_regions.map(|(thread, (_, regions))| (thread, regions)).collect()
 }
 
-/// Returns the numbers of system calls by name that the record has for the last sample of one side.
+/// Returns the numbers of system calls by name that the record has for the last sample of the side
+/// `who`.
 fn recorded_calls(case: &Value, who: &str) -> BTreeMap<String, u64> {
     let messages = case["facts"]["messages"].as_f64().expect("a number");
     let metrics = case["metrics"].as_object().expect("metrics");

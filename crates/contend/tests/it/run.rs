@@ -29,7 +29,8 @@ const INPUT: &str = "in";
 const OTHER: &str = "other";
 const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
-/// The kind of standard input.
+/// Standard input of a pipeline: a file, a pipe with the contents of the file, `/dev/null`, or a
+/// closed descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     File,
@@ -135,7 +136,7 @@ impl Environment<'_> {
     }
 }
 
-/// Returns the same command with standard input closed.
+/// Returns a command with the same program and arguments, but with standard input closed.
 fn closed(command: &Command) -> Command {
     let mut without = Command::new("sh");
     without.args(["-c", "exec \"$0\" \"$@\" <&-"]).arg(command.get_program());
@@ -149,7 +150,7 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 impl std::fmt::Debug for PipelineResult {
-    /// Shows only the beginning of the output.
+    /// Shows the beginning of the output, with its length and a checksum.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.stdout[..self.stdout.len().min(100)];
         write!(

@@ -108,7 +108,8 @@ fn commands_are_named_in_the_configuration_file() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// Runs `contend run --check` with a pipeline, and with the input from a pipe.
+/// Runs `contend run --check` with a pipeline in small chunks, and with `input` from a pipe.
+/// Returns its output.
 fn checked(pipeline: &str, input: &str) -> Output {
     run(run_in_chunks(&["--check", pipeline]).env("LC_ALL", "C"), input)
 }

@@ -104,7 +104,8 @@ const BASH: &[Case] = &[
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 
-/// Returns the output, the errors and the exit status of a case with the shell and with contend.
+/// Returns the output, the messages and the exit status of a case, first with the shell and then
+/// with contend. Leaves out messages that must differ.
 fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     let whole = match case.setup {
         "" => case.text.to_owned(),
@@ -141,7 +142,7 @@ fn code(status: std::process::ExitStatus) -> Option<i32> {
     status.code().or(status.signal().map(|signal| 128 + signal))
 }
 
-/// Removes the times from the output of `time -p`.
+/// Replaces the time in a line of `time -p` by a word, and returns other lines unchanged.
 fn without_time(line: &str) -> String {
     let is_time = |(name, time): (&str, &str)| {
         ["real", "user", "sys"].contains(&name) && time.parse::<f64>().is_ok()

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::support::{PublicFolder, as_nobody, contend, has, is_root, skip, text};
 
-/// Runs a pipeline as the user `nobody` in a folder. Returns the output and the record, or `None`
-/// if that is not possible.
+/// Runs a pipeline in a folder as the user `nobody`, or as the current user if that is not root.
+/// Returns the output and the record. If that is not possible, skips the test with a message and
+/// returns `None`.
 fn run_as_nobody(test: &str, folder: &PublicFolder, pipeline: &str) -> Option<(String, Value)> {
     let program = folder.install(contend(), "contend", 0o755);
     let json = folder.path().join("record.json");

@@ -18,13 +18,13 @@ pub fn contend() -> &'static str {
     env!("CARGO_BIN_EXE_contend")
 }
 
-/// Prints directly to standard error, past the test harness, that a test was skipped and why. CI
-/// counts these lines.
+/// Prints directly to standard error, bypassing the harness's capture, that a test was skipped and
+/// why. CI counts these lines.
 pub fn skip(test: &str, reason: &str) {
     report(&format!("SKIPPED {test}: {reason}"));
 }
 
-/// Prints a line directly to standard error, past the test harness.
+/// Prints a line directly to standard error, bypassing the harness's capture.
 pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -87,7 +87,8 @@ fn plain_pipe(arguments: &[&str]) -> Command {
     command
 }
 
-/// Profiles a pipeline without advice or standard input, and returns the record.
+/// Runs `contend pipe` with the given arguments, without advice or standard input, and returns the
+/// record.
 pub fn record(arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -168,7 +169,7 @@ pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
 }
 
 /// Returns a user id that probably no other process has, including those of other runs of these
-/// tests.
+/// tests. `number`, from 0 to 3, distinguishes the users of this process.
 pub fn unused_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
@@ -189,7 +190,7 @@ pub fn as_unused_user(test: &str, program: &Path, user: u32, tasks: u32) -> Opti
     Some(command)
 }
 
-/// Polls until the condition holds.
+/// Polls until the condition holds. `what` describes it in the message of a panic.
 ///
 /// # Panics
 /// Panics if the condition does not hold within about a minute.
@@ -278,7 +279,7 @@ pub fn cases(record: &Value) -> &Vec<Value> {
     record["cases"].as_array().expect("a list")
 }
 
-/// Returns the median of a metric of a case.
+/// Returns the median of a metric of a case, which must have the metric.
 pub fn metric(case: &Value, name: &str) -> f64 {
     case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
 }

@@ -25,7 +25,7 @@ use rustix::process::kill_process_group;
 
 /// Default time limit of a program, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Length of the output shown for a killed program, in bytes.
+/// Maximum length of each output shown for a killed program, in bytes; the end is shown.
 const SHOWN_OUTPUT_BYTES: usize = 4000;
 
 /// A program to start, with its signal dispositions and deadline.
@@ -57,7 +57,7 @@ impl Command {
         self
     }
 
-    /// Makes the program be killed after the given time.
+    /// Sets the time after which the program is killed, instead of [`DEADLINE`].
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.deadline = deadline;
         self

@@ -11,8 +11,9 @@ defmodule Mix.Tasks.CallbackThread.Million do
   counts them, and reads the PSS of the BEAM's operating system process from
   `/proc/self/smaps_rollup`. The memory of one unit is the slope of the line through these
   readings, which excludes the memory of the program itself. All units fall due at the same time,
-  `--wait` seconds after the start. Each has its own counter (part of "before"), which proves that
-  the unit was completed exactly once.
+  `--wait` seconds after the start, by default 10 s and 1 s more for every 50,000 units. N is a
+  million by default. Each unit has its own counter (part of "before"), which proves that the unit
+  was completed exactly once.
 
   If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM
   that the task starts ends with the task, even if the task is killed.

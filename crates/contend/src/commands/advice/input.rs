@@ -52,7 +52,7 @@ const WITHOUT_INPUT: &[&str] = &[
     "yes",
 ];
 
-/// Standard input from a pipe, saved so that several runs can read it.
+/// Standard input that can be read only once, saved so that several runs can read it.
 #[derive(Debug)]
 pub struct SavedInput {
     /// The temporary file that holds the saved bytes.
@@ -120,8 +120,8 @@ fn warn_if_silent() {
     }
 }
 
-/// Returns whether the first stage may read standard input. If it does not, contend must not wait
-/// for an input that may never end.
+/// Returns whether the first stage may read standard input; `true` if that is unknown. If it does
+/// not, contend must not wait for an input that may never end.
 fn may_read_standard_input(parsed: &Parsed) -> bool {
     let first = Simple::read(&parsed.stage_text(0));
     first.is_none_or(|simple| match source(&simple) {
@@ -136,7 +136,8 @@ fn kind_of(file: &impl AsFd) -> FileType {
 }
 
 impl Rereadable {
-    /// Finds the input of the first stage.
+    /// Finds the input of the first stage: `saved` if there is one, else the file that the stage
+    /// names, else standard input.
     pub fn of(draft: &Draft, pipeline: &PipelineSettings, saved: Option<&SavedInput>) -> Self {
         if let Some(saved) = saved {
             let copy = || saved.file.try_clone().ok();

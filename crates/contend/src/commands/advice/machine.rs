@@ -18,7 +18,8 @@ use crate::records;
 const MAX_LAB_RUNS: usize = 20;
 
 /// Determines the cost of pipes and of starting a program, and adds it to the record, together with
-/// the answers to the questions. Returns the cost for further predictions.
+/// the predicted time of the unchanged pipeline and the answers to the questions. Returns the cost
+/// for further predictions.
 ///
 /// # Errors
 /// Returns an error if no pipe or process can be created.
@@ -36,9 +37,9 @@ pub fn answer(
     Ok(calibration)
 }
 
-/// Returns the cost of starting a program from the latest lab run that measured it on this machine,
-/// or `None` if there is no such run. A store that does not exist or cannot be read counts as
-/// empty.
+/// Returns the cost of starting a program from the latest lab run that measured it on a machine
+/// with the same CPU model and kernel, or `None` if the newest runs include none. A store that does
+/// not exist or cannot be read counts as empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;

@@ -56,13 +56,14 @@ const MIN_PASSES: f64 = 8.0;
 const PILOT_SIZE_RANGE_BYTES: [u64; 2] = [256 << 10, 32 << 20];
 /// Number of runs of each candidate for which the budget of a trial should suffice.
 const RUNS_PER_CANDIDATE: f64 = 14.0;
-/// Minimum size of the sample for a trial, in bytes. With a smaller one, a run consists mostly of
-/// start-up.
+/// Minimum size of the sample that a trial derives from its budget, in bytes. With a smaller one, a
+/// run consists mostly of start-up.
 const MIN_SAMPLE_BYTES: f64 = 1e6;
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Adds answers, suggested changes and their trial to the record.
+/// Adds answers, suggested changes and their trial to the record, as far as the settings ask for
+/// them. Without `--try`, a run of less than `MIN_WALL_SECONDS` gets no suggestions.
 ///
 /// # Errors
 /// Returns an error if the cost of a pipe cannot be measured, or `--try` fails.
@@ -103,7 +104,8 @@ pub fn add(
     }
 }
 
-/// Warns about failed stages: a pipeline that fails early says little about one that succeeds.
+/// Adds a warning about failed stages, if any, to the record: a pipeline that fails early says
+/// little about one that succeeds.
 fn warn_of_failed(record: &mut PipeRecord) {
     let failed = record.stages.iter().filter(|stage| !did_its_work(stage));
     let names: Vec<_> =
@@ -284,8 +286,8 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as the budget allows. Also returns the error, if
-/// any, that prevented runs of several copies.
+/// Tries the candidates on as much of the input as `--sample` names or the budget allows. Also
+/// returns the error, if any, that prevented runs of several copies.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,
@@ -369,7 +371,7 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// Returns the number of input bytes to use in a trial; `u64::MAX` for the whole input.
+/// Returns the maximum number of input bytes to use in a trial; `u64::MAX` for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,

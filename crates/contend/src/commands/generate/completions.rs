@@ -64,7 +64,7 @@ fn choosable() -> Vec<String> {
     sorted(words)
 }
 
-/// Returns every `name=value` that occurs in a case, and `name=` for numbers.
+/// Returns every `name=value` without white space that occurs in a case, and `name=` for numbers.
 fn occurring() -> Vec<String> {
     let scope = Scope::of(Size::Full);
     let cases = REGISTRY.experiments.iter().flat_map(|experiment| (experiment.cases)(&scope));

@@ -21,7 +21,7 @@ use reporter::Reporter;
 /// Runs the request, and writes the reports that the user asked for.
 ///
 /// # Errors
-/// Returns an error if the pipeline cannot be started or a report cannot be written.
+/// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
     let Run { request, progress, json } = settings;
     let mut reporter = Reporter::new(progress, request.settings.check);
@@ -47,7 +47,7 @@ fn run_stage(words: &[OsString]) -> Result<Exit> {
     conclude(end, stage.settings.stats, stage.json)
 }
 
-/// Reports on a run that has ended, and returns the exit status.
+/// Reports on a run that has ended, and returns the outcome for this process.
 fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {

@@ -61,7 +61,7 @@ impl Progress {
         Self { line, started: Instant::now(), drawn: None }
     }
 
-    /// Updates the line with the amount of input read, if an update is due.
+    /// Updates the line with the amount of input read, if the line is drawn and an update is due.
     pub(super) fn show(&mut self, tally: &Tally) {
         let Some(line) = &self.line else { return };
         let elapsed = self.started.elapsed();

@@ -59,8 +59,8 @@ impl Observer for Reporter {
     }
 }
 
-/// Returns a message with the result of a comparison: the run and the original had the same output
-/// and exit status, or the first difference.
+/// Returns a message with the result of a comparison: whether the run and the original had the same
+/// output and exit status, and if not, how they differ.
 fn verdict(comparison: &Comparison<'_>) -> String {
     let Comparison { check, outcome, parallel, original_stderr } = *comparison;
     let name = if parallel { "parallel" } else { "plain" };

@@ -33,10 +33,12 @@ fn lines() -> Records {
     Records::Lines
 }
 
-/// Returns the commands named in the user's configuration file; empty if there is no file.
+/// Returns the commands named in the user's configuration file; empty if the user has no readable
+/// file.
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or is invalid.
+/// Returns an error if the file is invalid, or if reading it fails with an error other than those
+/// in `is_absent`.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
     let Some(path) = path() else { return Ok(Vec::new()) };
     match std::fs::read_to_string(&path) {

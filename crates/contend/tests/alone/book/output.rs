@@ -52,12 +52,12 @@ pub fn difference(page: &[String], output: &str, rules: Rules) -> Option<String>
     Some(problem)
 }
 
-/// Returns whether a line of the page matches any number of lines.
+/// Returns whether a line of the page is the gap `...`, which matches any number of lines.
 pub fn is_gap(line: &str) -> bool {
     line.trim() == "..."
 }
 
-/// Returns whether a line of the page matches a line of the output.
+/// Returns whether a line of the page matches a line of the output by [`Rules::Figures`].
 pub fn is_line(page: &str, output: &str) -> bool {
     let page = [page.to_owned()];
     matches(&page, &(normalise(output, Rules::Figures) + "\n"), Rules::Figures)
@@ -126,7 +126,7 @@ fn letters(text: &str) -> String {
 }
 
 /// Removes empty lines and warnings about the machine (`! …`, `warning: …`), with the lines on
-/// which they continue.
+/// which they continue. Keeps all lines if the rules are exact.
 fn compared_lines(lines: Vec<String>, rules: Rules) -> Vec<String> {
     if rules == Rules::Exact {
         return lines;
@@ -166,7 +166,7 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
 /// Intervals and ranges of normalised numbers.
 static INTERVAL: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\[# ?,? ?#\]|\(# ?(?:to|–|-) ?#\)|# ?(?:to|–|±) ?#"));
-/// Cells of a row, in which zeros may be empty.
+/// Several normalised numbers in succession: cells of a row, in which zeros may be empty.
 static ROW: LazyLock<Regex> = LazyLock::new(|| regex(r"#(?: #)+"));
 
 fn regex(pattern: &str) -> Regex {

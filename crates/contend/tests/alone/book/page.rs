@@ -41,7 +41,7 @@ pub struct Step {
     pub command: String,
     pub exit_code: i32,
     pub output: Vec<String>,
-    /// Line numbers of the output on the page, from 0.
+    /// Line numbers of the output on the page, from 0; the range is empty if there is no output.
     pub output_lines: Range<usize>,
 }
 
@@ -120,7 +120,8 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// Splits the lines of a block into commands and their output.
+/// Splits the lines of a block, given with their line numbers from 0, into commands and their
+/// output, and adds these to the block.
 fn session(mut block: Block, lines: &[(usize, &str)]) -> Block {
     let mut is_continued = false;
     for &(index, line) in lines {

@@ -25,7 +25,7 @@ pub enum Lab {
     AsTyped,
 }
 
-/// The output and exit code of a command.
+/// The output and exit code of a command. The code is -1 if a signal ended the command.
 #[derive(Debug)]
 pub struct Ran {
     /// Standard output and standard error, in the order of writing.
@@ -66,7 +66,7 @@ impl Sandbox {
         Self { folder, path }
     }
 
-    /// Runs a command with bash.
+    /// Runs a command with bash in the sandbox, without standard input.
     ///
     /// # Panics
     /// Panics if the command exceeds the time limit.
@@ -100,7 +100,7 @@ impl Sandbox {
     }
 }
 
-/// Opens a file for standard output and standard error, which share its offset.
+/// Creates a file for standard output and standard error, which share its offset.
 fn outputs(path: &Path) -> (File, File) {
     let file = OpenOptions::new().create(true).write(true).truncate(true).open(path);
     let file = file.expect("room");

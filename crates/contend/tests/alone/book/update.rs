@@ -37,8 +37,8 @@ pub fn page(path: &Path, name: &str, page: &Page, replaces_gaps: bool) {
     std::fs::write(path, lines.join("\n") + "\n").expect("it can be written");
 }
 
-/// Returns the new output of a command, or the old one, with a message, if the new one cannot be
-/// assigned.
+/// Returns the new output of a command. If its exit code is not that of the page, or a line of the
+/// page matches no new line, returns the old output, and reports why.
 fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> Vec<String> {
     let ran = sandbox.run(&step.command);
     let lines: Vec<_> = ran.output.trim_matches('\n').lines().map(str::to_owned).collect();
@@ -53,7 +53,8 @@ fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> V
     })
 }
 
-/// Replaces lines of the page by the lines of the output that they match.
+/// Replaces lines of the page by the lines of the output that they match. An empty page gets the
+/// whole output.
 ///
 /// The lines between two gaps are found by the first and the last of them.
 ///
@@ -90,8 +91,8 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     alike.ok_or_else(|| line.to_owned())
 }
 
-/// Returns whether two lines begin with the same words, as when a sentence is wrapped at another
-/// word.
+/// Returns whether two lines begin with the same three words, apart from numbers, as when a
+/// sentence is wrapped at another word. `false` for an empty `line`.
 fn starts_alike(line: &str, found: &str) -> bool {
     let start = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
     !line.trim().is_empty() && is_line(&start(line), &start(found))

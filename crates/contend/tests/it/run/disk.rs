@@ -24,7 +24,8 @@ fn distinct_lines(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Asserts that a pipeline failed with a message and an exit status, and left no files.
+/// Asserts that a pipeline failed without output, that its messages contain `reason` and the folder
+/// for temporary files, and that it left no files there.
 fn assert_disk_failure(pipeline: &str, output: &Output, temporary: &Path, reason: &str) {
     let error = text(&output.stderr);
     assert!(error.contains(reason), "{pipeline}: {error}");
@@ -35,8 +36,8 @@ fn assert_disk_failure(pipeline: &str, output: &Output, temporary: &Path, reason
     assert_eq!(left, 0, "{pipeline}");
 }
 
-/// Runs a pipeline with a limit on file sizes, after the shell text `signal`. Returns the output
-/// and the working folder.
+/// Runs a pipeline with a limit on file sizes, after the shell text `signal`. The input comes from
+/// a pipe if `stream` is true, else from a file. Returns the output and the working folder.
 fn run_with_file_size_limit(
     signal: &str,
     pipeline: &str,
@@ -95,7 +96,7 @@ fn assert_same_as_bash(pipeline: &str, output: &Output, folder: &Path) {
     }
 }
 
-/// Tests that the default action of `SIGXFSZ` ends contend, like any other program.
+/// Tests that the default action of `SIGXFSZ` ends contend, as it ends any other program.
 #[test]
 fn sigxfsz_ends_the_run() {
     for pipeline in ["sort", "sort -k2"] {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use super::contend_run;
 use crate::support::{Command, contend, has, skip, text};
 
-/// Default options, and several sizes of chunks.
+/// Sets of options: the default ones, and some for several sizes of chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 1", "-j 3 --part-size 50k", "--memory 16M"];
 /// Pipelines that write endlessly without line breaks.
 const ENDLESS_WRITERS: &[&str] = &[
@@ -15,7 +15,7 @@ const ENDLESS_WRITERS: &[&str] = &[
     "perl -e 'while(print \"a\" x 65536){}'",
     "while printf 'aaaaaaaaaa%0.s' 1 2 3 4 5 6 7; do :; done",
 ];
-/// Maximum memory of contend itself in kilobytes: that of two chunks of the largest size, and of
+/// Maximum memory of contend itself in kibibytes: that of two chunks of the largest size, and of
 /// the program.
 const MAX_MEMORY_KB: u64 = 160 << 10;
 

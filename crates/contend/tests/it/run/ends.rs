@@ -23,7 +23,7 @@ const INITIAL_INPUT_BYTES: usize = 24_000_000;
 /// Number of bytes written every few milliseconds afterwards.
 const INPUT_STEP_BYTES: usize = 100_000;
 
-/// Returns the command lines of the processes of a run.
+/// Returns the command lines of the processes of the run with the given mark.
 fn processes(mark: &str) -> Vec<String> {
     let mark = format!("{MARK_VARIABLE}={mark}");
     let has_mark = |entry: &std::fs::DirEntry| {
@@ -79,7 +79,8 @@ impl Running {
         Self { child, mark, temporary }
     }
 
-    /// Waits until the run has a process of the given program.
+    /// Waits until the run has a process of the given program, and asserts that the run has not
+    /// ended before.
     fn with(mut self, program: &str) -> Self {
         wait_until(&format!("{program} runs in {}", self.mark), || {
             let ended = self.child.try_wait().expect("it is ours");
@@ -107,8 +108,8 @@ impl Running {
     }
 }
 
-/// Pipelines with busy workers, each with the program of one worker, and whether it writes
-/// temporary files.
+/// Pipelines with busy workers, each with the program of one worker, and whether the pipeline
+/// writes temporary files.
 const BUSY_PIPELINES: &[(&str, &str, bool)] = &[
     ("sed 's/a/b/g' | sort -s -k2", "sort", true),
     ("sed 's/a/b/g' | sort -s -k2 | uniq -c | tail -n 3", "sed", true),

@@ -20,12 +20,12 @@ use crate::support::{contend, has, is_tried, skip};
 /// Time after which a script counts as hanging.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Options with which every script runs.
+/// Sets of options. At full effort, every script runs with each of them.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "2k"], &["-j", "2", "--part-size", "1M"]];
 
-/// Features with scripts that use them. `big` and `small` are files; `a` and `b` have one line
-/// each; standard input is `STDIN`, a line; `nofile` does not exist.
+/// Features with scripts that use them. `big`, its copy `copy`, and `small` are files; `a` and `b`
+/// have one line each; standard input is `STDIN`, a line; `nofile` does not exist.
 const ROWS: &[(&str, &[&str])] = &[
     (
         "input from a file (`<`)",
@@ -394,7 +394,8 @@ fn wait(child: &mut Child) -> Option<i32> {
     None
 }
 
-/// Runs a command in a new folder with the files that the scripts use, and returns its effects.
+/// Runs a command in a new folder with the script and the files that it uses, and returns its
+/// effects.
 fn outcome(script: &str, command: &mut Command) -> Outcome {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
@@ -445,7 +446,8 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Returns descriptions of how contend differs from bash for a script, as text and as a file.
+/// Returns descriptions of how contend differs from bash for a script, as text and as a file. Not
+/// all options are tried at quick effort.
 fn differences(script: &str) -> Vec<String> {
     let bash = |arguments: &[&str]| outcome(script, Command::new("bash").args(arguments));
     let forms = [(vec![script], bash(&["-c", script])), (vec!["-f", "script"], bash(&["script"]))];

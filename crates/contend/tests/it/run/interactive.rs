@@ -1,5 +1,5 @@
-//! Tests of interactive writers, which wait for an answer: contend answers when bash's stages would
-//! have answered.
+//! Tests of interactive writers, which wait for an answer: contend must answer as soon as the
+//! stages would have answered in bash.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::{bash, contend_run, words};
 use crate::support::{Child, Command, contend, has, skip};
 
-/// Timeout of an answer.
+/// Maximum time to wait for the next part of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
-/// Default options, and several sizes of chunks.
+/// Sets of options: the default ones, and some for several sizes of chunks.
 const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "1"], &["-j", "3", "--part-size", "50k"]];
 
@@ -67,7 +67,8 @@ impl Conversation {
         self.stdin.as_mut().expect("it is open").write_all(text).expect("it reads");
     }
 
-    /// Reads until the answer has at least `bytes` bytes, or until a timeout.
+    /// Reads until the answer has at least `bytes` bytes, the output ends, or none arrives until a
+    /// timeout.
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {
@@ -95,7 +96,7 @@ impl Drop for Conversation {
     }
 }
 
-/// Asserts that the pipeline answers each of three lines.
+/// Asserts that the pipeline answers each of three lines, and writes nothing else.
 fn assert_answers(pipeline: &str, command: Command, expected: &str) {
     let how = format!("{pipeline}: {command:?}");
     let mut conversation = Conversation::begin(command);

@@ -10,13 +10,13 @@ use crate::support::{Command, PublicFolder, as_unused_user, contend, has, skip, 
 /// Pipelines of up to four stages.
 const PIPELINES: &[&str] =
     &["tr a b | sed s/b/c/ | sort | uniq -c", "grep -v foo | tr a b", "sed s/a/b/ | wc -l"];
-/// Default options, and small chunks.
+/// Sets of options: the default ones, and some for small chunks.
 const OPTIONS: &[&str] = &["", "-j 3 --part-size 33k", "-j 7 --part-size 5k --memory 16M"];
 /// First of the unused user ids. Each limit on processes has its own id, so that remaining
 /// processes of one test do not count for the next.
 const FIRST_USER: u32 = 61_300;
 
-/// Asserts that contend printed the expected output, or failed with a message.
+/// Asserts that contend did not panic, and that it printed the expected output if it succeeded.
 fn assert_whole_or_failed(how: &str, output: &Output, expected: &[u8]) {
     let error = text(&output.stderr);
     assert!(!error.contains("panicked"), "{how}: {error}");
@@ -31,7 +31,7 @@ fn expected(pipeline: &str, folder: &Path) -> Vec<u8> {
 }
 
 /// Sets a limit in a shell, runs the shell text `run` with the pipeline as `$0`, and returns the
-/// output.
+/// output. The exit status is 99 if the limit cannot be set.
 fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     let script = format!("ulimit {limit} || exit 99; {run}");
     let mut command = Command::new("timeout");
@@ -39,7 +39,8 @@ fn limited(limit: &str, run: &str, pipeline: &str, folder: &Path) -> Output {
     command.current_dir(folder).stdin(Stdio::null()).output().expect("coreutils")
 }
 
-/// Asserts that contend succeeds within a limit in which bash succeeds.
+/// Asserts that contend succeeds within a limit if bash does, and that its output is whole if it
+/// succeeds.
 fn assert_succeeds_if_bash_does(limit: &str, pipeline: &str, folder: &Path, expected: &[u8]) {
     let of_bash = limited(limit, "exec bash -o pipefail -c \"$0\" <in", pipeline, folder);
     for options in OPTIONS {
@@ -154,8 +155,8 @@ fn with_few_processes_run_succeeds_if_bash_does() {
     }
 }
 
-/// Tests that contend reports an error if it cannot start threads, which comparisons with the
-/// original run need.
+/// Tests that contend reports an error, rather than panicking, if it cannot start a thread that it
+/// needs, for example for `--check`.
 #[test]
 fn a_thread_that_cannot_be_started_is_an_error() {
     let test = "a_thread_that_cannot_be_started_is_an_error";

@@ -107,8 +107,8 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Returns a description of how the results of a command and of bash differ, or `None` if they do
-/// not.
+/// Returns a description of how the results of a command and of bash differ. Returns `None` if they
+/// do not, or if `grep` found binary data, of which its messages differ between runs.
 fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);
@@ -127,8 +127,8 @@ fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<Str
     (expected != found).then(|| format!("bash: {expected:?}, contend: {found:?}"))
 }
 
-/// Removes line numbers from the messages of `rev` about invalid text, because they are relative to
-/// the chunk.
+/// Removes numbers from the messages, because `rev` reports invalid text with a line number that is
+/// relative to the chunk.
 fn without_line_numbers(mut result: PipelineResult) -> PipelineResult {
     result.stderr.retain(|word| word.trim_end_matches(':').parse::<u64>().is_err());
     result

@@ -101,7 +101,7 @@ const PIPELINES: &[&str] = &[
     "LC_ALL=C grep -a o | LC_ALL=C tr a-z A-Z | LC_ALL=C sort -u",
 ];
 
-/// Commands that fail or print messages.
+/// Pipelines that fail or print messages.
 const FAILING_PIPELINES: &[&str] = &[
     "grep '['",
     "grep foo | sed 's/x'",

@@ -18,8 +18,8 @@ fn program(folder: &Path, name: &str, content: &[u8]) {
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// Returns the differences between the results of scripts in which `RUN` is replaced by bash, and
-/// by contend.
+/// Returns descriptions of the scripts whose output or exit status differs between bash and
+/// contend, which replace `RUN` in them. Messages may differ.
 fn differences(
     folder: &Path,
     scripts: &[&str],

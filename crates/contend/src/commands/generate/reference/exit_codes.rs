@@ -1,4 +1,4 @@
-//! The page of exit codes.
+//! Generates the page of exit codes.
 
 use crate::exit::Exit;
 

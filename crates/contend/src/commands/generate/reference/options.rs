@@ -1,4 +1,4 @@
-//! The page of verbs and their options, from the definition of the command line.
+//! Generates the page of verbs and their options, from the definition of the command line.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
@@ -24,7 +24,8 @@ fn is_public(command: &Command) -> bool {
     command.get_name() != "help" && !command.is_hide_set()
 }
 
-/// Appends the section of a verb, followed by the sections of its subcommands.
+/// Appends the section of a verb with a heading of the given level, followed by the sections of its
+/// subcommands.
 fn command(page: &mut String, verb: &Command, name: &str, level: usize) {
     page.push_str(&format!("\n{} {name}\n", "#".repeat(level)));
     let about = verb.get_long_about().or_else(|| verb.get_about());

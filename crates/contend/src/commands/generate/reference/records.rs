@@ -1,4 +1,4 @@
-//! The page of JSON records and their fields, from the JSON Schemas.
+//! Generates the page of JSON records and their fields, from the JSON Schemas.
 
 use anyhow::{Context as _, Result};
 use contend_report::schema;
