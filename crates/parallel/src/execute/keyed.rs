@@ -21,7 +21,8 @@ struct Keyed {
 /// term is for ranges of equal lines, each of two lines or more.
 pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
-/// Sorts lines that are equal in all keys before the one at index `from`.
+/// Sorts `entries`, whose lines in `text` are equal in all keys before index `from`, by the
+/// remaining keys and then by their bytes.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
     if entries.len() < 2 {
         return;
