@@ -146,7 +146,7 @@ fn capitals(bytes: u64) -> u64 {
     u64::from_be_bytes(bytes.to_be_bytes().map(|byte| byte.to_ascii_uppercase()))
 }
 
-/// The number at the beginning of a key, which is 0 if the key begins with no digit.
+/// The number at the beginning of a key, or 0 if there is none.
 #[derive(Debug, PartialEq, Eq)]
 struct Number<'a> {
     negative: bool,
