@@ -51,7 +51,9 @@ pub(super) fn run<'a>(
     }
 }
 
-/// Runs a group over chunks, and passes their concatenated outputs through `command`.
+/// Runs a group over chunks, and passes their concatenated outputs through `command`. The result is
+/// [`Progress::StartAgain`] if there are too few resources to start `command`, or if the input
+/// consists of files and either the group must fall back or `command` fails without output.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started, or the output cannot

@@ -48,7 +48,7 @@ pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// A scanner for the last position at which a stream may be cut. It resumes as data arrives.
+/// A scanner for the last position at which an input may be cut. It resumes as data arrives.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,
@@ -133,7 +133,7 @@ pub(super) fn checks_bytes(guard: &Guard) -> bool {
 
 /// Returns the number of leading bytes of `data` that satisfy the guard's conditions on bytes, or
 /// `None` if a byte violates them. A final UTF-8 character that is incomplete is not counted, or
-/// violates the guard if `is_last` is true. `data` begins at the start of a character.
+/// violates the guard if `is_last` is true. `data` must begin at the start of a character.
 pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
     let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
         [] => true,

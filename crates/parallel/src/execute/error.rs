@@ -7,7 +7,7 @@ use super::ended::Ended;
 /// An error that ends the execution of a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    /// A file cannot be opened.
+    /// An input file cannot be opened.
     #[error("cannot read {file}")]
     Open {
         /// The name of the file.

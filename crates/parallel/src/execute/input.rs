@@ -96,7 +96,7 @@ pub(super) enum NextChunk {
     /// The input has ended, or the source has been stopped or has rejected a chunk before.
     Eof,
     /// The next chunk is rejected: the guard does not accept it, its records are too long, or the
-    /// stream is slow.
+    /// stream is slow or silent.
     Rejected,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct ChunkSource<'a> {
     stop: StopToken<'a>,
     /// Counters for the bytes and chunks handed out; set only for the first group of a run.
     counted: Option<&'a Intake>,
-    /// How to proceed when a stream falls silent.
+    /// How to proceed when a stream falls silent or is slow.
     lull: Lull<'a>,
     /// Number of bytes without a cut after which records are too long, unless chunks of more than
     /// half of that size are wanted.

@@ -11,8 +11,9 @@ use super::order::{self, Kind};
 struct Keyed {
     /// A number that orders most keys without access to the text.
     prefix: u64,
-    /// The offset of the key in the text.
+    /// The offset of the key in the text, in bytes.
     start: u32,
+    /// The length of the key in bytes.
     length: u32,
     entry: Entry,
 }

@@ -26,7 +26,7 @@ use crate::plan::ir::{Command, Group, Plan, Source, Step};
 pub struct Settings {
     /// The maximum number of chunks processed at the same time; not 0.
     pub jobs: usize,
-    /// The memory for chunks and their outputs, in bytes.
+    /// The memory that chunks and their outputs may use, in bytes.
     pub memory: u64,
     /// The size of chunks in bytes, or `None` to let contend choose it.
     pub chunk_bytes: Option<usize>,
@@ -45,7 +45,7 @@ pub struct Local<'a> {
     pub launcher: &'a Launcher,
     /// Counters of input, costs and exit codes.
     pub tally: &'a Tally,
-    /// Bytes already read from standard input.
+    /// Bytes already read from standard input, which the step that reads standard input takes.
     pub prefix: Mutex<Vec<u8>>,
 }
 

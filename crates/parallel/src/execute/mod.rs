@@ -97,7 +97,7 @@ struct Context<'a> {
     is_last: bool,
     /// The maximum number of chunks processed at the same time; not 0.
     jobs: usize,
-    /// The memory for chunks and their outputs, in bytes.
+    /// The memory that chunks and their outputs may use, in bytes.
     memory: u64,
     /// The size of chunks in bytes, or `None` if contend chooses it.
     chunk_bytes: Option<usize>,

@@ -14,7 +14,8 @@ pub(crate) enum Equal {
     Kept,
     /// One of the equal lines is kept.
     One,
-    /// Lines begin with their number of occurrences, and the numbers of equal lines are added.
+    /// One of the equal lines is kept, after its number of occurrences. The numbers of lines that
+    /// have one already are added.
     Counted,
 }
 

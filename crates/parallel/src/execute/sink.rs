@@ -106,8 +106,8 @@ impl<'a> Sink<'a> {
         self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// Returns whether the output is standard output and its reader's end is an error: the last
-    /// command would fail because commands inherit that SIGPIPE is ignored.
+    /// Returns whether a reader that closes the output causes an error: the output is standard
+    /// output, and commands run with SIGPIPE ignored, so that the last one would fail.
     fn fails_unread(&self) -> bool {
         self.before_write.is_some() && inherited::children_survive_sigpipe()
     }

@@ -39,9 +39,9 @@ impl fmt::Debug for Hook {
 pub struct StageTally {
     /// The exit code as a shell reports it, combined over all chunks; 0 until a command has ended.
     pub status: i32,
-    /// CPU time of the stage's commands.
+    /// CPU time of the stage's commands that have ended.
     pub cpu: Duration,
-    /// Number of processes started for the stage.
+    /// Number of processes started for the stage, counted when they end.
     pub starts: u64,
     has_ended: bool,
 }

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use contend_sys::interrupt;
 use rustix::io::Errno;
 
-/// The first delay between two attempts. Each delay is twice the one before, up to the maximum.
+/// The first delay between two attempts. Each later delay is twice the one before.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
+/// The maximum delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// A limit on the time for which attempts are repeated.
@@ -89,7 +90,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     })
 }
 
-/// Starts a thread that may outlive its creator.
+/// Runs `work` on a new thread, which may outlive the calling one.
 ///
 /// # Errors
 /// Returns an error if no more thread can be started.

@@ -24,11 +24,12 @@ use super::script::{ScriptOptions, ScriptPaths, script};
 pub struct LaunchSpec<'a> {
     /// The shell, by name or path.
     pub shell: &'a str,
-    /// Source text that the shell executes before the pipeline.
+    /// Source text that the shell executes before the pipeline, if any.
     pub setup: Option<&'a str>,
     /// The parsed pipeline.
     pub parsed: &'a Parsed,
-    /// Whether the pipeline's exit code is that of its last failing stage.
+    /// Whether the pipeline's exit code is that of its last failing stage; the setup may also
+    /// request this.
     pub pipefail: bool,
     /// Standard input of the pipeline; `None` to inherit contend's own.
     pub stdin: Option<File>,
@@ -101,8 +102,8 @@ pub struct WaitingShell {
 /// Starts the shell and blocks until all stages wait at the gate.
 ///
 /// # Errors
-/// Returns an error if the pipeline cannot be started; see [`LaunchError`]. On failure, all started
-/// processes have been ended.
+/// Returns an error if the pipeline cannot be started; see [`LaunchError`]. On failure, the shell
+/// and its stages have ended.
 pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     try_launch(spec, signals).map_err(|error| match signals.interrupted() {
         Some(signal) => LaunchError::Interrupted(signal),

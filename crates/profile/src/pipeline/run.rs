@@ -117,8 +117,8 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Records the state of the waiting stages and opens the gate. On failure, all started
-    /// processes have been ended.
+    /// Records the state of the waiting stages and opens the gate. On failure, the shell and the
+    /// stages have ended.
     fn begin(
         launched: Launched,
         parsed: &Parsed,

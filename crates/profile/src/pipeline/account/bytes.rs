@@ -202,7 +202,7 @@ impl Pipe<'_> {
 /// Output size in bytes above which messages on standard error are negligible.
 const MAX_MESSAGE_BYTES: u64 = 4096;
 
-/// Number of bytes that a program typically reads from its libraries.
+/// Upper bound of the number of bytes that a program typically reads from its libraries.
 const LIBRARY_READ_BYTES: u64 = MAX_STARTUP_READ_BYTES / 4;
 
 /// Removes start-up reads from the first stage's count if the stage has copied its input, or cannot
