@@ -1,4 +1,4 @@
-//! The unread rest of a chunk.
+//! The bytes of a chunk that have not been passed to commands, in memory or in a file.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
 //! Runs groups whose outputs are combined after all input has been read: every worker runs one
-//! instance over many chunks.
+//! instance, or at most two in turn, over many chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};

@@ -1,7 +1,8 @@
 //! The input of a group, cut into chunks.
 //!
-//! A chunk of a file is a range, which commands read without a copy. An input that can be read only
-//! once, or that must be scanned from its beginning to find cuts, is read into memory in order.
+//! A chunk of files is a range, which reaches processes without a copy if the kernel can splice. An
+//! input that can be read only once, or that must be scanned from its beginning to find cuts, is
+//! read into memory in order.
 //!
 //! ```text
 //! files, cut needs no scan:  split_off (files.rs) ──────────────→ ChunkData::FileRange

@@ -1,4 +1,4 @@
-//! Counts the input of a run.
+//! Counts the bytes and chunks of a run's input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

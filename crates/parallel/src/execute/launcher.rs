@@ -1,4 +1,4 @@
-//! Starts commands, and ends all running ones.
+//! Starts commands, and ends all running ones on request.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
-//! The object that a descriptor refers to: the stage's own input or output, or another one.
+//! Classifies waits by the object that a descriptor refers to: the stage's own input or output, or
+//! another one.
 
 use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
