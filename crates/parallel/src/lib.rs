@@ -1,8 +1,8 @@
 //! Plans and runs a pipeline over chunks of its input concurrently, with byte-identical output.
 //!
-//! - [`operators`]: commands that contend carries out itself, without a process.
+//! - [`operators`]: commands that contend runs in its own process, without starting a program.
 //! - [`plan`]: turns stages into a plan, which is plain data.
-//! - [`execute`]: carries out a plan with processes on this machine.
+//! - [`execute`]: runs a plan on this machine, with processes and operators.
 //! - [`run`]: the engine of `contend run`. Decides how to run a pipeline, plans it, and supervises
 //!   the execution.
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// The assumed throughput of a pipe before it is measured, in bytes per second.
 const DEFAULT_BYTES_PER_SECOND: f64 = 1e9;
-/// Upper bound of the delay.
+/// Maximum duration of a delay.
 const MAX_DELAY: Duration = Duration::from_millis(1);
 /// Number of bytes that must have passed through a pipe before polling is delayed: a smaller amount
 /// may be the whole stream.
@@ -20,8 +20,8 @@ pub(super) struct PollBackoff {
     bytes_per_delay: f64,
     /// Number of bytes moved through the pipe so far.
     moved: u64,
-    /// When the pipe was last found idle, and the value of `moved` at that moment, or `None` if it
-    /// never was.
+    /// When the last delay started, and the value of `moved` at that moment; `None` before the
+    /// first delay.
     idle: Option<(Instant, u64)>,
     delayed_until: Option<Instant>,
 }
@@ -32,13 +32,14 @@ impl PollBackoff {
         Self { bytes_per_delay: (capacity / 2) as f64, moved: 0, idle: None, delayed_until: None }
     }
 
-    /// Adds to the number of bytes moved through the pipe.
+    /// Adds `bytes` to the number of bytes moved through the pipe.
     pub(super) fn moved(&mut self, bytes: usize) {
         self.moved += bytes as u64;
     }
 
-    /// Starts a delay for as long as the pipe takes to move half of its capacity, because it is
-    /// empty or full now.
+    /// Records that the pipe is empty or full at `now`. If enough bytes have passed through it
+    /// before, starts a delay: the time in which half of its capacity is expected to pass, but at
+    /// most [`MAX_DELAY`].
     pub(super) fn note_idle(&mut self, now: Instant) {
         if self.moved < MIN_MOVED_BYTES {
             return;
@@ -54,7 +55,7 @@ impl PollBackoff {
         self.delayed_until = Some(now + MAX_DELAY.min(Duration::from_secs_f64(time.min(1.0))));
     }
 
-    /// Returns the remaining delay at `now`, or `None` if the pipe may be polled.
+    /// Returns the remaining delay at `now`, or `None` if the pipe may be polled then.
     pub(super) fn remaining_delay(&self, now: Instant) -> Option<Duration> {
         self.delayed_until.filter(|&until| until > now).map(|until| until - now)
     }

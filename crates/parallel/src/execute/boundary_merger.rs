@@ -1,4 +1,5 @@
-//! Concatenates outputs of chunks, and merges equal lines where two outputs meet.
+//! Concatenates outputs of chunks, and merges equal lines where two outputs meet if the plan asks
+//! for it.
 
 use std::ops::ControlFlow::{self, Continue};
 
@@ -21,7 +22,8 @@ pub(super) struct BoundaryMerger<T> {
 #[derive(Debug, Default)]
 struct Adjoin {
     counted: bool,
-    /// The last complete line: the output of the next chunk may begin with an equal one.
+    /// The last complete line, held back because the output of the next chunk may begin with an
+    /// equal one; empty if there is none.
     held: Vec<u8>,
     /// The beginning of a line whose end has not arrived.
     unfinished: Vec<u8>,
@@ -38,14 +40,16 @@ impl<T: OutputSink> BoundaryMerger<T> {
         Self { output, boundary }
     }
 
-    /// Writes the held line, once the last chunk has ended.
+    /// Writes the held line, if any. Must be called after the last chunk has ended. Returns `Break`
+    /// if the reader wants no more output.
     pub(super) fn end(&mut self) -> Result<ControlFlow<()>, GroupError> {
         let held = self.boundary.as_mut().map(|adjoin| std::mem::take(&mut adjoin.held));
         held.filter(|held| !held.is_empty())
             .map_or(Ok(Continue(())), |held| self.output.write(&held))
     }
 
-    /// Discards held lines, because the output is produced again from its beginning.
+    /// Discards the held and the unfinished line, because the output will be produced again from
+    /// its beginning.
     pub(super) fn reset(&mut self) {
         if let Some(adjoin) = &mut self.boundary {
             *adjoin = Adjoin { counted: adjoin.counted, ..Adjoin::default() };
@@ -72,8 +76,8 @@ impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
 }
 
 impl Adjoin {
-    /// Takes the lines that later output cannot change, or returns `None` if no further line is
-    /// complete.
+    /// Holds the last complete line, and returns the lines before it, which later output cannot
+    /// change. They may be empty. Returns `None` if no line has been completed since the last call.
     fn complete(&mut self) -> Option<Vec<u8>> {
         let end = memrchr(b'\n', &self.unfinished)? + 1;
         let rest = self.unfinished.split_off(end);
@@ -95,8 +99,9 @@ impl Adjoin {
         Some(complete)
     }
 
-    /// Merges the first line of a chunk into the held line if both are equal. Otherwise, moves the
-    /// held line to `complete` and holds the new one.
+    /// Merges `line`, the first one of a chunk, into the held line if both are equal apart from
+    /// their counts, which are added. Otherwise, moves the held line to `complete` and holds
+    /// `line`.
     fn merge_first_line(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
         if self.counted
             && let (Some((before, held)), Some((count, text))) =

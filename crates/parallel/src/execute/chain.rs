@@ -40,8 +40,8 @@ struct Link {
 }
 
 impl Chain {
-    /// Starts the operators for `commands`. Returns `None` if there is no command, or one without
-    /// an operator.
+    /// Starts the operators for `commands`. Returns `None` if there is no command, or if a command
+    /// has no operator.
     pub(super) fn start(commands: &[Command]) -> Option<Self> {
         let link = |command: &Command| {
             let operation = command.operator.as_ref()?.start();
@@ -52,8 +52,8 @@ impl Chain {
         Some(Self { links, block: Vec::new(), current: Vec::new(), next: Vec::new() })
     }
 
-    /// Processes all of `left`, and forwards the output. Returns `Break` if the reader wants no
-    /// more output.
+    /// Processes `left` and forwards the output. Stops early and returns `Break` if the reader
+    /// wants no more output.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read or the output cannot be written.
@@ -99,8 +99,8 @@ impl Chain {
         Ok(Continue(()))
     }
 
-    /// Passes a block through the operators from index `from` on, and forwards the output of the
-    /// last one. Returns `Break` if the reader wants no more output.
+    /// Passes a block through the operators from index `from` on, if any, and forwards the result.
+    /// Returns `Break` if the reader wants no more output.
     fn pass(
         &mut self,
         from: usize,
@@ -120,7 +120,8 @@ impl Chain {
         if self.current.is_empty() { Ok(Continue(())) } else { output.write(&self.current) }
     }
 
-    /// Returns whether the first `links` operators succeeded.
+    /// Returns whether the first `links` operators succeeded. One that has not finished counts as
+    /// successful.
     pub(super) fn wait_for_first(&self, links: usize) -> bool {
         self.links[..links].iter().all(Link::succeeded)
     }

@@ -1,4 +1,4 @@
-//! The unread rest of a chunk.
+//! The bytes of a chunk that have not been passed to commands, in memory or in a file.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-/// The number of bytes copied at a time if the kernel cannot splice.
+/// Maximum number of bytes copied from a file to a pipe at a time if the kernel cannot splice.
 const COPY_BYTES: usize = 64 << 10;
 
 /// The bytes of a chunk not yet passed to commands.
@@ -28,8 +28,9 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Takes a block of at most `most` bytes, which is empty at the end of the chunk. Bytes of a
-    /// file are read into `buffer`.
+    /// Takes a block of at most `most` bytes off the front of the chunk. The block is empty at the
+    /// end of the chunk, and if the file has been truncated, which ends the chunk. Bytes of a file
+    /// are read into `buffer`.
     pub(super) fn take<'s>(
         &'s mut self,
         most: usize,
@@ -52,7 +53,8 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Writes as many bytes as the pipe accepts, and returns their number.
+    /// Moves bytes from the front of the chunk into the pipe, in one attempt, and returns their
+    /// number. It is 0 if the file has been truncated, which ends the chunk.
     pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
         match self {
             Self::Bytes(bytes) => {
@@ -70,8 +72,8 @@ impl ChunkInput<'_> {
     }
 }
 
-/// Moves bytes of a file into a pipe, without a copy if the kernel can splice. Returns their
-/// number.
+/// Moves bytes at the start of a range of a file into a pipe, without a copy if the kernel can
+/// splice. Returns their number, which is 0 if the file ends before the range.
 fn moved(file: &File, range: &Range<u64>, mut pipe: &File) -> io::Result<usize> {
     let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;

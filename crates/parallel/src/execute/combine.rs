@@ -18,11 +18,13 @@ use super::threads::RetryLimit;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
-/// Runs the group's commands over chunks in any order, or over equal shares of files, and combines
-/// their outputs. Returns the reason if the group must fall back, or `None` on success.
+/// Runs the group's commands over chunks in any order, or over shares of files of about equal size,
+/// and combines their outputs. Returns the reason if the group must fall back, or `None` on
+/// success.
 ///
 /// # Errors
-/// See [`GroupError`].
+/// Returns an error if the input cannot be read, a command cannot be started or fails, or outputs
+/// cannot be read, combined or written.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
@@ -48,7 +50,8 @@ pub(super) fn run(
     })
 }
 
-/// Runs a command that opens the outputs by name and merges them.
+/// Runs a command that opens the outputs by name and merges them. Copies the merged lines to
+/// `sink`, but at most `how.first` of them.
 fn merge(
     how: &Merge,
     context: &Context<'_>,
@@ -80,8 +83,8 @@ fn merge(
     Ok(())
 }
 
-/// Passes the workers' totals to a command that adds them up. Returns the reason to fall back if
-/// the sums would not be exact.
+/// Passes the workers' totals to a command that adds them up, and copies its output to `sink`.
+/// Returns the reason to fall back if the sums would not be exact, and `None` otherwise.
 fn totals(
     command: &Command,
     context: &Context<'_>,
@@ -105,7 +108,7 @@ fn texts(outputs: Vec<Output>) -> Result<Vec<Vec<u8>>, GroupError> {
     outputs.into_iter().map(Output::read_to_end).collect()
 }
 
-/// Passes the concatenated outputs through a command.
+/// Passes the concatenated outputs through a command to `sink`.
 fn filter_outputs(
     command: &Command,
     context: &Context<'_>,
@@ -120,7 +123,8 @@ fn filter_outputs(
     })
 }
 
-/// Runs a command whose standard input `feed` writes, and copies its output to `sink`.
+/// Runs a command whose standard input `feed` writes, and copies its output to `sink`. Returns an
+/// error if the command fails.
 fn pass_through(
     command: &Command,
     context: &Context<'_>,

@@ -17,10 +17,13 @@ use super::threads::is_scarcity;
 use super::whole::{self, LastChunk};
 use crate::plan::ir::{Combine, Command, Group};
 
-/// Runs a group over chunks, and concatenates their outputs in order.
+/// Runs a group over chunks, and writes their outputs in order, with equal lines at the boundaries
+/// merged if the plan asks for it. If the group must fall back, its commands run once over the rest
+/// of a stream; for files, the result is [`Progress::StartAgain`].
 ///
 /// # Errors
-/// See [`GroupError`].
+/// Returns an error if the input cannot be read, a command cannot be started, or the output cannot
+/// be written.
 pub(super) fn run<'a>(
     group: &Group,
     context: &Context<'_>,
@@ -48,10 +51,13 @@ pub(super) fn run<'a>(
     }
 }
 
-/// Runs a group over chunks, and passes their concatenated outputs through `command`.
+/// Runs a group over chunks, and passes their concatenated outputs through `command`. The result is
+/// [`Progress::StartAgain`] if there are too few resources to start `command`, or if the input
+/// consists of files and either the group must fall back or `command` fails without output.
 ///
 /// # Errors
-/// See [`GroupError`].
+/// Returns an error if the input cannot be read, a command cannot be started, or the output cannot
+/// be written.
 pub(super) fn through<'a>(
     group: &Group,
     command: &Command,
@@ -82,8 +88,8 @@ pub(super) fn through<'a>(
     Ok(Progress::Done)
 }
 
-/// Writes the outputs of chunks to a command. Returns `Break` with the reason if the group must
-/// fall back.
+/// Runs a group over chunks, and writes their outputs to a command. If the group must fall back,
+/// its commands run once over the rest of a stream; for files, returns `Break` with the reason.
 fn feed(
     group: &Group,
     context: &Context<'_>,

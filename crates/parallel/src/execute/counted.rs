@@ -1,7 +1,7 @@
 //! Reads and writes lines with their number of occurrences, in the format of `uniq -c`.
 
-/// Returns the number of occurrences, and the line with its separator, or `None` if `line` has
-/// another format.
+/// Splits `line` into the number of occurrences and the text after it, which includes the separator
+/// of `line`. Returns `None` if `line` has another format.
 pub(super) fn read(line: &[u8]) -> Option<(u64, &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;
     let digits = line[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -10,7 +10,7 @@ pub(super) fn read(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((count, rest.strip_prefix(b" ")?))
 }
 
-/// Appends a line with its number of occurrences.
+/// Appends `line` to `to`, preceded by its number of occurrences.
 pub(super) fn write(to: &mut Vec<u8>, count: u64, line: &[u8]) {
     to.extend_from_slice(format!("{count:7} ").as_bytes());
     to.extend_from_slice(line);

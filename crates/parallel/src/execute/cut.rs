@@ -4,7 +4,8 @@ use crate::plan::ir::{Cut, Guard, Key, Records};
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
 /// Returns whether the input may be cut at `place` of `data`, directly after a separator. `data`
-/// begins at the start of a record and extends beyond `place`.
+/// must extend beyond `place`, and begin at the start of a record if `place` is 1 or the cut
+/// compares keys.
 fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
     // If nothing precedes the separator, the first record is empty.
     let before = place.checked_sub(2).map_or(cut.records.separator(), |at| data[at]);
@@ -13,8 +14,9 @@ fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
         && cut.differ.is_none_or(|key| differ(cut, key, data, place))
 }
 
-/// Returns whether the records on both sides of `place` have different keys. The second record must
-/// be complete: bytes that have not arrived yet may make the keys equal.
+/// Returns whether the keys of the records before and after `place` differ, or are in ascending
+/// order if the cut requires that. Returns `false` if the second record is incomplete: bytes that
+/// have not arrived yet may make the keys equal.
 fn differ(cut: &Cut, key: Key, data: &[u8], place: usize) -> bool {
     let separator = cut.records.separator();
     let first = memrchr(separator, &data[..place - 1]).map_or(0, |at| at + 1);
@@ -37,22 +39,23 @@ fn key_of(key: Key, record: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the first position from 2 on at which the input may be cut, or `None` if there is none.
-/// Whether a position is a cut must depend only on the bytes around it.
+/// Returns the first position from 2 on at which `data` may be cut, or `None` if there is none. If
+/// the cut is not local, the position is only a guess, because it may depend on bytes before
+/// `data`.
 pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     let mut places = memchr_iter(cut.records.separator(), data).map(|at| at + 1);
     // The byte before `data[0]` is unknown.
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// A scanner for the last position at which a stream may be cut. It resumes as data arrives.
+/// A scanner for the last position at which an input may be cut. It resumes as data arrives.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,
     nesting: Nesting,
     /// Number of bytes scanned so far, for formats that must be scanned from the beginning.
     scanned: usize,
-    /// The last cut position found by scanning.
+    /// The last cut position found by scanning, if any.
     found: Option<usize>,
 }
 
@@ -70,8 +73,8 @@ impl Scanner {
     }
 
     /// Returns the last position at which `data` may be cut, or `None` if there is none. `data`
-    /// begins at the start of a chunk, and has either grown since the last call or had a chunk
-    /// removed from its front.
+    /// must begin at the start of a chunk. Bytes seen by earlier calls must not change; removals
+    /// from the front must be reported with [`Self::note_removed`].
     pub(super) fn last(&mut self, data: &[u8]) -> Option<usize> {
         match self.cut.records {
             Records::Lines | Records::Nul => {
@@ -117,7 +120,7 @@ impl Scanner {
     }
 }
 
-/// Returns whether a chunk that ends at a record boundary satisfies the guard.
+/// Returns whether `data`, a complete chunk, satisfies the guard.
 pub(super) fn holds(guard: &Guard, records: Records, data: &[u8]) -> bool {
     (!guard.terminated || data.last() == Some(&records.separator()))
         && holds_so_far(guard, data, true).is_some()
@@ -130,7 +133,7 @@ pub(super) fn checks_bytes(guard: &Guard) -> bool {
 
 /// Returns the number of leading bytes of `data` that satisfy the guard's conditions on bytes, or
 /// `None` if a byte violates them. A final UTF-8 character that is incomplete is not counted, or
-/// violates the guard if `is_last` is true. `data` begins at the start of a character.
+/// violates the guard if `is_last` is true. `data` must begin at the start of a character.
 pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
     let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
         [] => true,
@@ -154,7 +157,7 @@ pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<
     }
 }
 
-/// Describes how `data` violates the guard, for users.
+/// Returns how `data` violates the guard, as a reason for users. `data` must violate it.
 pub(super) fn describe_violation(guard: &Guard, data: &[u8]) -> String {
     if let Some(byte) = data.iter().find(|&&byte| guard.without.contains(byte)) {
         return format!(

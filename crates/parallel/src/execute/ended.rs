@@ -11,11 +11,13 @@ use crate::plan::ir::StatusRule;
 pub(super) struct Ended {
     /// The exit status of each command, in the order of the pipeline.
     pub statuses: Vec<ExitStatus>,
-    /// The cost of each command, in the order of the pipeline.
+    /// The cost of each command, in the order of the pipeline; empty if the costs have already been
+    /// added to the tally.
     pub costs: Vec<Cost>,
-    /// Whether all commands succeeded and none wrote to standard error.
+    /// Whether all commands succeeded and none wrote to the captured standard error. A command that
+    /// SIGPIPE ended because the next one needed no more input counts as successful.
     pub succeeded: bool,
-    /// The commands' standard error, empty if it was not captured.
+    /// The beginning of the commands' standard error; empty if it was not captured.
     pub stderr: Vec<u8>,
 }
 
@@ -36,7 +38,8 @@ impl Cost {
     }
 }
 
-/// Returns whether the exit status means success for a command with the given rule.
+/// Returns whether the exit status means success for a command with the given rule. A signal never
+/// does.
 pub(super) fn has_succeeded(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,

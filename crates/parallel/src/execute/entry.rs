@@ -11,7 +11,7 @@ const COUNT_BYTES: usize = size_of::<u64>();
 /// The location of a line in a text, and a prefix of its key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// A number that orders most lines without access to the text.
+    /// The line's [`Kind::prefix`], which orders most lines without access to the text.
     prefix: u64,
     start: u32,
     length: u32,
@@ -23,7 +23,7 @@ impl Entry {
         Ok(Self { prefix: kind.prefix(line), start: place(start)?, length: place(line.len())? })
     }
 
-    /// Returns the number that orders most lines without access to the text.
+    /// Returns the line's [`Kind::prefix`], which orders most lines without access to the text.
     #[inline]
     pub(super) fn prefix(&self) -> u64 {
         self.prefix
@@ -34,7 +34,7 @@ impl Entry {
         self.start as usize
     }
 
-    /// Returns the line without its separator.
+    /// Returns the line in `text`, without its separator.
     pub(super) fn line<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start as usize;
         &text[start..start + self.length as usize]
@@ -54,7 +54,8 @@ impl Entry {
         text[start - COUNT_BYTES..start].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// Compares the line of `self` in `text` with that of `other` in `other_text`.
+    /// Compares the line of `self` in `text` with that of `other` in `other_text`, in the order of
+    /// `kind`.
     pub(super) fn compare(
         &self,
         text: &[u8],

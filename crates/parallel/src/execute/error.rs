@@ -7,7 +7,7 @@ use super::ended::Ended;
 /// An error that ends the execution of a plan.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    /// A file cannot be opened.
+    /// An input file cannot be opened.
     #[error("cannot read {file}")]
     Open {
         /// The name of the file.
@@ -15,22 +15,24 @@ pub enum ExecuteError {
         /// Why opening failed.
         source: io::Error,
     },
-    /// A command cannot be started.
+    /// A command of a pipeline that runs without chunks cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
     /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// Moving data between commands failed.
+    /// Another I/O operation failed: reading the input, moving data, creating pipes, threads or
+    /// files, or starting a command over chunks or waiting for it.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Commands failed over chunks of an input that cannot be read again, so they cannot run over
     /// the whole input instead.
     #[error("commands failed")]
     Failed {
-        /// The commands' standard error.
+        /// The beginning of the commands' standard error.
         stderr: Vec<u8>,
-        /// The exit code of the last command that failed, as a shell reports it.
+        /// The exit code, as a shell reports it, of the last command whose code is not 0, or 1 if
+        /// there is none.
         status: i32,
     },
 }
@@ -48,16 +50,17 @@ pub struct StartError {
 /// An error that ends the run of a group.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GroupError {
-    /// A command cannot be started.
+    /// A command of a pipeline that runs without chunks cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Reading the input, moving data between commands, or preparing pipes or files failed.
+    /// Another I/O operation failed: reading the input, moving data, creating pipes, threads or
+    /// files, or starting a command over chunks or waiting for it.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// Commands failed.
+    /// Commands failed, or wrote to captured standard error.
     #[error("commands failed")]
     Failed(Box<Ended>),
 }

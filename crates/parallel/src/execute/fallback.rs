@@ -15,7 +15,7 @@ pub(super) enum Fallback {
     CommandFailed,
     /// Commands fail even on empty input.
     CommandsAlwaysFail,
-    /// Totals of chunks were rounded.
+    /// Totals of chunks were rounded, or are too large for an exact sum.
     InexactTotals,
     /// Totals may be rounded, and the input is a stream.
     TotalsOfStream,
@@ -30,8 +30,9 @@ pub(super) enum Fallback {
 }
 
 impl Fallback {
-    /// Refines the reason by the state of the input: a rejection by the guard is the cause of later
-    /// failures, and some commands fail only if their input is empty.
+    /// Returns a more precise reason if the state of the input shows one: a rejection by the guard,
+    /// which is the cause of later failures, or an empty input, on which some commands fail.
+    /// Otherwise, returns `self`.
     pub(super) fn refined(self, chunks: &ChunkSource<'_>) -> Self {
         let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
         match (chunks.refused(), self) {

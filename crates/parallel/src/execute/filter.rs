@@ -17,7 +17,7 @@ use super::threads::{self, RetryLimit};
 use super::{Context, pipe};
 use crate::plan::ir::Command;
 
-/// A running command whose pipes lead to contend.
+/// A running command whose standard input and output are pipes to contend.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
     context: &'a Context<'a>,
@@ -25,7 +25,7 @@ pub(super) struct Filter<'a> {
     pid: Pid,
 }
 
-/// The command's standard input.
+/// The write end of the pipe to a command's standard input.
 #[derive(Debug)]
 pub(super) struct FilterInput(File);
 
@@ -33,7 +33,7 @@ impl<'a> Filter<'a> {
     /// Starts a command, and returns it with its standard input and standard output.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be started.
+    /// Returns an error if a pipe cannot be created or the command cannot be started.
     pub(super) fn start(
         command: &'a Command,
         context: &'a Context<'a>,
@@ -45,7 +45,8 @@ impl<'a> Filter<'a> {
         Ok((Self { context, command, pid }, FilterInput(stdin), stdout))
     }
 
-    /// Runs `feed` while another thread copies the command's output into `sink`.
+    /// Runs `feed` while another thread copies the command's output into `sink`, and returns the
+    /// result of `feed`.
     ///
     /// `input` keeps the command's standard input open until `feed` has returned. If `feed` fails
     /// or returns `Break`, the command is terminated before `input` is dropped: the command must
@@ -84,7 +85,7 @@ impl<'a> Filter<'a> {
         self.context.launcher.signal(&[self.pid], Signal::TERM);
     }
 
-    /// Waits until the command ends, and adds its CPU time to its stage.
+    /// Waits until the command ends, and adds its cost to the tally of its stage.
     ///
     /// # Errors
     /// Returns an error if waiting fails.
@@ -96,10 +97,10 @@ impl<'a> Filter<'a> {
 }
 
 impl FilterInput {
-    /// Duplicates the pipe, to detect when its reader closes it.
+    /// Returns a duplicate of the pipe's write end, which shows when the command closes its end.
     ///
     /// # Errors
-    /// Returns an error if there are too many open files.
+    /// Returns an error if the file descriptor cannot be duplicated.
     pub(super) fn watched(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -115,7 +116,8 @@ impl OutputSink for FilterInput {
     }
 }
 
-/// Copies until the end of the input. Returns `Break` if the reader wants no more output.
+/// Copies until the end of `from`. Stops early and returns `Break` if the reader wants no more
+/// output.
 ///
 /// # Errors
 /// Returns an error if reading or writing fails.

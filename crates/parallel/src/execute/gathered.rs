@@ -1,5 +1,5 @@
 //! Runs groups whose outputs are combined after all input has been read: every worker runs one
-//! instance over many chunks.
+//! instance, or at most two in turn, over many chunks.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -21,7 +21,7 @@ use super::threads::{self, RetryLimit, is_scarcity};
 use super::{Context, filter, size};
 use crate::plan::ir::{Combine, Command, Group};
 
-/// The output of one worker's commands.
+/// The output of one instance of the group's commands.
 pub(super) struct Output {
     stdout: io::Chain<Cursor<Vec<u8>>, File>,
     ended: Receiver<io::Result<Ended>>,
@@ -31,13 +31,14 @@ pub(super) struct Output {
 pub(super) enum Gathered {
     /// The outputs of the workers, in the order of their input.
     Outputs(Vec<Output>),
-    /// The guard rejected input that can be read again.
+    /// Workers stopped before the end of the input: the guard rejected input that can be read
+    /// again, a worker could not be started, or the run is being ended.
     Unfit,
 }
 
 impl Output {
-    /// Copies the whole output to `sink`, and waits until the commands end. Returns `Break` if the
-    /// reader wants no more output.
+    /// Copies the whole output to `sink`, and waits until the commands end. If the reader wants no
+    /// more output, returns `Break` without waiting.
     ///
     /// # Errors
     /// Returns an error if the output cannot be read or written, or if the commands failed.
@@ -52,7 +53,7 @@ impl Output {
     /// Reads the whole output, and waits until the commands end.
     ///
     /// # Errors
-    /// See [`Self::copy_to`].
+    /// Returns an error if the output cannot be read, or if the commands failed.
     pub(super) fn read_to_end(mut self) -> Result<Vec<u8>, GroupError> {
         let mut bytes = Vec::new();
         self.stdout.read_to_end(&mut bytes)?;
@@ -63,7 +64,8 @@ impl Output {
     /// Waits until there is output to read, or until the commands have succeeded without output.
     ///
     /// # Errors
-    /// Returns an error if there was output before the input ended, or if the commands failed.
+    /// Returns an error if there was output before the input ended, if the output cannot be
+    /// examined, or if the commands failed without further output.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -101,7 +103,7 @@ impl Ready {
     }
 }
 
-/// Waits until the commands end, and returns an error if they failed.
+/// Waits until the commands end, and returns an error if they failed or cannot be waited for.
 fn check(ended: &Receiver<io::Result<Ended>>) -> Result<(), GroupError> {
     let ended = ended.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
     if ended.succeeded { Ok(()) } else { Err(GroupError::Failed(Box::new(ended))) }
@@ -119,7 +121,8 @@ struct Instances<'l> {
     running: Option<Instance<'l>>,
     /// The output of the running instance so far.
     early: Vec<u8>,
-    /// Whether all input so far was ASCII, so that the commands run in the C locale.
+    /// Whether the commands run in the C locale: they have variants for it, and all input so far
+    /// was ASCII.
     use_c: bool,
 }
 
@@ -129,9 +132,11 @@ fn lost() -> GroupError {
 }
 
 /// Runs the group's commands over chunks, in threads of `scope`, until all input has been read.
+/// Some commands may still run then.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read or a command cannot be started.
+/// Returns an error if the input cannot be read, a command cannot be started, or commands fail
+/// whose end is awaited before an output is handed over.
 pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,
@@ -191,7 +196,7 @@ struct Work<'env> {
     group: &'env Group,
     context: &'env Context<'env>,
     chunks: &'env ChunkSource<'env>,
-    /// Size of the worker's chunks in bytes.
+    /// Intended size of the worker's chunks in bytes.
     piece: usize,
     /// Whether the commands are started even if there is no input.
     always: bool,
@@ -210,7 +215,7 @@ impl<'env> Work<'env> {
         self.work(next, handed_over);
     }
 
-    /// Runs the commands over the rest of the input.
+    /// Runs the commands over the rest of the input, and hands over their output.
     fn run_rest(self, mut rest: Rest<'_>, handed_over: &Sender<HandOver>) {
         let next = || {
             let mut bytes = vec![0; BLOCK_BYTES];
@@ -246,8 +251,10 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Closes the input of an instance. Returns the instance, its output, which can be read while
-    /// the instance runs, and a sender for how it ended.
+    /// Closes the input of an instance, and waits for the commands whose output must be complete.
+    /// Returns an error if they failed, except over the rest of the input. Otherwise, returns the
+    /// instance, its output, which can be read while the instance runs, and a sender for how it
+    /// ended.
     fn open<'l>(
         &self,
         mut instance: Instance<'l>,
@@ -265,7 +272,8 @@ impl<'env> Work<'env> {
         Ok((instance, Output { stdout, ended }, sender))
     }
 
-    /// Waits until an instance ends, and adds its exit statuses and costs to the tally.
+    /// Waits until an instance ends, and adds its exit statuses and costs to the tally. Over the
+    /// rest of the input, it always counts as successful.
     fn end(&self, instance: Instance<'_>) -> io::Result<Ended> {
         let mut ended = instance.end()?;
         self.context.tally.ended(&self.group.each, &ended);
@@ -273,7 +281,8 @@ impl<'env> Work<'env> {
         Ok(ended)
     }
 
-    /// Ends an instance that is not the worker's last one. Its output must fit into a pipe.
+    /// Ends an instance that is not the worker's last one, and returns its output, which must fit
+    /// into a pipe.
     fn finish(&self, instance: Instance<'_>, early: Vec<u8>) -> Result<Output, GroupError> {
         let (instance, output, sender) = self.open(instance, early)?;
         let _ = sender.send(self.end(instance)); // the receiver is in `output`
@@ -281,7 +290,7 @@ impl<'env> Work<'env> {
     }
 
     /// Returns the number of commands that must end before the output is handed over: those before
-    /// the sort, or all but the last command.
+    /// the sort or, without a sort, all but the last command.
     fn first_commands(&self) -> usize {
         let each = &self.group.each;
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
@@ -297,7 +306,8 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Feeds instances with chunks until there are no more.
+    /// Feeds instances with chunks until there are no more or the guard rejects one. Returns the
+    /// instances, of which the last one may still run.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,
@@ -332,8 +342,7 @@ impl<'env> Work<'env> {
     }
 
     /// Feeds one chunk to the running instance, or to a new one if there is none or its locale does
-    /// not fit the chunk. Returns `None` if resources are scarce and the chunk was left to another
-    /// worker.
+    /// not fit the chunk. Returns `None` if resources are scarce and the chunk was given back.
     fn feed_chunk(
         &self,
         chunk: Chunk,

@@ -21,7 +21,8 @@ const MAX_PEEK_BYTES: usize = 1 << 20;
 /// Runs a group from `input` to `output`, and returns who read the input.
 ///
 /// # Errors
-/// See [`GroupError`].
+/// Returns an error if the input cannot be read, a command cannot be started, commands fail over
+/// chunks of a stream, or the output cannot be written.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
@@ -52,7 +53,7 @@ pub(super) fn run(
     Ok(reader)
 }
 
-/// Returns how to proceed when the group's input falls silent.
+/// Returns how to proceed when the group's input falls silent or is slow.
 fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     if !estimate::answers_early(&context.steps[context.at..]) {
         return Lull::Waits;
@@ -61,7 +62,9 @@ fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     Lull::RunsPlain { earlier: &context.plain[..context.at], answers }
 }
 
-/// Judges whether chunks pay off, before the group starts.
+/// Decides whether the group runs over chunks: always if the user has set their size, never if its
+/// input is a stream that ends early, falls silent or is slow, and otherwise as [`pilot::judge`]
+/// decides. `to_file` is whether the output is a regular file.
 fn judge(
     group: &Group,
     context: &Context<'_>,
@@ -82,7 +85,8 @@ fn judge(
     pilot::judge(group, context, chunks, to_file)
 }
 
-/// Runs the group over chunks, and falls back to one run over the whole input if that fails.
+/// Runs the group over chunks, or once over the whole input if chunks fail or commands would fail
+/// on any input. Returns who read the input.
 fn run_into(
     group: &Group,
     context: &Context<'_>,
@@ -113,7 +117,8 @@ fn run_into(
     }
 }
 
-/// Runs the group over chunks, with the procedure for its combiner.
+/// Runs the group over chunks, in the way that its combiner requires. The result is
+/// [`Progress::StartAgain`] if that is impossible or fails.
 fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,

@@ -1,7 +1,8 @@
 //! The input of a group, cut into chunks.
 //!
-//! A chunk of a file is a range, which commands read without a copy. An input that can be read only
-//! once, or that must be scanned from its beginning to find cuts, is read into memory in order.
+//! A chunk of files is a range, which reaches processes without a copy if the kernel can splice. An
+//! input that can be read only once, or that must be scanned from its beginning to find cuts, is
+//! read into memory in order.
 //!
 //! ```text
 //! files, cut needs no scan:  split_off (files.rs) ──────────────→ ChunkData::FileRange
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! Several workers take chunks from one [`ChunkSource`]. If the group has to fall back,
-//! [`ChunkSource::rest`] yields the unprocessed input.
+//! [`ChunkSource::rest`] yields the unprocessed input; for files, it yields the whole input.
 
 mod feed;
 mod files;
@@ -43,7 +44,7 @@ use lull::{Hold, MAX_RECORD_BYTES, Pause};
 pub(super) use rest::Rest;
 use stop::StopToken;
 
-/// The number of bytes read at a time.
+/// Maximum number of bytes read at a time.
 const BLOCK_BYTES: usize = 256 << 10;
 /// Size in bytes of the sample from which the mean length of lines is estimated.
 const LINE_SAMPLE_BYTES: usize = 2 << 10;
@@ -60,7 +61,8 @@ pub(super) enum Input {
 /// A chunk of the input.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The position of the chunk in the input, from 0; always 0 for chunks of a share.
+    /// The position of the chunk in the input, from 0; always 0 for chunks of a share or of the
+    /// rest.
     pub index: usize,
     /// The bytes, or their range in the files.
     pub data: ChunkData,
@@ -92,9 +94,10 @@ impl ChunkData {
 pub(super) enum NextChunk {
     /// The next chunk.
     Chunk(Chunk),
-    /// The input has ended, or the source has been stopped.
+    /// The input has ended, or the source has been stopped or has rejected a chunk before.
     Eof,
-    /// The guard has rejected the next chunk.
+    /// The next chunk is rejected: the guard does not accept it, its records are too long, or the
+    /// stream is slow or silent.
     Rejected,
 }
 
@@ -108,9 +111,10 @@ pub(super) struct ChunkSource<'a> {
     stop: StopToken<'a>,
     /// Counters for the bytes and chunks handed out; set only for the first group of a run.
     counted: Option<&'a Intake>,
-    /// How to proceed when a stream falls silent.
+    /// How to proceed when a stream falls silent or is slow.
     lull: Lull<'a>,
-    /// The maximum number of bytes that are searched for a cut.
+    /// Number of bytes without a cut after which records are too long, unless chunks of more than
+    /// half of that size are wanted.
     longest: usize,
 }
 
@@ -134,7 +138,7 @@ impl Source {
 struct State {
     /// The index of the next chunk.
     next: usize,
-    /// Offset in the files up to which chunks have been handed out or read.
+    /// Offset in the input up to which chunks have been handed out or read.
     position: u64,
     /// Bytes read but not yet handed out.
     buffer: Vec<u8>,
@@ -188,7 +192,7 @@ impl<'a> ChunkSource<'a> {
         self.source.files().map(Files::size)
     }
 
-    /// Returns the mean length of the first lines, in bytes.
+    /// Returns the mean length of the lines in a small sample, in bytes.
     ///
     /// # Errors
     /// Returns an error if the lines cannot be read.
@@ -196,8 +200,9 @@ impl<'a> ChunkSource<'a> {
         Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
 
-    /// Returns records of about `bytes` bytes, from the middle of files or from the beginning of a
-    /// stream.
+    /// Returns at most `bytes` bytes, from the middle of files or from the beginning of a stream.
+    /// They are whole records if they contain a separator. If a stream pauses, they are those read
+    /// so far.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.
@@ -237,7 +242,8 @@ impl<'a> ChunkSource<'a> {
         self.source.files().and_then(Files::only)
     }
 
-    /// Counts the whole input as read, because the commands have read it themselves.
+    /// Counts the whole input as read, because the commands have read it themselves. Does nothing
+    /// if the input is not counted.
     pub(super) fn count_as_read_by_commands(&self) {
         if let Some(intake) = self.counted {
             intake.start_again();
@@ -245,22 +251,24 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Returns whether no chunk has been handed out.
+    /// Returns whether [`Self::take`] has handed out no chunk.
     pub(super) fn none_was_taken(&self) -> bool {
         self.lock().next == 0
     }
 
-    /// Returns whether the guard has rejected the rest of the input.
+    /// Returns whether [`Self::take`] has rejected a chunk, so that it and all later input are left
+    /// over.
     pub(super) fn has_rest(&self) -> bool {
         self.lock().rejected
     }
 
-    /// Returns why the guard rejected the input, or `None` if it did not.
+    /// Returns why input was rejected, as shown to users, or `None` if none was.
     pub(super) fn refused(&self) -> Option<&str> {
         self.guard.refused()
     }
 
-    /// Watches the reader of `pipe` while waiting for a stream; `None` ends the watch.
+    /// Watches `pipe` from now on: if its reader closes it while contend waits for a stream, the
+    /// source is stopped. `None` ends the watch.
     pub(super) fn watch(&self, pipe: Option<File>) {
         self.stop.watch(pipe);
     }
@@ -274,7 +282,7 @@ impl<'a> ChunkSource<'a> {
         self.stop.is_stopped()
     }
 
-    /// Returns the next chunk, of about `wanted` bytes.
+    /// Returns the next chunk, of about `wanted` bytes, or more if records are longer.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.
@@ -302,8 +310,9 @@ impl<'a> ChunkSource<'a> {
         Ok(taken)
     }
 
-    /// Divides the files into `count` shares of about equal size that consist of whole records.
-    /// Returns `None` if the input is a stream or must be scanned from its beginning to find cuts.
+    /// Divides the files into at most `count` shares of about equal size that consist of whole
+    /// records. `count` must not be 0. [`Self::take`] hands out no chunk afterwards. Returns `None`
+    /// if the input is a stream or must be scanned from its beginning to find cuts.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.
@@ -339,15 +348,16 @@ impl<'a> ChunkSource<'a> {
         Ok(NextChunk::Chunk(Chunk { index: 0, data: ChunkData::FileRange(range) }))
     }
 
-    /// Makes the memory of a processed chunk available for later chunks.
+    /// Makes the memory of a processed chunk of files available for later chunks. Does nothing for
+    /// a stream.
     pub(super) fn recycle(&self, bytes: Vec<u8>) {
         if let Some(files) = self.source.files() {
             files.recycle(bytes);
         }
     }
 
-    /// Checks whether the guard accepts all of the files, unless that is known already. Does
-    /// nothing for a stream.
+    /// Checks whether the guard accepts all of the files, and remembers the result for later
+    /// chunks. Does nothing for a stream, or if the result is known already.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.

@@ -20,16 +20,16 @@ use crate::plan::ir::Command;
 pub(super) enum Instance<'a> {
     /// Operators inside contend.
     Chain(Chain),
-    /// Processes.
+    /// Processes connected by pipes.
     Processes(Processes<'a>),
 }
 
 impl<'a> Instance<'a> {
-    /// Starts a pipeline of commands. Standard error of processes is captured, and counts as a
-    /// failure if it is not empty.
+    /// Starts a pipeline of commands, as operators if all of them have one. Standard error of
+    /// processes is captured, and counts as a failure if it is not empty.
     ///
     /// # Errors
-    /// Returns an error if a command cannot be started.
+    /// Returns an error if a pipe cannot be created or a command cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -44,7 +44,7 @@ impl<'a> Instance<'a> {
     /// Starts commands as processes that inherit contend's standard error.
     ///
     /// # Errors
-    /// See [`Self::start`].
+    /// Returns an error if a pipe cannot be created or a command cannot be started.
     pub(super) fn start_with_inherited_stderr(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -52,7 +52,8 @@ impl<'a> Instance<'a> {
         Processes::start_with_inherited_stderr(launcher, commands).map(Self::Processes)
     }
 
-    /// Feeds the commands in pieces of `piece` bytes; see [`Processes::in_pieces`].
+    /// Limits the capacity of the input pipe of processes to about `piece` bytes; see
+    /// [`Processes::in_pieces`]. Operators are not affected.
     pub(super) fn in_pieces(self, piece: usize) -> Self {
         match self {
             Self::Chain(chain) => Self::Chain(chain),
@@ -64,7 +65,8 @@ impl<'a> Instance<'a> {
     /// wants no more output.
     ///
     /// # Errors
-    /// Returns an error if reading or writing fails.
+    /// Returns an error if reading `left`, writing to the commands, or forwarding their output
+    /// fails.
     pub(super) fn feed(
         &mut self,
         left: &mut ChunkInput<'_>,
@@ -76,7 +78,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Returns whether the commands still accept input.
+    /// Returns whether the commands still accept input. Operators always do.
     pub(super) fn is_reading(&self) -> bool {
         match self {
             Self::Chain(_) => true,
@@ -88,7 +90,7 @@ impl<'a> Instance<'a> {
     /// more output.
     ///
     /// # Errors
-    /// See [`Self::feed`].
+    /// Returns an error if the output cannot be read or forwarded.
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,
@@ -103,7 +105,7 @@ impl<'a> Instance<'a> {
     /// of processes can be read from the returned pipe.
     ///
     /// # Errors
-    /// Returns an error if no pipe can be created.
+    /// Returns an error if the pipe for the output cannot be created or configured.
     pub(super) fn hand_over(&mut self, early: &mut Vec<u8>) -> Result<File, GroupError> {
         match self {
             Self::Chain(chain) => {
@@ -119,8 +121,9 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Waits for the first `commands` commands, after [`Self::hand_over`]. Returns whether all of
-    /// them succeeded and no process wrote to the captured standard error.
+    /// Waits until the first `commands` commands end. Must be called after [`Self::hand_over`].
+    /// Returns whether these commands succeeded, and no command of the instance has written to the
+    /// captured standard error so far.
     ///
     /// # Errors
     /// Returns an error if waiting fails.
@@ -131,7 +134,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Waits until the commands end. Their output must have been drained or handed over.
+    /// Waits until the commands end, and returns how they ended. Their output must have been
+    /// drained or handed over.
     ///
     /// # Errors
     /// Returns an error if waiting fails.

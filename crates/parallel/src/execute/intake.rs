@@ -1,4 +1,4 @@
-//! Counts the input of a run.
+//! Counts the bytes and chunks of a run's input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,17 +22,17 @@ impl Intake {
         self.chunks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds bytes that were handed out.
+    /// Adds `bytes` to the number of bytes handed out.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts bytes that were given back.
+    /// Subtracts `bytes`, which were given back, from the number of bytes handed out.
     pub(super) fn subtract_bytes(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Resets the number of bytes, because the whole input will be read again.
+    /// Sets the number of bytes to 0, because the whole input will be read again.
     pub(super) fn start_again(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::plan::ir::{FieldPlace, SortKey};
 use memchr::memchr;
 
-/// Returns the range of a line that a key covers.
+/// Returns the range of bytes in `line` that a key covers, which may be empty. Fields end at
+/// `separator` or, if that is `None`, where blanks follow other bytes.
 pub(super) fn range(key: &SortKey, separator: Option<u8>, line: &[u8]) -> Range<usize> {
     let start = start(&key.from, separator, line);
     let end = key.to.as_ref().map_or(line.len(), |to| end(to, separator, line));
@@ -49,8 +50,8 @@ fn field(number: usize, separator: Option<u8>, line: &[u8]) -> usize {
     at
 }
 
-/// Returns the offset of the end of the field that begins at `start`. Leading blanks belong to the
-/// field.
+/// Returns the offset of the end of the field that begins at `start`, if blanks separate fields.
+/// Leading blanks belong to the field.
 fn field_end(line: &[u8], start: usize) -> usize {
     let start = skip(line, start, is_blank);
     skip(line, start, |byte| !is_blank(byte))

@@ -11,8 +11,9 @@ use super::order::{self, Kind};
 struct Keyed {
     /// A number that orders most keys without access to the text.
     prefix: u64,
-    /// The offset of the key in the text.
+    /// The offset of the key in the text, in bytes.
     start: u32,
+    /// The length of the key in bytes.
     length: u32,
     entry: Entry,
 }
@@ -21,7 +22,8 @@ struct Keyed {
 /// term is for ranges of equal lines, each of two lines or more.
 pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
-/// Sorts lines that are equal in all keys before the one at index `from`.
+/// Sorts `entries`, whose lines in `text` are equal in all keys before index `from`, by the
+/// remaining keys and then by their bytes.
 pub(super) fn sort(kind: Kind<'_>, text: &[u8], entries: &mut [Entry], from: usize) {
     if entries.len() < 2 {
         return;

@@ -1,4 +1,4 @@
-//! Starts commands, and ends all running ones.
+//! Starts commands, and ends all running ones on request.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use rustix::process::kill_process;
 use super::threads::{self, RetryLimit};
 use crate::plan::ir::Command;
 
-/// Upper bound until a pending signal has been handled.
+/// Upper bound of the time until a pending signal has been handled.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
 /// A starter of commands, which knows the running ones and can end them.
@@ -27,7 +27,7 @@ const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 pub struct Launcher {
     /// The signal mask of commands.
     mask: Mask,
-    /// Known paths of programs.
+    /// Known paths of programs, by name.
     paths: Paths,
     /// Additional options for `sort`.
     sorting: Vec<String>,
@@ -41,7 +41,7 @@ type Pids = Vec<Pid>;
 
 impl Launcher {
     /// Creates a launcher. Commands run with the signal mask `mask`, and `sort` gets the additional
-    /// options in `sorting`. Programs without a path in `paths` are looked up.
+    /// options in `sorting`. Programs without a path in `paths` are looked up in PATH.
     pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
         Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
     }
@@ -59,8 +59,9 @@ impl Launcher {
     /// Starts a command. Standard streams that are `None` are inherited.
     ///
     /// # Errors
-    /// Returns an error if no process can be created within the time for retries, or if the run is
-    /// being ended. If the program cannot be executed, the new process reports that itself.
+    /// Returns an error if a word of the command contains NUL, if no process can be created within
+    /// the time for retries, or if the run is being ended. If the program cannot be executed, the
+    /// new process reports that itself.
     pub(super) fn start(
         &self,
         command: &Command,
@@ -72,20 +73,21 @@ impl Launcher {
         threads::retried(limit, || self.start_prepared(&prepared, streams, memory))
     }
 
-    /// Prepares a command for starting.
+    /// Prepares a command for [`Self::start_prepared`].
     ///
     /// # Errors
-    /// Returns an error if a word contains NUL.
+    /// Returns an error if a word of the command contains NUL.
     pub(super) fn prepared(&self, command: &Command) -> io::Result<Prepared> {
         let name = &command.program;
         let complaint = format!("contend: cannot start {name}\n");
         Prepared::new(&self.process(command), name, complaint)
     }
 
-    /// Tries once to start a command.
+    /// Tries once to start a command. Standard streams that are `None` are inherited.
     ///
     /// # Errors
-    /// See [`Self::start`].
+    /// Returns an error if no process can be created, or if the run is being ended. If the program
+    /// cannot be executed, the new process reports that itself.
     pub(super) fn start_prepared(
         &self,
         prepared: &Prepared,
@@ -103,7 +105,8 @@ impl Launcher {
         Ok(pid)
     }
 
-    /// Returns a command's program with its arguments and variables.
+    /// Returns a command's program with its arguments and variables. If the program is not found,
+    /// its path is empty.
     fn process(&self, command: &Command) -> Process {
         let name = &command.program;
         let path = self.paths.get(name).cloned().or_else(|| in_path(name));
@@ -147,13 +150,14 @@ impl Launcher {
         self.running().clone()
     }
 
-    /// Prevents further starts.
+    /// Prevents further starts, and waits for one in progress. The run counts as being ended from
+    /// then on.
     pub fn forbid_starts(&self) {
         let _running = self.running(); // waits until no start is in progress
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Sends SIGTERM to all running commands, and prevents further starts.
+    /// Prevents further starts, then sends SIGTERM to all running commands.
     pub fn end_all(&self) {
         self.forbid_starts();
         let running = self.running();

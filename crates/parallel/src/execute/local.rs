@@ -24,17 +24,19 @@ use crate::plan::ir::{Command, Group, Plan, Source, Step};
 /// Settings of the local executor.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The number of chunks processed at the same time.
+    /// The maximum number of chunks processed at the same time; not 0.
     pub jobs: usize,
-    /// The memory for chunks and their outputs, in bytes.
+    /// The memory that chunks and their outputs may use, in bytes.
     pub memory: u64,
     /// The size of chunks in bytes, or `None` to let contend choose it.
     pub chunk_bytes: Option<usize>,
-    /// The directory for temporary files of sorts that exceed memory.
+    /// The directory for temporary files of sorts that exceed memory, unless the pipeline names
+    /// one.
     pub folder: PathBuf,
 }
 
-/// An executor on this machine. The processes that it starts do not outlive the calling thread.
+/// An executor on this machine. A process that it starts gets SIGTERM once the thread that started
+/// it has ended.
 #[derive(Debug)]
 pub struct Local<'a> {
     /// Limits on chunks and memory.
@@ -43,7 +45,7 @@ pub struct Local<'a> {
     pub launcher: &'a Launcher,
     /// Counters of input, costs and exit codes.
     pub tally: &'a Tally,
-    /// Bytes already read from standard input.
+    /// Bytes already read from standard input, which the step that reads standard input takes.
     pub prefix: Mutex<Vec<u8>>,
 }
 
@@ -109,8 +111,9 @@ struct Place<'a> {
 }
 
 impl Local<'_> {
-    /// Returns the steps of a plan. Groups after the first step that cannot be faster over chunks
-    /// become serial steps, and neighbouring serial steps are merged.
+    /// Returns the steps of a plan. Unless the size of chunks is set, groups after the first step
+    /// that cannot be faster over chunks become serial steps, and neighbouring serial steps are
+    /// merged.
     fn steps(&self, plan: &Plan) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {
@@ -138,7 +141,7 @@ impl Local<'_> {
         steps
     }
 
-    /// Runs commands once, without chunks.
+    /// Runs commands once, without chunks. They write to standard output if `output` is `None`.
     fn serial(
         &self,
         commands: &[Command],
@@ -177,8 +180,8 @@ impl Local<'_> {
         std::mem::take(&mut *self.prefix.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs a group. If contend has read a regular file as standard input, moves its offset to the
-    /// end.
+    /// Runs a group, which writes to standard output if `output` is `None`. If contend has read a
+    /// regular file as standard input, moves the offset of that file to the end of the input.
     fn parallel(
         &self,
         group: &Group,
@@ -225,8 +228,8 @@ impl Local<'_> {
         Ok(())
     }
 
-    /// Returns standard input. For a regular file, also returns a second handle and the offset of
-    /// its end.
+    /// Returns standard input. For a regular file of which no bytes have been read ahead, also
+    /// returns a second handle and the offset of its end.
     fn standard_input(&self) -> io::Result<(Input, Option<(File, u64)>)> {
         let file = own(io::stdin().as_fd())?;
         let prefix = self.take_prefix();
@@ -251,8 +254,8 @@ fn concatenate_files(files: Vec<File>) -> io::Result<File> {
     }
 }
 
-/// Returns the read end of a pipe to which a thread writes with `feed`. The thread ends when the
-/// pipe is closed or the process exits.
+/// Returns the read end of a pipe to which a detached thread writes with `feed`. Errors of `feed`
+/// are ignored.
 fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) -> io::Result<File> {
     let (reader, mut writer) = pipe::wide()?;
     threads::spawn(move || drop(feed(&mut writer)))?; // the reader may close the pipe first

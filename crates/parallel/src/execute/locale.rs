@@ -28,7 +28,8 @@ impl<'g> LocaleVariants<'g> {
         self.in_c.is_some()
     }
 
-    /// Returns whether commands run in the C locale over the given chunk.
+    /// Returns whether commands run in the C locale over the given chunk: they have variants for
+    /// it, and the chunk is ASCII without NUL.
     ///
     /// # Errors
     /// Returns an error if the chunk cannot be read.
@@ -36,7 +37,8 @@ impl<'g> LocaleVariants<'g> {
         if self.has_c() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
-    /// Returns the commands, in their variants for the C locale if `use_c` is true.
+    /// Returns the commands, in their variants for the C locale if `use_c` is true and they have
+    /// any.
     pub(super) fn commands(&self, use_c: bool) -> &[Command] {
         self.in_c.as_deref().filter(|_| use_c).unwrap_or(self.commands)
     }

@@ -79,7 +79,7 @@ impl<R: Read> Run<R> {
         Ok(true)
     }
 
-    /// Returns the bytes to compare: the line without its separator.
+    /// Returns the bytes to compare: the line without its count and its separator.
     fn key(&self) -> &[u8] {
         &self.buffer[self.key..self.end - 1]
     }
@@ -89,12 +89,13 @@ impl<R: Read> Run<R> {
     }
 }
 
-/// Merges outputs that are sorted as `kind` says, and writes the first lines, or all if `first` is
-/// `None`. Equal lines are written in the order of their outputs. Returns `Break` if the reader
-/// wants no more output.
+/// Merges `inputs`, which must be sorted as `kind` says, and writes the first `first` lines, or all
+/// if it is `None`. Equal lines are in the order of their inputs, and are merged into one unless
+/// `kind` keeps all. Returns `Break` if the reader wants no more output.
 ///
 /// # Errors
-/// Returns an error if an output cannot be read or is malformed, or if writing fails.
+/// Returns an error if an input cannot be read, has no separator at its end, or lacks the counts
+/// that `kind` demands, or if writing fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
     kind: Kind<'_>,
@@ -131,7 +132,8 @@ pub(super) fn merge<R: Read>(
     merged.flush(output)
 }
 
-/// Inserts a run at the position of its line; of equal lines, the earlier run comes first.
+/// Inserts the run at `index` into `waiting`, which is in descending order of the runs' lines. Of
+/// runs with equal lines, the one with the lowest index comes last.
 fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind<'_>) {
     let key = runs[index].key();
     let place = waiting.iter().rposition(|&other| {

@@ -78,7 +78,7 @@ pub use threads::spawn;
 /// An executor of plans. A plan contains everything that must be known of its pipeline, so other
 /// implementations may run plans on other machines.
 pub trait Executor {
-    /// Runs the plan until it ends, from standard input to standard output.
+    /// Runs the plan until it ends: reads the source that it names, and writes to standard output.
     ///
     /// # Errors
     /// Returns an error if the plan cannot be executed. The output written before the error is a
@@ -95,13 +95,14 @@ struct Context<'a> {
     is_first: bool,
     /// Whether the group writes to standard output.
     is_last: bool,
-    /// The number of chunks processed at the same time.
+    /// The maximum number of chunks processed at the same time; not 0.
     jobs: usize,
-    /// The memory for chunks and their outputs, in bytes.
+    /// The memory that chunks and their outputs may use, in bytes.
     memory: u64,
     /// The size of chunks in bytes, or `None` if contend chooses it.
     chunk_bytes: Option<usize>,
-    /// The directory for temporary files of sorts that exceed memory.
+    /// The directory for temporary files of sorts that exceed memory, unless the pipeline names
+    /// one.
     folder: &'a Path,
     /// The steps of the plan.
     steps: &'a [Step],
@@ -125,7 +126,7 @@ impl Context<'_> {
         usize::try_from(self.memory / 4).unwrap_or(usize::MAX)
     }
 
-    /// Returns the maximum size in bytes of the lines that a worker may hold for sorting.
+    /// Returns the maximum memory in bytes that a worker may use to hold lines for sorting.
     fn sorting_bytes(&self) -> usize {
         usize::try_from(self.memory / (2 * self.jobs as u64)).unwrap_or(usize::MAX)
     }

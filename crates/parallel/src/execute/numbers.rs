@@ -7,8 +7,8 @@ use super::error::GroupError;
 use super::sink::OutputSink;
 use crate::plan::ir::{Column, Numbers};
 
-/// Combines the numbers of all outputs by columns, as a sum or maximum, and writes them. Returns
-/// `Break` if the reader wants no more output.
+/// Combines the numbers of all outputs column by column, as sums or maxima, and writes the results
+/// as one line. Returns `Break` if the reader wants no more output.
 ///
 /// # Errors
 /// Returns an error if an output does not consist of one number for each column, or if writing

@@ -14,7 +14,8 @@ pub(crate) enum Equal {
     Kept,
     /// One of the equal lines is kept.
     One,
-    /// Lines begin with their number of occurrences, and the numbers of equal lines are added.
+    /// One of the equal lines is kept, after its number of occurrences. The numbers of lines that
+    /// have one already are added.
     Counted,
 }
 
@@ -37,7 +38,7 @@ pub(super) const BYTES: LineOrder = LineOrder {
 /// Integer that represents all integers of more than 18 digits in prefixes. It exceeds all shorter
 /// ones.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
-/// The prefix of zero.
+/// The prefix of zero in numeric keys.
 const PREFIX_OF_ZERO: u64 = 1 << 63;
 
 impl Kind<'_> {
@@ -59,13 +60,14 @@ impl Kind<'_> {
             && std::str::from_utf8(line).is_err()
     }
 
-    /// Applies the direction of the first key to the order of prefixes.
+    /// Applies the direction of the first key, or of the whole order if there are no keys, to the
+    /// order of prefixes.
     pub(super) fn directed(self, order: Ordering) -> Ordering {
         let first = self.order.keys.first();
         reversed_if(first.map_or(self.order.reverse, |key| key.reverse), order)
     }
 
-    /// Compares two lines that have the same prefix.
+    /// Compares two lines for which [`Self::prefix`] returns `prefix`.
     pub(super) fn compare_after_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
         let mut known = Some(prefix);
         for key in &self.order.keys {
@@ -95,7 +97,9 @@ impl Kind<'_> {
     }
 }
 
-/// Returns a number that decides most comparisons by the given key.
+/// Returns a number that decides most comparisons by the given key, of which `key_text` is the
+/// content in one line. If the numbers of two lines differ, their order is that of the lines, or
+/// its reverse if the key is reversed.
 pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {
         SortKey { numeric: true, .. } => Number::read(key_text).prefix(),
@@ -104,7 +108,8 @@ pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     }
 }
 
-/// Compares the contents of a key in two lines. `prefix` is their common prefix, if known.
+/// Compares the contents of a key in two lines. `prefix` is their common [`key_prefix`], or `None`
+/// if the prefixes have not been compared.
 pub(super) fn behind_key_prefix(
     key: &SortKey,
     prefix: Option<u64>,
@@ -129,7 +134,7 @@ pub(super) fn reversed_if(reverse: bool, order: Ordering) -> Ordering {
     if reverse { order.reverse() } else { order }
 }
 
-/// Returns the first eight bytes as a big-endian number, padded with zeros.
+/// Returns the first eight bytes of `text` as a big-endian number, padded with zeros.
 fn first_bytes(text: &[u8]) -> u64 {
     let mut first = [0; 8];
     let known = text.len().min(8);
@@ -142,7 +147,7 @@ fn capitals(bytes: u64) -> u64 {
     u64::from_be_bytes(bytes.to_be_bytes().map(|byte| byte.to_ascii_uppercase()))
 }
 
-/// A number at the beginning of a line.
+/// The number at the beginning of a key, or 0 if there is none.
 #[derive(Debug, PartialEq, Eq)]
 struct Number<'a> {
     negative: bool,

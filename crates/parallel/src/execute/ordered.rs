@@ -24,7 +24,7 @@ const GUARD_FIRST_SECONDS_PER_BYTE: f64 = 10e-9;
 /// The result of a run over chunks.
 #[derive(Debug)]
 pub(super) enum Ending<T> {
-    /// All chunks are complete.
+    /// All chunks are complete. The merger may still hold a line.
     Complete(T),
     /// The reader wants no more output.
     Enough,
@@ -32,14 +32,15 @@ pub(super) enum Ending<T> {
     FallBack {
         /// The destination for the run's output.
         merger: T,
-        /// Number of bytes at the start of that output that have already been forwarded.
+        /// Number of bytes at the start of the run's output that have already been forwarded.
         passed: u64,
         /// Why the group falls back.
         why: Fallback,
     },
 }
 
-/// Runs a group's commands over chunks until the input ends or the commands fail.
+/// Runs a group's commands over chunks until the input ends, the group must fall back, or the
+/// reader wants no more output.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, the output cannot be written, or a command cannot

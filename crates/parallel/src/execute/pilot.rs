@@ -18,12 +18,12 @@ use crate::plan::rates;
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
 /// Minimum size in bytes of a sample for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
-/// The intended size of a sample is the input's size divided by this.
+/// Ratio of the input's size to the intended size of a sample.
 const SAMPLE_DIVISOR: u64 = 100;
 /// CPU time of a command's start as a share of its wall time.
 const START_CPU_SHARE: f64 = 0.6;
-/// A command's own start is measured if its CPU time over the sample is less than this number of
-/// usual starts.
+/// Ratio of a command's CPU time over the sample to that of its usual start below which its actual
+/// start is measured.
 const MIN_STARTS: f64 = 6.0;
 /// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
 /// size.
@@ -49,8 +49,9 @@ pub(super) struct Trial {
     pub rate: Option<f64>,
 }
 
-/// Judges from a sample whether chunks pay off for a group whose output goes into a pipe, or into a
-/// file if `to_file` is true.
+/// Decides whether chunks pay off for a group whose output goes into a pipe, or into a file if
+/// `to_file` is true. Runs the commands before a sort over a sample of the input, unless their
+/// usual rates suffice or they start other programs.
 ///
 /// # Errors
 /// Returns an error if the sample cannot be read or a command cannot be started.
@@ -120,8 +121,8 @@ fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> V
     before.into_iter().chain(after).collect()
 }
 
-/// Returns the size of the sample in bytes. `of` is the size of the input in bytes, and `cpu` the
-/// expected CPU time for a byte, in seconds.
+/// Returns the size of the sample in bytes. `of` is the size of the input in bytes, or `None` for a
+/// stream, and `cpu` the expected CPU time for a byte, in seconds.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
         usize::try_from(bytes / SAMPLE_DIVISOR)
@@ -135,7 +136,7 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
 }
 
 /// Returns the CPU time of starting `commands` for every chunk, in nanoseconds per byte, or 0 if
-/// each worker starts them only once.
+/// each worker starts them only once. `context` must have their rate.
 fn starts(
     group: &Group,
     commands: &[Command],
@@ -168,7 +169,8 @@ impl Output {
 }
 
 /// Returns the CPU time of each command over a sample in nanoseconds per byte, without its start,
-/// or `None` if the commands fail or the sample is empty.
+/// or `None` if the commands fail or the sample is empty. Adds the size of their output to
+/// `output`.
 fn tried(
     commands: &[Command],
     sample: &[u8],
@@ -190,7 +192,8 @@ fn tried(
     Ok(Some(cpus.iter().zip(&starts).map(rate).collect()))
 }
 
-/// Returns the CPU time of each command over a sample in seconds, or `None` if the commands fail.
+/// Runs commands over a sample, and adds the size of their output to `output`. Returns the CPU time
+/// of each command in seconds, or `None` if the commands fail.
 fn cpu_times(
     commands: &[Command],
     sample: &[u8],

@@ -14,7 +14,7 @@ use super::threads::{self, RetryLimit, is_scarcity};
 use super::{StartError, Tally};
 use crate::plan::ir::Command;
 
-/// A running pipeline. Dropping it terminates its commands.
+/// A running pipeline. Dropping it terminates its commands and waits for them.
 #[derive(Debug)]
 pub struct Plain<'a> {
     launcher: &'a Launcher,
@@ -25,7 +25,8 @@ pub struct Plain<'a> {
 
 impl<'a> Plain<'a> {
     /// Starts the commands. The first one reads `stdin` and the last one writes to `stdout`; if one
-    /// of these is `None`, the command inherits contend's stream.
+    /// of these is `None`, the command inherits contend's stream. A command whose input file cannot
+    /// be opened is recorded in `tally` and not started.
     ///
     /// # Errors
     /// Returns an error if a command cannot be started or a pipe cannot be created.
@@ -61,7 +62,7 @@ impl<'a> Plain<'a> {
         Ok(plain)
     }
 
-    /// Starts a stage.
+    /// Starts a command.
     ///
     /// If contend waited until each stage has executed its program before it starts the next one,
     /// the kernel would often keep both on one CPU for their first milliseconds. So contend waits
@@ -122,8 +123,8 @@ impl<'a> Plain<'a> {
         Ok(true)
     }
 
-    /// Returns whether the given signal terminated the last command. As in a shell, the ends of the
-    /// other commands do not matter.
+    /// Returns whether the given signal terminated the last command that was started. All commands
+    /// must have been reaped. As in a shell, the ends of the other commands do not matter.
     pub fn died_of(&self, signal: i32) -> bool {
         self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }
@@ -139,7 +140,8 @@ impl<'a> Plain<'a> {
         Ok(())
     }
 
-    /// Waits for the running command at index `place`, and records its CPU time and exit status.
+    /// Waits for the command at index `place` of the running ones, and records its cost and exit
+    /// status.
     fn reap(&mut self, place: usize) -> io::Result<()> {
         let (pid, command) = self.running.remove(place);
         let reaped = self.launcher.wait(pid)?;

@@ -26,11 +26,12 @@ use crate::plan::ir::{Command, StatusRule};
 const SIGPIPE: i32 = Signal::PIPE.as_raw();
 /// The signals that a terminal sends to all foreground processes.
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
-/// The number of bytes read or written at a time.
+/// Maximum number of bytes read or copied at a time.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// A read of at least this many bytes means that the poll did not return too early.
+/// Number of bytes from which on a read is large enough that the pipe is polled again without a
+/// delay.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
-/// The maximum number of bytes of the commands' standard error that are kept.
+/// Maximum number of bytes kept from the beginning of the commands' standard error.
 const MAX_STDERR_BYTES: usize = 64 << 10;
 /// Timeout of a poll, unless a delay ends earlier.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -63,7 +64,8 @@ impl<'a> Processes<'a> {
     /// it is not empty.
     ///
     /// # Errors
-    /// Returns an error if a command cannot be started.
+    /// Returns an error if a pipe or the file for standard error cannot be created, or if a command
+    /// cannot be started.
     pub(super) fn start(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -77,7 +79,7 @@ impl<'a> Processes<'a> {
     /// Starts commands that inherit contend's standard error.
     ///
     /// # Errors
-    /// See [`Self::start`].
+    /// Returns an error if a pipe cannot be created or a command cannot be started.
     pub(super) fn start_with_inherited_stderr(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -89,7 +91,7 @@ impl<'a> Processes<'a> {
     /// and is not fed.
     ///
     /// # Errors
-    /// See [`Self::start`].
+    /// Returns an error if a pipe cannot be created or a command cannot be started.
     pub(super) fn start_reading(
         launcher: &'a Launcher,
         commands: &[Command],
@@ -137,8 +139,9 @@ impl<'a> Processes<'a> {
         Ok(processes)
     }
 
-    /// Feeds the commands in pieces of `piece` bytes. The pipe holds at most one piece, so that the
-    /// rest is left for workers that would otherwise be idle.
+    /// Limits the capacity of the input pipe to about `piece` bytes, so that later input is left
+    /// for workers that would otherwise be idle. Does nothing if the first command is not fed
+    /// through a pipe.
     pub(super) fn in_pieces(mut self, piece: usize) -> Self {
         if let Some(stdin) = &self.stdin {
             self.feeding = PollBackoff::of(pipe::narrow(stdin, piece));
@@ -164,10 +167,12 @@ impl<'a> Processes<'a> {
         Ok(Continue(()))
     }
 
-    /// Waits until the source is readable, and forwards output in the meantime.
+    /// Waits until `source` is readable or has ended, the first command has closed its input, or
+    /// the run is being ended. Forwards output in the meantime, and stops if its reader wants no
+    /// more.
     ///
     /// # Errors
-    /// See [`Self::feed`].
+    /// Returns an error if polling fails, or if the output cannot be read or forwarded.
     pub(super) fn wait_for_source(
         &mut self,
         source: &File,
@@ -207,7 +212,7 @@ impl<'a> Processes<'a> {
     /// more output.
     ///
     /// # Errors
-    /// See [`Self::feed`].
+    /// Returns an error if polling fails, or if the output cannot be read or forwarded.
     pub(super) fn drain(
         &mut self,
         output: &mut impl OutputSink,
@@ -221,7 +226,8 @@ impl<'a> Processes<'a> {
         Ok(Continue(()))
     }
 
-    /// Closes the input and returns the output pipe, without waiting.
+    /// Closes the input and returns the output pipe, without waiting. If the output has already
+    /// ended, the pipe is an empty one.
     pub(super) fn hand_over(&mut self) -> io::Result<File> {
         self.stdin = None;
         let Some(stdout) = self.stdout.take() else {
@@ -308,7 +314,8 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// Returns the commands' captured standard error so far, at most `MAX_STDERR_BYTES` of it.
+    /// Returns the first [`MAX_STDERR_BYTES`] of the commands' standard error so far, which are
+    /// none if it is not captured.
     fn read_stderr(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =
@@ -319,7 +326,8 @@ impl<'a> Processes<'a> {
     }
 
     /// Waits for the first `commands` commands, but not for those that read their output. Returns
-    /// whether all of them succeeded and nothing has been written to the captured standard error.
+    /// whether these commands succeeded, and no command has written to the captured standard error
+    /// so far.
     ///
     /// # Errors
     /// Returns an error if waiting fails.
@@ -346,7 +354,8 @@ impl<'a> Processes<'a> {
         Ok(reaped)
     }
 
-    /// Waits until the commands end. Their output must have been drained or handed over.
+    /// Waits until the commands end, and returns how they ended. Their output must have been
+    /// drained or handed over.
     ///
     /// # Errors
     /// Returns an error if waiting fails.

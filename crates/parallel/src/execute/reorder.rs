@@ -32,18 +32,18 @@ pub(super) trait Combiner: Send {
     /// Ends the output of the current chunk. Returns `Break` if the reader wants no more output.
     ///
     /// # Errors
-    /// See [`Self::piece`].
+    /// Returns an error if output that was held back cannot be written.
     fn chunk_ended(&mut self) -> Result<ControlFlow<()>, GroupError>;
 }
 
 /// Why a buffer accepts no more output.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// The reader has closed the output.
+    /// The reader wants no more output.
     Enough,
     /// The rest of the input must be processed by one run, for the given reason.
     FallBack(Fallback),
-    /// Writing failed.
+    /// A worker failed, or writing failed.
     Broken(GroupError),
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Left<J> {
     pub stopped: Option<Stopped>,
     /// The chunks whose output was not written completely, if chunks are kept.
     pub chunks: Vec<Chunk>,
-    /// Number of bytes forwarded of the output of the first of these chunks.
+    /// Number of bytes forwarded of the output of the chunk that was current at the end.
     pub passed: u64,
 }
 
@@ -145,8 +145,8 @@ impl<J: Combiner> ReorderBuffer<J> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forwards output of the current chunk. Returns `Break` if the reader wants no more output or
-    /// writing failed.
+    /// Forwards output of the current chunk. Stops the buffer and returns `Break` if the reader
+    /// wants no more output or writing failed.
     fn pass(&self, writer: &mut Writer<J>, bytes: &[u8]) -> ControlFlow<()> {
         let passed = if bytes.is_empty() { Ok(Continue(())) } else { writer.combiner.piece(bytes) };
         if matches!(passed, Ok(Continue(()))) {
@@ -203,8 +203,8 @@ impl<J: Combiner> ReorderBuffer<J> {
 }
 
 impl<J: Combiner> ChunkOutput<'_, J> {
-    /// Forwards or holds a piece of output. Blocks while the held output is at its limit. Returns
-    /// `Break` if no more output is accepted.
+    /// Forwards or holds a piece of output. Blocks while the piece would exceed the limit of held
+    /// output. Returns `Break` if no more output is accepted.
     pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let mut state = self.reorder.lock();
         while state.stopped.is_none() && state.turn != self.index {

@@ -48,8 +48,9 @@ impl Seen {
         }
     }
 
-    /// Returns the index of a stored line that equals `line`. If the result is `None`, the caller
-    /// must store the line at index `next`. `at` returns the stored line at an index.
+    /// Returns the index of a stored line that equals `line`, or `None` if there is none or `line`
+    /// is not looked up. If the result is `None`, the caller must store the line at index `next`.
+    /// `at` returns the stored line at an index.
     pub(super) fn find_or_insert<'t>(
         &mut self,
         line: &[u8],
@@ -103,7 +104,8 @@ impl Seen {
         self.has_missed = true;
     }
 
-    /// Returns the memory in use, in bytes: an index, and one byte of the hash for each slot.
+    /// Returns the memory in use, in bytes: an index and one byte of the hash for each line that
+    /// fits into the table.
     pub(super) fn used(&self) -> usize {
         self.table.capacity() * (size_of::<u32>() + 1)
     }

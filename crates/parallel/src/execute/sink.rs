@@ -27,7 +27,7 @@ impl<F: FnMut(&[u8]) -> Result<ControlFlow<()>, GroupError>> OutputSink for F {
     }
 }
 
-/// A sink that forwards only the first lines, or everything.
+/// A sink that forwards only the first lines, or everything. Its lines end in newlines.
 #[derive(Debug)]
 pub(super) struct FirstLines<'o, S> {
     output: &'o mut S,
@@ -94,7 +94,8 @@ impl<'a> Sink<'a> {
         self.skipped = self.written;
     }
 
-    /// Returns the file, for a command that writes to it directly.
+    /// Returns the file, for a command that writes to it directly. If it is standard output,
+    /// notifies the tally first.
     pub(super) fn into_file(self) -> File {
         self.before_write.inspect(|tally| tally.writes());
         self.file
@@ -105,13 +106,13 @@ impl<'a> Sink<'a> {
         self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
-    /// Returns whether the last command would fail after its reader has closed the pipe, because
-    /// SIGPIPE is ignored.
+    /// Returns whether a reader that closes the output causes an error: the output is standard
+    /// output, and commands run with SIGPIPE ignored, so that the last one would fail.
     fn fails_unread(&self) -> bool {
         self.before_write.is_some() && inherited::children_survive_sigpipe()
     }
 
-    /// Returns the number of bytes written.
+    /// Returns the number of bytes written so far.
     pub(super) fn written(&self) -> u64 {
         self.written
     }

@@ -16,13 +16,14 @@ const CHUNK_TIME: Duration = Duration::from_millis(150);
 const STARTS_PER_CHUNK: f64 = 20.0;
 /// Size of chunks in bytes until the speed of the commands is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
-/// The first chunks of a stream have at least the intended size divided by this.
+/// Ratio of the intended size of a stream's chunks to the minimum size of its first ones.
 const EARLY_DIVISOR: u64 = 8;
 /// Maximum size in bytes of a chunk of a file.
 const MAX_CHUNK_BYTES: u64 = 64 << 20;
 /// Maximum size in bytes of a chunk that must be in memory.
 const MAX_CHUNK_BYTES_IN_MEMORY: u64 = 16 << 20;
-/// The last chunks have at least the intended size divided by this.
+/// Ratio of the intended size of chunks of files to the minimum size of the last ones, unless the
+/// input is small.
 const LAST_DIVISOR: u64 = 4;
 /// Minimum size of a chunk in bytes.
 const MIN_CHUNK_BYTES: u64 = 512;
@@ -45,7 +46,7 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
 /// Adaptive chunk sizes, based on the processing time of earlier chunks.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// Size of chunks in bytes, if the user has set it.
+    /// Size of chunks in bytes, or `None` unless the user has set it.
     fixed: Option<usize>,
     jobs: u64,
     /// Size of the input in bytes, or `None` if it is a stream.

@@ -37,7 +37,7 @@ pub(super) struct Task<'g> {
     equal: Equal,
     /// Number of lines to write from the beginning, or `None` for all.
     first: Option<u64>,
-    /// The directory for lines that do not fit into memory, if the command line names one.
+    /// The directory for lines that do not fit into memory, if the pipeline names one.
     folder: Option<&'g str>,
 }
 
@@ -66,12 +66,12 @@ impl Task<'_> {
     }
 }
 
-/// Runs the commands before the sort over chunks, and sorts their output. Returns the reason if the
-/// group must fall back, or `None` on success.
+/// Runs the commands before the sort over chunks, and writes their sorted output. Returns the
+/// reason if the group must fall back, or `None` on success.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, the output cannot be written, or lines fit neither
-/// into memory nor on disk.
+/// Returns an error if the input cannot be read, a command cannot be started, commands fail over
+/// chunks of a stream, the output cannot be written, or lines fit neither into memory nor on disk.
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -112,7 +112,8 @@ pub(super) fn run(
     Ok(None)
 }
 
-/// Sorts the output of the commands over some of the chunks.
+/// Takes chunks until there are no more, and sorts the output of the commands over them. Stops the
+/// other workers on an error, which includes a failure of the commands.
 fn gather(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -231,7 +232,8 @@ fn fill<'l>(
     Ok((sorter.finish()?, ended))
 }
 
-/// Passes the lines read so far to the sort command.
+/// Passes the sorted lines to the sort command, which knows the order of their doubtful numbers,
+/// and forwards its output.
 fn sort_elsewhere(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -341,9 +343,9 @@ fn merge_ranges(
     }
 }
 
-/// Divides all runs at the same lines into ranges of about equal size, so that all lines of a range
-/// come before those of the next one. Returns, for each range, its first and last index in each
-/// run, the latter excluded.
+/// Divides all runs in memory at the same lines into ranges of about equal size, so that all lines
+/// of a range come before those of the next one. Returns, for each range, its first and last index
+/// in each run, the latter excluded.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE_BYTES).max(jobs);

@@ -20,15 +20,15 @@ use super::{counted, keyed};
 
 /// Maximum size in bytes of the lines in memory: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// If there is no room on disk, the memory for lines is doubled only if the lines take at most the
-/// available memory divided by this, because other workers do the same.
+/// Minimum ratio of the available memory to the memory in use for lines at which the latter may be
+/// doubled if there is no room on disk. It allows for other workers that do the same.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// A collector of lines, which sorts them in memory and spills them to disk if there are too many.
 #[derive(Debug)]
 pub(super) struct Sorter<'a> {
     kind: Kind<'a>,
-    /// The memory for lines, in bytes.
+    /// The maximum memory for lines, in bytes.
     limit: usize,
     folder: &'a Path,
     text: Vec<u8>,
@@ -210,7 +210,8 @@ impl<'a> Sorter<'a> {
         self.text.len() < MAX_TEXT_BYTES / 2 && self.used() as u64 <= available / MEMORY_DIVISOR
     }
 
-    /// Writes the lines to an unnamed file, which the system deletes once it is closed.
+    /// Writes the sorted lines to an unnamed file, which the system deletes once it is closed.
+    /// Returns the file, positioned at its beginning.
     fn write_run(&self) -> io::Result<File> {
         let file = tempfile::tempfile_in(self.folder)?;
         let mut writer = BufWriter::with_capacity(256 << 10, file);
@@ -228,7 +229,7 @@ impl<'a> Sorter<'a> {
     /// Sorts the remaining lines, and returns all of them.
     ///
     /// # Errors
-    /// See [`Self::push`].
+    /// Returns an error if lines fit neither into memory nor on disk.
     pub(super) fn finish(mut self) -> io::Result<Sorted> {
         let last = std::mem::take(&mut self.unfinished);
         if !last.is_empty() {
@@ -252,7 +253,7 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Appends a line to `out`, after its number of occurrences if lines are counted.
+/// Appends a line and its separator to `out`, after its number of occurrences if lines are counted.
 pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl Fn() -> u64) {
     if kind.equal == Equal::Counted {
         counted::write(out, count(), line);

@@ -37,11 +37,11 @@ impl fmt::Debug for Hook {
 /// The exit code and costs of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StageTally {
-    /// The exit code as a shell reports it, combined over all chunks.
+    /// The exit code as a shell reports it, combined over all chunks; 0 until a command has ended.
     pub status: i32,
-    /// CPU time of the stage's commands.
+    /// CPU time of the stage's commands that have ended.
     pub cpu: Duration,
-    /// Number of processes started for the stage.
+    /// Number of processes started for the stage, counted when they end.
     pub starts: u64,
     has_ended: bool,
 }
@@ -52,13 +52,14 @@ impl Tally {
         self.lock().clone()
     }
 
-    /// Sets a callback that runs before each write of contend to standard output. Writes of the
+    /// Sets a callback that runs before each write of contend to standard output, and before
+    /// commands get standard output from a group. Only the first callback counts. Writes of the
     /// commands themselves are not observed.
     pub fn before_output(&self, hook: impl Fn() + Send + Sync + 'static) {
         let _ = self.before_output.0.set(Box::new(hook)); // the first callback stays
     }
 
-    /// Runs the callback before a write to standard output.
+    /// Runs the callback, if any. Must be called before each write to standard output.
     pub(super) fn writes(&self) {
         if let Some(hook) = self.before_output.0.get() {
             hook();
@@ -70,7 +71,7 @@ impl Tally {
         self.input.bytes()
     }
 
-    /// Returns the size of the first group's input in bytes, or `None` if it is unknown.
+    /// Returns the size of the first group's input in bytes, or `None` if it is unknown or 0.
     pub fn size(&self) -> Option<u64> {
         self.input.size()
     }
@@ -123,7 +124,7 @@ impl Tally {
         }
     }
 
-    /// Adds the cost of a command to its stage.
+    /// Adds the cost of a command to the stage with index `stage`.
     pub(super) fn used(&self, stage: usize, cost: Cost) {
         let mut stages = self.lock();
         let stage = stages.entry(stage).or_default();
@@ -132,7 +133,7 @@ impl Tally {
     }
 
     /// Records the exit status of a command. A command such as `grep` succeeds if it finds a match
-    /// in any chunk.
+    /// in any chunk; of other commands, the last exit code other than 0 counts.
     pub(super) fn status(&self, command: &Command, status: ExitStatus) {
         let code = status.shell_code();
         let mut stages = self.lock();
@@ -147,7 +148,8 @@ impl Tally {
         };
     }
 
-    /// Records that a command cannot run because its input file cannot be opened.
+    /// Records that a command cannot run, with exit code 1, because its input file cannot be
+    /// opened.
     pub(super) fn missing(&self, command: &Command, file: &str, error: &io::Error) {
         self.status(command, ExitStatus::Exited(1));
         let why = match error.kind() {
@@ -159,7 +161,7 @@ impl Tally {
         missing.push(format!("{file}: {why}"));
     }
 
-    /// Returns the files that could not be opened, with the reasons.
+    /// Returns the names of the input files that could not be opened, each with the reason.
     pub fn missing_files(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -178,7 +180,7 @@ impl Tally {
         stage.status = ExitStatus::Signaled(Signal::PIPE.as_raw()).shell_code();
     }
 
-    /// Resets the exit codes of a group's stages, because they run again.
+    /// Resets the exit codes of a group's stages, but not their costs, because they run again.
     pub(super) fn start_again(&self, group: &Group) {
         let mut stages = self.lock();
         for command in &group.serial {

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use contend_sys::interrupt;
 use rustix::io::Errno;
 
-/// The first delay between two attempts. Each delay is twice the one before, up to the maximum.
+/// The first delay between two attempts. Each later delay is twice the one before.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(1);
+/// The maximum delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// A limit on the time for which attempts are repeated.
@@ -33,13 +34,14 @@ impl RetryLimit {
     }
 }
 
-/// Returns whether the error means only that processes, open files or memory have run out.
+/// Returns whether the error means that processes, open files or memory have run out.
 pub(super) fn is_scarcity(error: &io::Error) -> bool {
     let known = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
     known.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Repeats an attempt while a limit makes it fail.
+/// Repeats an attempt, with growing delays, while it fails because processes, open files or memory
+/// have run out.
 ///
 /// # Errors
 /// Returns an error if the attempt fails for another reason or for too long, or if contend is asked
@@ -72,7 +74,8 @@ fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope. The thread returns `None` if another one has taken the work.
+/// Starts a thread of the scope, which runs `work` and returns its result. It returns `None` only
+/// if another thread has taken the work, which cannot happen after a single start.
 ///
 /// # Errors
 /// Returns an error if no more thread can be started.
@@ -87,7 +90,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     })
 }
 
-/// Starts a detached thread.
+/// Runs `work` on a new thread, which may outlive the calling one.
 ///
 /// # Errors
 /// Returns an error if no more thread can be started.
@@ -99,8 +102,9 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
     })
 }
 
-/// Runs `work` on up to `count` threads, including the calling one, as far as they can be started.
-/// Waits for all of them, and returns their results, with that of the calling thread first.
+/// Runs `work` on the calling thread and on up to `count - 1` others, as far as they can be
+/// started. Waits for all of them, and returns their results, with that of the calling thread
+/// first. Passes on a panic of a thread.
 pub(super) fn run_on_all<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =

@@ -34,8 +34,8 @@ fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Co
     Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
 }
 
-/// Runs the commands as the shell would. They read the input themselves if they can; otherwise,
-/// contend copies it into a pipe.
+/// Runs the commands as the shell would, and returns who read the input. They read the input
+/// themselves if they can; otherwise, contend copies it into a pipe.
 pub(super) fn plain(
     group: &Group,
     context: &Context<'_>,
@@ -57,7 +57,8 @@ pub(super) fn plain(
     Ok(Reader::Contend)
 }
 
-/// Returns whether the commands accept their arguments, that is, succeed on empty input.
+/// Returns whether the commands succeed on empty input without writing to standard error. Commands
+/// with invalid arguments do not.
 pub(super) fn succeeds_on_empty_input(
     group: &Group,
     context: &Context<'_>,
@@ -67,7 +68,8 @@ pub(super) fn succeeds_on_empty_input(
     Ok(instance.end()?.succeeded)
 }
 
-/// Runs the commands once over the rest of the input, and forwards their output.
+/// Runs the commands once over the rest of the input, which is the whole input for files, and
+/// forwards their output. Returns who read the input.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,

@@ -1,8 +1,8 @@
-//! Commands that contend carries out itself, without a process. Each has a module, and a row in the
-//! table below.
+//! Commands that contend runs in its own process, without starting their programs. Each has a
+//! module, and a row in the invocation of `operators!` below.
 //!
-//! An operator is tried only for a classified command. The class proves that the command's program
-//! is the one that the operator replaces, and its guard holds for the operator's input.
+//! An operator is considered only for a classified command. The class proves that the command's
+//! program is the one that the operator replaces, and its guard holds for the operator's input.
 
 mod count;
 mod translate;
@@ -32,13 +32,14 @@ pub(crate) trait Operation: Send {
     /// have written by now.
     fn push(&mut self, input: &[u8], output: &mut Vec<u8>);
 
-    /// Ends the input. Appends the rest of the output, and returns the exit code.
+    /// Ends the input. Appends the rest of the output to `output`, and returns the exit code. Must
+    /// be called once, after all input.
     fn finish(&mut self, output: &mut Vec<u8>) -> i32;
 }
 
 macro_rules! operators {
     ($($(#[$comment:meta])* $name:ident($definition:ty),)*) => {
-        /// A command that contend can carry out itself.
+        /// A command that contend can run in its own process.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Operator {

@@ -12,7 +12,8 @@ use crate::plan::classes::{Class, Subject, classify};
 /// Number of inputs for each command.
 const INPUTS: u64 = 12;
 
-/// Returns the operator of a command, if the command has a class on this machine.
+/// Returns the operator of a command, or `None` if it has none. The command must have a class on
+/// this machine.
 fn operator(text: &str, locale: &str) -> Option<Operator> {
     let simple = Simple::read(text).expect("a simple command");
     let environment = Environment::of_this_machine(&[simple.program.text.as_str()], locale);

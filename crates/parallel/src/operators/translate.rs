@@ -11,7 +11,7 @@ use super::{Definition, Operation};
 /// The effect of `tr` on bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Translate {
-    /// The image of each of the 256 bytes, including deleted ones.
+    /// The image of each of the 256 bytes; 0 for deleted ones.
     images: Vec<u8>,
     /// The bytes that are deleted.
     deleted: ByteSet,
@@ -63,7 +63,7 @@ impl Definition for Translate {
     }
 }
 
-/// Converts a set of bytes to a table.
+/// Returns a table that shows for each byte whether it is in the set.
 fn table(set: ByteSet) -> [bool; 256] {
     let mut table = [false; 256];
     for byte in set.iter() {
@@ -112,7 +112,7 @@ impl Operation for Deletion {
     }
 }
 
-/// A running `tr` that squeezes equal neighbours.
+/// A running `tr` that deletes and maps bytes, and then squeezes equal neighbours.
 struct Squeezing {
     images: [u8; 256],
     kept: [bool; 256],

@@ -95,7 +95,8 @@ fn is_virtual(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
-/// Returns whether the content of a descriptor's link in `/proc` names a terminal.
+/// Returns whether `link`, the content of a descriptor's link in `/proc`, is the path of a
+/// terminal.
 pub fn is_terminal(link: &str) -> bool {
     link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
 }

@@ -1,4 +1,5 @@
-//! Observes processes from outside, through `/proc`: the activity and the wait of each task.
+//! Observes processes from outside, through `/proc`: whether each task is active and, if not, what
+//! it waits for.
 //!
 //! An ordinary user may read these files of their own processes. A sample of a task reads, in this
 //! order:
@@ -98,7 +99,8 @@ impl Wait {
         }
     }
 
-    /// Returns the rank of a wait that only means that another task has to act first.
+    /// Returns the rank of a wait that has the same rank in a process and in a stage. These waits
+    /// are the least informative ones: most only mean that another task has to act first.
     fn rank_of_indirect_waits(self) -> u8 {
         match self {
             Self::Terminal => 6,

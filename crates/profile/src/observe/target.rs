@@ -1,4 +1,5 @@
-//! The object that a descriptor refers to: the stage's own input or output, or another one.
+//! Classifies waits by the object that a descriptor refers to: the stage's own input or output, or
+//! another one.
 
 use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
@@ -80,7 +81,7 @@ impl Ends {
     }
 
     /// Returns whether the standard output of process `pid` is a pipe, and the same as that of the
-    /// stage.
+    /// stage. Returns `false` if this cannot be determined.
     pub fn is_output_of(&self, pid: Pid) -> bool {
         let output = self.output.as_ref().filter(|output| output.probe.is_some());
         output.is_some_and(|output| {
@@ -89,7 +90,7 @@ impl Ends {
         })
     }
 
-    /// Returns the wait of a task of process `pid` that is in the call `waiting`.
+    /// Classifies what a task of process `pid` waits for in the call `waiting`.
     pub fn wait_of(&self, pid: Pid, waiting: Waiting) -> Wait {
         match waiting {
             Waiting::Read(fd) => self.target(pid, fd).read_wait(),
@@ -168,7 +169,7 @@ impl Ends {
         self.ready_wait(pid, watched)
     }
 
-    /// Returns the wait for any of several descriptors. Each is given with whether the task waits
+    /// Classifies a wait for any of several descriptors. Each is given with whether the task waits
     /// to read and whether it waits to write.
     fn ready_wait(&self, pid: Pid, fds: impl Iterator<Item = (i32, bool, bool)>) -> Wait {
         let mut waits = Vec::new();
@@ -217,7 +218,7 @@ enum CombinedWait {
 
 /// Combines the waits for any of several descriptors. A network peer has precedence, then the
 /// stage's input and output. Descriptors that only wake the process up (timers, counters, pipes to
-/// itself) decide if there are no others.
+/// itself) decide if there are no others. Without descriptors, the wait is a sleep.
 fn combine_waits(waits: &[Wait]) -> CombinedWait {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
@@ -241,8 +242,10 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
     }
 }
 
-/// Returns the wait of a call that opens a file: for the other end, if the file is a FIFO. The
-/// file's path is at `address` in the memory of `pid`.
+/// Classifies the wait of a call that opens a file: for a FIFO, it is a wait for the other end. The
+/// file's path is at `address` in the memory of `pid`, and is relative to the directory with
+/// descriptor `folder`, or to the working directory if that is `None`. Returns [`Wait::Unknown`] if
+/// the path cannot be read.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);
@@ -267,8 +270,8 @@ fn fd_path(pid: Pid, fd: i32) -> String {
     format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())
 }
 
-/// Returns the descriptors in an `fd_set` of another process, or `None` if its memory cannot be
-/// read.
+/// Returns the descriptors in an `fd_set` of another process, which has `count` bits at `address`.
+/// The set is empty if `address` is 0. Returns `None` if the memory cannot be read.
 fn bits(pid: Pid, address: u64, count: u64) -> Option<Vec<i32>> {
     let mut set = [0; 128];
     let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());

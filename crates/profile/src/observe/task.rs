@@ -19,7 +19,7 @@ pub struct Task {
     syscall: Option<ProcFile>,
     /// The scheduler's counters, as last read.
     pub sched: SchedStat,
-    /// The task's state at the last sample.
+    /// The task's state at the last sample; active before the first one.
     pub state: State,
     /// Recent calls with their waits and the time at which each was found: a task tends to wait in
     /// the same few calls.
@@ -37,7 +37,7 @@ impl Task {
     /// Opens the files of thread `id` of `process`.
     ///
     /// # Errors
-    /// Returns an error if the thread has ended.
+    /// Returns an error if the thread has ended, or its counters may not be read.
     pub fn open(process: Pid, id: Pid) -> io::Result<Self> {
         let folder = format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero());
         Ok(Self {
@@ -53,7 +53,8 @@ impl Task {
         })
     }
 
-    /// Samples the current state of the task.
+    /// Samples the current state of the task. `ends` are the input and output of its stage;
+    /// `buffer` is memory for the contents of files.
     ///
     /// # Errors
     /// Returns an error if the task has ended.

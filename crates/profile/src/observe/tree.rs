@@ -20,7 +20,7 @@ const MAX_SAMPLED_TASKS: usize = 64;
 pub struct SampledTime {
     /// Time with at least one task running on a CPU or queued for one.
     pub active: Duration,
-    /// Sum of `active`, weighted by the number of tasks running or queued.
+    /// The time in `active`, multiplied by the number of tasks running or queued.
     pub active_tasks: Duration,
     /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
@@ -75,18 +75,18 @@ pub struct Tree {
     has_leader: bool,
     /// All processes ever seen in the stage.
     known: HashSet<Pid>,
-    /// Children found at the last search that have ended but have not been waited for.
+    /// Processes of the stage that have ended but, as of the last search, have not been waited for.
     zombies: HashSet<Pid>,
     ends: Ends,
-    /// The time attributed by samples.
+    /// The stage's time by state, as found by samples.
     pub seen: SampledTime,
     /// Largest `VmHWM` of ended processes, in bytes.
     ended_peak_rss: u64,
     /// Run-queue time of ended tasks, in nanoseconds.
     ended_run_queue_ns: u64,
-    /// Whether the stage has ever had more than one task at a search.
+    /// Whether the stage was ever found with more than one task.
     pub several_tasks: bool,
-    /// Whether the stage has ever had more than one process at a search.
+    /// Whether the stage was ever found with more than one process.
     pub several_processes: bool,
     /// Whether any sample found a wait that could not be classified.
     pub unreadable: bool,
@@ -121,12 +121,12 @@ impl Tree {
         &self.ends
     }
 
-    /// Returns the state of the stage at the last sample.
+    /// Returns the state of the stage at the last sample, or active before the first one.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Returns the ids of the stage's processes, as of the last search.
+    /// Returns the ids of the stage's processes, as of the last search or sample.
     pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().map(|process| process.id)
     }
@@ -254,7 +254,8 @@ impl Tree {
     }
 
     /// Returns the bytes and calls so far of the stage's living processes and of the children that
-    /// these have waited for, or `None` if the counters of the stage's own process may not be read.
+    /// these have waited for, or `None` if the counters of the first one, usually the stage's own
+    /// process, cannot be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
@@ -264,9 +265,9 @@ impl Tree {
         Some(sum)
     }
 
-    /// Returns whether no process of the stage has written anything yet. Writes of a child that has
-    /// not been waited for appear only in the child's own counters, so this returns `false` if
-    /// there is an unknown child or a zombie.
+    /// Returns whether certainly no process of the stage has written anything yet. Writes of a
+    /// child that has not been waited for appear only in the child's own counters, so this returns
+    /// `false` if there is an unknown child or a zombie, and if counters cannot be read.
     pub fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
         let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);
@@ -289,9 +290,9 @@ impl Tree {
         self.processes.iter().map(|process| process.peak_rss).fold(self.ended_peak_rss, u64::max)
     }
 
-    /// Reads the scheduler's counters and peak memory without attributing time. Called when the
-    /// stage is about to end, or has ended and is not yet reaped. Returns whether the peak of the
-    /// stage's own process could still be read.
+    /// Reads the scheduler's counters and peak memory without attributing time. Called before the
+    /// stage starts its work, and when it is about to end, or has ended and is not yet reaped.
+    /// Returns whether the peak of the stage's own process could still be read.
     pub fn read_counters(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // an ended task keeps its last counters
@@ -304,13 +305,15 @@ impl Tree {
         own
     }
 
-    /// Returns the scheduler's counters of the main thread of the stage's own process, or `None`
-    /// once the process has been removed.
+    /// Returns the scheduler's counters of the main thread of the stage's own process, as last
+    /// read. Must be called before [`Self::remove_leader`]; afterwards, the result is `None` or
+    /// that of another process.
     pub fn leader_sched(&self) -> Option<SchedStat> {
         Some(self.processes.first()?.tasks.first()?.sched)
     }
 
-    /// Returns the status of the stage's own process, or `None` if it cannot be read.
+    /// Returns the status of the stage's own process, or `None` if it cannot be read. Must be
+    /// called before [`Self::remove_leader`].
     pub fn leader_status(&self, buffer: &mut [u8]) -> Option<Status> {
         let status = self.processes.first()?.status.as_ref()?;
         Some(Status::parse(status.read(buffer).ok()?))

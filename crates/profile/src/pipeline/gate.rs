@@ -27,7 +27,8 @@ pub enum Gate {
     Fifo(OwnedFd),
 }
 
-/// An open gate. Dropping it closes the gate for processes that have not reached it yet.
+/// An open gate. Once it is dropped, processes that have not reached the gate yet can no longer
+/// open its file.
 #[derive(Debug)]
 pub struct OpenGate {
     _gate: Gate,
@@ -38,8 +39,8 @@ impl Gate {
     /// Creates a closed gate.
     ///
     /// # Errors
-    /// Returns an error if the kernel has no leases, and no directory for temporary files can hold
-    /// a FIFO.
+    /// Returns an error if no file with a lease can be created, and no directory for temporary
+    /// files can hold a FIFO.
     pub fn new() -> io::Result<Self> {
         LeasedFile::new().map(Self::Leased).or_else(|_| Self::fifo())
     }
@@ -68,7 +69,8 @@ impl Gate {
     /// result.
     ///
     /// # Errors
-    /// Returns an error if no descriptor is free.
+    /// Returns an error if the lease cannot be released, or no descriptor is free for a FIFO's
+    /// writer.
     pub fn open(self) -> io::Result<OpenGate> {
         let writer = match &self {
             Self::Leased(file) => {

@@ -24,11 +24,12 @@ use super::script::{ScriptOptions, ScriptPaths, script};
 pub struct LaunchSpec<'a> {
     /// The shell, by name or path.
     pub shell: &'a str,
-    /// Source text that the shell executes before the pipeline.
+    /// Source text that the shell executes before the pipeline, if any.
     pub setup: Option<&'a str>,
     /// The parsed pipeline.
     pub parsed: &'a Parsed,
-    /// Whether the pipeline's exit code is that of its last failing stage.
+    /// Whether the pipeline's exit code is that of its last failing stage; the setup may also
+    /// request this.
     pub pipefail: bool,
     /// Standard input of the pipeline; `None` to inherit contend's own.
     pub stdin: Option<File>,
@@ -50,7 +51,7 @@ pub enum LaunchError {
     /// An operation that contend needs failed.
     #[error("cannot {what}")]
     Prepare {
-        /// The operation that failed.
+        /// The operation that failed, as it continues "cannot" in the message.
         what: &'static str,
         /// The cause of the failure.
         source: io::Error,
@@ -101,7 +102,8 @@ pub struct WaitingShell {
 /// Starts the shell and blocks until all stages wait at the gate.
 ///
 /// # Errors
-/// See [`LaunchError`]. On failure, all started processes have been ended.
+/// Returns an error if the pipeline cannot be started; see [`LaunchError`]. On failure, the shell
+/// and its stages have ended.
 pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     try_launch(spec, signals).map_err(|error| match signals.interrupted() {
         Some(signal) => LaunchError::Interrupted(signal),
@@ -175,8 +177,8 @@ fn start_shell(
     Ok(Pid::from_child(&child))
 }
 
-/// Returns a file that discards output. It is not `/dev/null`, for which GNU grep would stop at its
-/// first match.
+/// Returns a file that discards output: `/dev/zero` if it can be opened, because GNU grep would
+/// stop at its first match for `/dev/null`.
 fn discard_output() -> Stdio {
     let file = File::options().write(true).open("/dev/zero");
     file.map_or_else(|_| Stdio::null(), Stdio::from)
@@ -186,7 +188,7 @@ fn discard_output() -> Stdio {
 /// the shell's options, and the starter's process id.
 ///
 /// # Errors
-/// [`LaunchError::Setup`] if the shell ends first.
+/// Returns [`LaunchError::Setup`] if the shell ends first.
 fn read_channel(
     mut channel: io::PipeReader,
     shell: Pid,
@@ -316,7 +318,8 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-/// Kills and reaps all started processes, because they cannot be observed.
+/// Kills the shell and the given stages, because the stages cannot be observed, and reaps all
+/// children that have ended.
 pub(super) fn kill_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);
@@ -335,7 +338,8 @@ impl WaitingShell {
 
     /// Sends the exit codes to the shell and waits for its end, passing on signals that arrive
     /// meanwhile. Returns the shell's exit code, which an EXIT trap may have changed, or `None` if
-    /// a signal killed the shell.
+    /// a signal killed the shell or it cannot be waited for. `exit_codes` is a line as
+    /// [`format_exit_codes`](super::script::format_exit_codes) returns it.
     pub fn finish(self, exit_codes: &str, signals: &Signals) -> Option<i32> {
         let (reader, mut writer) = self.end;
         // The text fits into the pipe, so this does not block. An error means that the shell has

@@ -43,7 +43,7 @@ use raw::RawRun;
 use verdict::Evidence;
 
 /// Runs the pipeline once and returns its record, which includes copies of `host` and `started_at`.
-/// Calls `progress` about ten times a second.
+/// Calls `progress` about ten times a second, and before contend is stopped.
 ///
 /// # Errors
 /// Returns an error if the pipeline cannot be started; see [`LaunchError`].

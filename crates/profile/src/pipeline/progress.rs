@@ -24,15 +24,16 @@ pub enum Progress<'a> {
 pub struct ProgressStage {
     /// The state at the last sample; `None` after the end of the stage.
     pub state: Option<State>,
-    /// Bytes read so far, if known.
+    /// Bytes read so far from all descriptors, including libraries; `None` if unknown.
     pub bytes_in: Option<u64>,
-    /// Bytes written so far, if known.
+    /// Bytes written so far to all descriptors; `None` if unknown.
     pub bytes_out: Option<u64>,
     /// The stage's time so far, by state.
     pub time: SampledTime,
     /// Time for which the stage's tasks have been queued for a CPU so far, summed over the tasks.
     pub run_queue: Duration,
-    /// The share of the stage's input files read so far, if known.
+    /// The share of the stage's input files read so far; `None` if there are no such files or the
+    /// share is unknown.
     pub input: Option<InputProgress>,
     /// Whether the stage's standard output is, or may be, a terminal.
     pub may_write_to_terminal: bool,

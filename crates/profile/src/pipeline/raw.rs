@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::stage::RawStage;
 use crate::observe::target::End;
 
-/// Maximum sampling interval.
+/// Maximum time between two samples of the stages.
 pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Observations of a finished run.
@@ -13,7 +13,7 @@ pub const MAX_SAMPLING_INTERVAL: Duration = Duration::from_millis(25);
 pub struct RawRun {
     /// The stages, first to last.
     pub stages: Vec<RawStage>,
-    /// Fill of each pipe between two stages.
+    /// Fill of the pipes between the stages, first to last.
     pub fills: Vec<FillSamples>,
     /// Fill of the pipe that feeds the first stage; without samples if there is no such pipe.
     pub input_fill: FillSamples,
@@ -43,8 +43,9 @@ impl RawRun {
         self.stages.iter().map(RawStage::shell_code).collect()
     }
 
-    /// Returns the pipeline's exit code as a shell reports it. `inverted` is whether the pipeline
-    /// begins with `!`.
+    /// Returns the pipeline's exit code as a shell reports it: that of the shell or, while that is
+    /// unknown, one computed from those of the stages. `inverted` is whether the pipeline begins
+    /// with `!`.
     pub fn exit_code(&self, inverted: bool) -> i32 {
         if let Some(status) = self.shell_status {
             return status;
@@ -62,7 +63,7 @@ impl RawRun {
 /// Statistics of a pipe's fill over the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FillSamples {
-    /// Sum of the numbers of bytes in the pipe.
+    /// Sum of the numbers of bytes in the pipe at all samples.
     pub sum: u64,
     /// Maximum number of bytes in the pipe at any sample.
     pub most: u64,
@@ -87,7 +88,8 @@ impl FillSamples {
         counted as f64 / self.samples.max(1) as f64
     }
 
-    /// Samples the fill of the pipe that `end` refers to. Does nothing if `end` is not a pipe.
+    /// Samples the fill of the pipe that `end` refers to. Does nothing if `end` is not a pipe or
+    /// cannot be read.
     pub fn sample(&mut self, end: Option<&End>) {
         if let Some(fill) = end.and_then(End::fill) {
             self.sum += fill.bytes;

@@ -8,7 +8,11 @@ use contend_record::warning::{Warning, WarningId};
 const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
 /// Returns the run with the median wall time (the faster of the two middle ones), extended by
-/// medians over all runs. Returns a single run unchanged, and `None` without runs.
+/// medians over all runs. Its exit code is the last one other than 0 of all runs, if any. Returns a
+/// single run unchanged, and `None` without runs.
+///
+/// # Panics
+/// Panics if a run has fewer stages than the first one.
 pub fn summarise(mut records: Vec<PipeRecord>) -> Option<PipeRecord> {
     if records.len() <= 1 {
         return records.pop();

@@ -13,8 +13,8 @@
 //! collect last orphans, let the shell finish ──▶ RawRun
 //! ```
 //!
-//! Samples are taken every millisecond at first, then less and less often, and never use more than
-//! 1 % of one CPU.
+//! Samples are taken every millisecond at first, then less and less often, down to every 25 ms.
+//! They use at most 1 % of one CPU, unless that would take longer intervals.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,22 +41,23 @@ use super::stage::RunningStage;
 use super::tracing;
 use crate::observe::{State, Wait};
 
-/// Minimum sampling interval.
+/// Minimum time between two samples of the stages.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
-/// Divisor that gives the sampling interval from the time so far: a long run needs no more samples
-/// than a short one. Each wake-up disturbs the run: stages that pass single lines to each other
-/// lose the rhythm in which the scheduler runs them, and may then make 50 % more context switches.
+/// Ratio of the time so far to the sampling interval, within its limits: a long run needs no more
+/// samples than a short one. Each wake-up disturbs the run: stages that pass single lines to each
+/// other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
+/// switches.
 const ELAPSED_PER_INTERVAL: u32 = 64;
 /// Minimum ratio of the sampling interval to the CPU time of a sample, which limits sampling to 1 %
-/// of one CPU.
+/// of one CPU unless the interval would exceed its maximum.
 const INTERVAL_PER_SAMPLE_COST: u32 = 100;
 /// Time between two searches for new children and threads, which also read the pipes' fill. A stage
 /// that waits for a child is searched at every sample.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
 /// Time until the first search for new children and threads.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
-/// Time during which every sample checks whether a stage that is still the shell has executed a
-/// program; afterwards, only searches do.
+/// Time after the opening of the gate during which every sample checks whether a stage that is
+/// still the shell has executed a program; afterwards, only searches do.
 const EXEC_CHECK_TIME: Duration = Duration::from_millis(50);
 /// Time within which repeated signals count as one request to end.
 const REPEATED_SIGNAL_TIME: Duration = Duration::from_millis(50);
@@ -116,7 +117,8 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Records the state of the waiting stages and opens the gate.
+    /// Records the state of the waiting stages and opens the gate. On failure, the shell and the
+    /// stages have ended.
     fn begin(
         launched: Launched,
         parsed: &Parsed,
@@ -289,7 +291,8 @@ impl<'a> Watch<'a> {
     }
 
     /// Reaps exiting processes: a process whose output is already closed, so that its reader could
-    /// end, may still need a moment in the kernel. Background processes are left running.
+    /// end, may still need a moment in the kernel. Waits for at most [`MAX_EXIT_TIME`]. Background
+    /// processes are left running.
     fn collect_last_orphans(&mut self) {
         let begun = Instant::now();
         while begun.elapsed() < MAX_EXIT_TIME {

@@ -155,8 +155,8 @@ fn ending(setup: &str, parsed: &Parsed, end: &str) -> String {
     )
 }
 
-/// Formats the exit codes that the shell reads at its end: that of the pipeline, then those of the
-/// stages.
+/// Formats the exit codes that the shell reads at its end, as one line: that of the pipeline, then
+/// those of the stages.
 pub fn format_exit_codes(status: i32, stages: &[i32]) -> String {
     let mut words = vec![status];
     words.extend(stages);
@@ -182,7 +182,7 @@ fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
 }
 
 /// Returns two single-digit descriptors (dash supports no others) that the user's text does not use
-/// and that were not open when contend started.
+/// and that were not open when contend started, or 9 and 8 as far as there are none.
 fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
     let mentioned = |digit: char| {
         [text, setup.unwrap_or("")].iter().any(|text| {

@@ -42,9 +42,9 @@ pub struct RawStage {
     /// Time for which all tasks of the stage were queued for a CPU, including time before the gate
     /// opened.
     pub run_queue: Duration,
-    /// Context switches and peak memory before the gate opened.
+    /// Context switches and peak memory of the stage's own process before the gate opened.
     pub status_before: Status,
-    /// The time attributed by samples.
+    /// The stage's time by state, as found by samples.
     pub seen: SampledTime,
     /// Whether the stage was ever seen with several processes or threads.
     pub several_tasks: bool,
@@ -56,37 +56,46 @@ pub struct RawStage {
     pub unreadable: bool,
     /// Bytes and calls, as last read; `None` if this user may not read them.
     pub io: Option<Io>,
-    /// Whether `io` was read at the stage's end, which makes it exact.
+    /// Whether `io` is exact: it was read at the stage's end, and no process of the stage was seen
+    /// running afterwards.
     pub io_exact: bool,
     /// Largest `VmHWM` seen, in bytes; 0 if it was never read.
     pub peak_rss: u64,
     /// Whether `peak_rss` was read at the stage's end, which makes it exact.
     pub peak_rss_exact: bool,
-    /// Time of the first sample at which the stage had written to any descriptor.
+    /// Time from the opening of the gate to the first sample at which the stage had written to any
+    /// descriptor; for a sort, only writes after the end of its input count. `None` if there was no
+    /// such sample.
     pub first_write: Option<Duration>,
-    /// Time of the first sample at which the pipe after the stage held bytes.
+    /// Time from the opening of the gate to the first sample at which the pipe after the stage held
+    /// bytes; `None` if there was no such sample.
     pub first_in_pipe: Option<Duration>,
-    /// Number of bytes that the stage had read at the sample before its first output.
+    /// Number of bytes that the stage had read at the sample before its first output; 0 if no
+    /// output was noticed.
     pub read_before_output: u64,
-    /// Number of bytes that the stage had read when it first waited for input not yet written,
-    /// which are those of its libraries. `None` if the stage was not seen in such a wait.
+    /// Number of bytes that the stage had read, from its libraries, when it was first seen waiting
+    /// for input while its writer had written nothing. `None` if it was not seen so, or had read
+    /// more than a program reads at its start.
     pub startup_reads: Option<u64>,
-    /// Time of the first sample at which the stage had read more than `startup_reads`.
+    /// Time from the opening of the gate to the first sample at which the stage had read more than
+    /// `startup_reads`; `None` if there was no such sample.
     pub first_read: Option<Duration>,
     /// Whether the stage was seen with files open besides its standard descriptors.
     pub has_files: bool,
     /// For a sort: bytes and calls up to the end of its input, of which the writes went to
     /// temporary files.
     pub temporary: Io,
-    /// Largest size in bytes seen of the stage's standard input, if that is a regular file.
+    /// Largest size in bytes seen of the stage's standard input; `None` if that is not a regular
+    /// file.
     pub input_file_bytes: Option<u64>,
-    /// Total size in bytes of the input files that the stage's command names, if known.
+    /// Total size in bytes of the input files that the stage's command names; `None` if unknown.
     pub named_bytes: Option<u64>,
     /// Whether the stage's input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,
     /// Whether the stage's input is a regular file.
     pub input_is_file: bool,
-    /// The signal by which contend or the terminal asked the stage to end.
+    /// The signal by which contend or the terminal last asked the stage to end; `None` if neither
+    /// did.
     pub asked_to_end: Option<i32>,
 }
 
@@ -94,7 +103,7 @@ pub struct RawStage {
 const UNKNOWN_EXIT_CODE: i32 = 127;
 
 impl RawStage {
-    /// Returns the stage's exit code as a shell reports it.
+    /// Returns the stage's exit code as a shell reports it, or 127 if its status is unknown.
     pub fn shell_code(&self) -> i32 {
         self.status.map_or(UNKNOWN_EXIT_CODE, ExitStatus::shell_code)
     }
@@ -162,7 +171,8 @@ impl RunningStage {
         })
     }
 
-    /// Returns whether any process of the stage still runs.
+    /// Returns whether the stage's own process, or a process that it has left writing to its
+    /// output, still runs.
     pub(super) fn is_running(&self) -> bool {
         self.ended.is_none() || self.has_lingering_processes()
     }
@@ -196,7 +206,8 @@ impl RunningStage {
         }
     }
 
-    /// Starts tracing the stage once it has executed a program that may be traced.
+    /// Decides whether to trace the stage, once it has executed a program other than `shell`, and
+    /// starts tracing it if that is safe.
     pub(super) fn decide_tracing(&mut self, shell: &Path) {
         if self.trace_decided {
             return;
@@ -207,9 +218,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether the stage's bytes must be read at every sample: until its first input and
-    /// output are known, and always if it is not traced, because the last sample may then be the
-    /// final count.
+    /// Returns whether the stage's bytes must be read at every sample: until its first output is
+    /// known, as long as its first input is awaited, and always if it is not traced, because the
+    /// last sample may then be the final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -254,9 +265,9 @@ impl RunningStage {
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
     }
 
-    /// Records the number of bytes that the stage had read before there was any input. Ignores a
-    /// number larger than a program reads at its start: these bytes were input after all, from a
-    /// writer whose splices are not counted.
+    /// Records the number of bytes that the stage had read before there was any input, unless it is
+    /// known already. Ignores a number larger than a program reads at its start: these bytes were
+    /// input after all, from a writer whose splices are not counted.
     pub(super) fn record_startup_reads(&mut self, reads: u64) {
         if reads <= MAX_STARTUP_READ_BYTES {
             self.observed.startup_reads.get_or_insert(reads);
@@ -286,8 +297,9 @@ impl RunningStage {
         silent_until_its_end && (!self.is_running() || self.tree.check_nothing_written(buffer))
     }
 
-    /// Records that the stage's reader has just read its first input, so earlier writes of the
-    /// stage went elsewhere.
+    /// Takes the bytes that the stage has read so far as those before its first output, because its
+    /// reader has just read its first input: earlier writes of the stage went elsewhere. Does
+    /// nothing if output has been seen in the pipe after the stage.
     pub(super) fn record_first_output(&mut self) {
         if self.observed.first_in_pipe.is_some() {
             return;
@@ -300,7 +312,8 @@ impl RunningStage {
         self.observed.first_read == Some(now)
     }
 
-    /// Searches for new children and threads, and for open files.
+    /// Searches for new children and threads and for open files, and reads peak memory and the size
+    /// of the input file.
     pub(super) fn refresh(&mut self, buffer: &mut [u8]) {
         self.tree.refresh(buffer);
         self.observed.has_files = self.observed.has_files || has_files(self.pid);
@@ -308,7 +321,8 @@ impl RunningStage {
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
-    /// Records that the stage's writer has ended. Earlier writes of a sort went to temporary files.
+    /// Records that the stage's writer has ended, which matters only for a sort: its earlier writes
+    /// went to temporary files.
     pub(super) fn record_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
@@ -432,7 +446,7 @@ impl RunningStage {
 }
 
 /// Returns whether the process has files open besides its standard descriptors, devices and
-/// `/proc`.
+/// `/proc`. Returns `false` if its descriptors cannot be read.
 fn has_files(pid: Pid) -> bool {
     let Ok(folder) = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
         return false;
@@ -447,7 +461,7 @@ fn has_files(pid: Pid) -> bool {
 }
 
 /// Returns the size in bytes of the process's standard input, or `None` if that is not a regular
-/// file.
+/// file or cannot be examined.
 fn input_file_bytes(pid: Pid) -> Option<u64> {
     let data = std::fs::metadata(format!("/proc/{}/fd/0", pid.as_raw_nonzero())).ok()?;
     data.is_file().then_some(data.len())

@@ -40,11 +40,12 @@ pub struct Evidence<'a> {
     pub fed_from_outside: bool,
     /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` without such a pipe.
     pub input_fill: Option<f64>,
-    /// Whether the last stage writes to a pipe, a socket or a terminal.
+    /// Whether the last stage may write to a pipe, a socket or a terminal.
     pub read_from_outside: bool,
 }
 
-/// Returns the bottleneck, with the evidence for it as a sentence.
+/// Returns the bottleneck, with the evidence for it as a sentence. Its kind is
+/// [`BottleneckKind::None`] if the run is too short or no stage was busy for long enough.
 pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
@@ -112,9 +113,9 @@ fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
     None
 }
 
-/// Returns the CPUs as the bottleneck if all stages together need them for longer than the slowest
-/// stage's service time, or if the slowest stage is queued for a CPU for longer than it is busy.
-/// Returns `None` otherwise.
+/// Returns the CPUs as the bottleneck if all stages together need them for notably longer than the
+/// slowest stage's service time, or if the slowest stage is queued for a CPU for longer than it is
+/// busy. Returns `None` otherwise.
 fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
@@ -225,7 +226,8 @@ fn describe_neighbours(evidence: &Evidence<'_>, slowest: &Stage) -> String {
         .fold(String::new(), |text, part| text + "; " + &part)
 }
 
-/// Returns the names of the waits that make up more than a tenth of the total, longest first.
+/// Returns the names of the waits that make up more than a tenth of the total without stops,
+/// longest first, separated by commas.
 fn main_waits(waits: &OtherWaits) -> String {
     let mut named = OtherWaits { stopped: 0.0, ..*waits }.named();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -247,7 +249,7 @@ fn no_bottleneck(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
-/// Shortens a command to at most 40 characters, so that it fits in a sentence.
+/// Shortens a command to at most 40 characters, with `…` at its end, so that it fits in a sentence.
 pub(crate) fn short(command: &str) -> String {
     const MAX_CHARS: usize = 40;
     if command.chars().count() <= MAX_CHARS {

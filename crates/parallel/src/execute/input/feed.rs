@@ -20,7 +20,7 @@ const READ_AHEAD_BYTES: u64 = 256 << 10;
 /// The result of feeding commands with a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Fed {
-    /// The commands have read the whole chunk, or have closed their input.
+    /// The whole chunk has been passed to the commands, or they have closed their input.
     All,
     /// The reader wants no more output.
     Unwanted,
@@ -29,10 +29,12 @@ pub(in super::super) enum Fed {
 }
 
 impl ChunkSource<'_> {
-    /// Feeds commands with a chunk, and forwards their output. Ranges of files are not copied.
+    /// Feeds commands with a chunk, and forwards their output. A range of files is checked against
+    /// the guard while it is fed, and reaches processes without a copy if the kernel can splice.
     ///
     /// # Errors
-    /// Returns an error if the chunk cannot be read, or as [`Instance::feed`].
+    /// Returns an error if the chunk cannot be read, the commands cannot be fed, or their output
+    /// cannot be forwarded.
     pub(in super::super) fn feed(
         &self,
         data: &ChunkData,

@@ -15,7 +15,7 @@ const FIRST_WINDOW_BYTES: u64 = 4 << 10;
 /// Size in bytes of the largest window searched for a cut.
 pub(super) const MAX_WINDOW_BYTES: u64 = 64 << 10;
 
-/// A file from an offset to its end.
+/// The part of a file from an offset to the end that it had when the slice was created.
 #[derive(Debug)]
 pub(in super::super) struct Slice {
     file: File,
@@ -84,7 +84,7 @@ impl Files {
         }
     }
 
-    /// Returns whether all names still refer to their files.
+    /// Returns whether every file was opened by a name that still refers to it.
     pub(super) fn are_in_place(&self) -> bool {
         self.slices.iter().all(Slice::is_in_place)
     }
@@ -95,7 +95,7 @@ impl Files {
     }
 
     /// Splits about `wanted` bytes off the front of `left`, up to a position where the input may be
-    /// cut. Returns `None` if `left` is empty.
+    /// cut or to the end of `left`. Returns `None` if `left` is empty. The cut must be local.
     pub(super) fn split_off(
         &self,
         cut: &Cut,
@@ -129,7 +129,8 @@ impl Files {
         Ok(Some(start..end))
     }
 
-    /// Reads a range of the concatenated files; the result is shorter if a file has been truncated.
+    /// Reads a range of the concatenated files; the result is shorter if a file has been truncated
+    /// or the range exceeds the files.
     pub(super) fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = self.pool.get(length);

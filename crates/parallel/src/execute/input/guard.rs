@@ -21,7 +21,8 @@ pub(super) struct GuardState {
     records: Records,
     /// Why input was rejected first, as shown to users.
     refused: OnceLock<String>,
-    /// Whether the guard accepts the whole input, or `None` until that has been checked.
+    /// Whether the bytes of the whole input satisfy the guard, or `None` until that has been
+    /// checked.
     throughout: Mutex<Option<bool>>,
 }
 
@@ -46,7 +47,7 @@ impl GuardState {
         self.refused.get_or_init(|| why.to_owned());
     }
 
-    /// Returns whether the guard accepts a chunk of the given bytes.
+    /// Returns whether the guard accepts a chunk of the given bytes, and records a rejection.
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         self.accepts_by(&self.guard, bytes)
     }
@@ -60,7 +61,7 @@ impl GuardState {
     }
 
     /// Returns whether the end of `range` is acceptable: if the guard demands it, the last record
-    /// of the input must be terminated.
+    /// of the input must be terminated. Records a rejection.
     pub(super) fn accepts_end(&self, files: &Files, range: &Range<u64>) -> io::Result<bool> {
         if !self.guard.terminated || range.end != files.size() {
             return Ok(true);
@@ -71,8 +72,9 @@ impl GuardState {
     }
 
     /// Returns whether the guard accepts the files from offset `seen` to `place`. `seen` must be at
-    /// the start of a character, and advances to the end of the checked range. After a long record,
-    /// the guard must accept the whole input.
+    /// the start of a character, and advances to the end of the checked range, which may lie beyond
+    /// `place`. After a long record, the guard must accept the whole input; once that has been
+    /// checked, returns the result for the whole input.
     pub(super) fn accepts_until(
         &self,
         files: &Files,
@@ -97,7 +99,8 @@ impl GuardState {
         Ok(holds)
     }
 
-    /// Checks whether the guard accepts all of the files, unless that is known already.
+    /// Checks whether the bytes of all files satisfy the guard, and remembers the result. Does
+    /// nothing if the result is known already, or if the guard has no conditions on bytes.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read.

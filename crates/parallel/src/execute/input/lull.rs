@@ -8,7 +8,7 @@
 //!
 //! Three limits apply. Reading pauses if the stream is silent for [`SILENCE_TIMEOUT`]. Bytes are
 //! held for at most [`MAX_HOLD`] while more arrive, or [`MAX_HOLD_WITHOUT_CUT`] if they cannot be
-//! cut. At most [`MAX_RECORD_BYTES`] are searched for a cut.
+//! cut. At most [`MAX_RECORD_BYTES`], or the bytes of two chunks, are searched for a cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -26,11 +26,12 @@ const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
 const MAX_HOLD: Duration = Duration::from_millis(50);
 /// Upper bound of the time for which bytes are held back while no cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
-/// A stream counts as slow if fewer bytes arrive within [`MAX_HOLD`].
+/// Number of bytes per [`MAX_HOLD`] below which a stream counts as slow.
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// The maximum number of bytes that are searched for a cut.
+/// Maximum number of bytes that are searched for a cut, unless chunks of more than half of that
+/// size are wanted.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Reason for running a group plain after a lull, as shown to users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
@@ -63,22 +64,22 @@ pub(in super::super) enum Answers {
 /// The state of a stream after its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
-    /// The stream has ended.
+    /// The stream has ended before enough bytes arrived.
     Over,
     /// The stream has fallen silent or is slow.
     Slow,
-    /// The stream keeps flowing.
+    /// Enough bytes have arrived, or the stream keeps flowing.
     Flowing,
 }
 
 /// Whether reading paused, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Enough has been read, or the stream has ended.
+    /// Reading has not paused: enough has been read, the stream has ended, or more can be read.
     None,
-    /// The stream is silent.
+    /// The stream is silent, or reading has been stopped.
     Silence,
-    /// The bytes read so far have been held for too long.
+    /// The bytes read so far have been held for too long, and no more can be read at once.
     Late,
 }
 
@@ -112,13 +113,14 @@ impl<'a> ChunkSource<'a> {
         Self { lull, ..self }
     }
 
-    /// Sets the maximum number of bytes that are searched for a cut.
+    /// Sets the maximum number of bytes that are searched for a cut, at most [`MAX_RECORD_BYTES`].
+    /// Twice the wanted size of a chunk is searched in any case.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
 
-    /// Reads up to `enough` bytes of the stream and returns whether it has ended, is slow, or keeps
-    /// flowing. Files always count as flowing.
+    /// Reads the stream until at least `enough` bytes are buffered, or it ends or pauses. Returns
+    /// whether it has ended, is slow, or keeps flowing. Files always count as flowing.
     ///
     /// # Errors
     /// Returns an error if the stream cannot be read.
@@ -171,8 +173,8 @@ impl<'a> ChunkSource<'a> {
         (is_plain && self.lull_matters()).then_some(SLOW_INPUT)
     }
 
-    /// Reads until the buffer has `enough` bytes, or the stream ends or pauses. Returns whether and
-    /// why reading paused.
+    /// Reads until the buffer has at least `enough` bytes, or the input ends or pauses. Files never
+    /// pause. Returns whether and why reading paused.
     pub(super) fn fill(
         &self,
         state: &mut State,
@@ -203,7 +205,8 @@ impl<'a> ChunkSource<'a> {
         Ok(Pause::None)
     }
 
-    /// Waits until the stream is readable, or until the held bytes must be processed.
+    /// Waits until the stream is readable, or until the held bytes must be processed; returns why,
+    /// or [`Pause::None`] if the stream is readable.
     fn pause(&self, file: &File, buffer: &[u8], hold: &Hold) -> io::Result<Pause> {
         if buffer.is_empty() {
             let goes_on = self.stop.wait_for(file, None)?;
@@ -220,8 +223,8 @@ impl<'a> ChunkSource<'a> {
     }
 }
 
-/// Reads the beginning of a stream, until there are `enough` bytes, or the stream ends, falls
-/// silent or is slow. Returns the bytes read and the state of the stream.
+/// Reads the beginning of a stream, until there are at least `enough` bytes, or the stream ends or
+/// pauses. Returns the bytes read and the state of the stream.
 ///
 /// # Errors
 /// Returns an error if the stream cannot be read.

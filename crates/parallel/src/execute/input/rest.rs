@@ -12,7 +12,7 @@ use super::super::pipe::capacity;
 use super::super::processes::FULL_READ_BYTES;
 use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 
-/// A reader of the rest of an input.
+/// A reader of the rest of an input, which is the whole input if that consists of files.
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
@@ -45,11 +45,11 @@ impl Rest<'_> {
         }
     }
 
-    /// Writes the rest of the input into a pipe, until the input ends or the pipe's reader closes
-    /// it.
+    /// Writes the rest of the input into a pipe, until the input ends, the pipe's reader closes it,
+    /// or the run is being ended.
     ///
     /// # Errors
-    /// Returns an error if the input cannot be read.
+    /// Returns an error if the input cannot be read or the pipe cannot be written.
     pub(in super::super) fn pour_into(mut self, mut pipe: File) -> io::Result<()> {
         let mut block = vec![0; BLOCK_BYTES];
         let mut backoff = PollBackoff::of(match &self.chunks.source {
@@ -109,8 +109,8 @@ impl Rest<'_> {
     }
 }
 
-/// Moves bytes of a stream into a pipe, without a copy if the kernel can splice. Returns their
-/// number.
+/// Moves bytes of a stream into a pipe, without a copy if the kernel can splice, and otherwise
+/// through `block`. Returns their number, which is 0 at the end of the stream.
 fn moved(source: &File, mut pipe: &File, block: &mut [u8]) -> io::Result<usize> {
     match retried(|| Ok(splice(source, None, pipe, None, 1 << 20, SpliceFlags::MOVE)?)) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {

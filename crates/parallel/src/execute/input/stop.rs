@@ -13,7 +13,7 @@ use super::super::launcher::Launcher;
 /// Interval between checks whether reading has been stopped or the run is being ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A token that stops reading an input.
+/// A flag that ends the reading of an input before its end.
 #[derive(Debug)]
 pub(super) struct StopToken<'a> {
     launcher: &'a Launcher,
@@ -28,7 +28,7 @@ impl<'a> StopToken<'a> {
         Self { launcher, stopped: AtomicBool::new(false), watched: Mutex::new(None) }
     }
 
-    /// Stops reading.
+    /// Stops reading, within [`POLL_INTERVAL`] if a reader waits for the stream.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -37,13 +37,14 @@ impl<'a> StopToken<'a> {
         self.stopped.load(Ordering::Relaxed) || self.launcher.is_over()
     }
 
-    /// Watches the reader of `pipe` while waiting for a stream; `None` ends the watch.
+    /// Watches `pipe` from now on: if its reader closes it during [`Self::wait_for`], reading
+    /// stops. `None` ends the watch.
     pub(super) fn watch(&self, pipe: Option<File>) {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = pipe;
     }
 
-    /// Waits until a stream is readable. Returns `false` if the reader of `pipe` has closed it, or
-    /// if the run is being ended.
+    /// Waits until the stream `file` is readable or has ended. Returns `false` if the reader of
+    /// `pipe` has closed it, or if the run is being ended.
     pub(super) fn wait_for_either(&self, file: &File, pipe: &File) -> io::Result<bool> {
         let time = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
         while !self.launcher.is_over() {
@@ -61,8 +62,9 @@ impl<'a> StopToken<'a> {
         Ok(false)
     }
 
-    /// Waits until a stream is readable. Returns `false` if that takes longer than `timeout`, or
-    /// if no more input is wanted.
+    /// Waits until the stream `file` is readable or has ended. Returns `false` if that takes longer
+    /// than `timeout`, which must be less than a second, or if reading has been stopped. With
+    /// `None`, the time is not limited.
     pub(super) fn wait_for(&self, file: &File, timeout: Option<Duration>) -> io::Result<bool> {
         loop {
             if self.is_stopped() {

@@ -20,7 +20,8 @@ use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 /// Default capacity of a pipe, in bytes.
 pub(super) const DEFAULT_PIPE_CAPACITY_BYTES: u64 = 64 * 1024;
 
-/// Sets the bytes and calls of all stages, and reconciles both sides of each pipe.
+/// Sets the bytes and calls of all stages, reconciles both sides of each pipe, and marks counts
+/// that are not proved as approximate.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
     let mut supplied_bytes = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
@@ -121,7 +122,7 @@ struct Pipe<'a> {
 
 impl Pipe<'_> {
     /// Reconciles the counts of the two sides. `reader_writes_files` is whether the reader is known
-    /// to write to files as well. Returns whether the writer does.
+    /// to write to files as well. Returns whether the writer is known to.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
@@ -201,12 +202,12 @@ impl Pipe<'_> {
 /// Output size in bytes above which messages on standard error are negligible.
 const MAX_MESSAGE_BYTES: u64 = 4096;
 
-/// Number of bytes that a program typically reads from its libraries.
+/// Upper bound of the number of bytes that a program typically reads from its libraries.
 const LIBRARY_READ_BYTES: u64 = MAX_STARTUP_READ_BYTES / 4;
 
-/// Removes start-up reads from the first stage's count. A stage that cannot have read any input has
-/// read only its libraries. The counts of other stages include libraries, and are marked
-/// approximate.
+/// Removes start-up reads from the first stage's count if the stage has copied its input, or cannot
+/// have read any and so has read only its libraries. Otherwise, marks the count as approximate,
+/// unless it is known not to include libraries.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)
@@ -286,8 +287,8 @@ fn transferred_bytes(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u
     }
 }
 
-/// Returns the side that waited at least 1.5 times as long as the other, if that was more than a
-/// twentieth of the run.
+/// Returns the side that waited more than 1.5 times as long as the other and for more than a
+/// twentieth of the run, or [`WaitingSide::Neither`].
 fn waiting_side(blocked: f64, starved: f64, wall: Duration) -> WaitingSide {
     let min_seconds = wall.as_secs_f64() / 20.0;
     if blocked > min_seconds && blocked > 1.5 * starved {

@@ -87,7 +87,8 @@ impl Observations<'_> {
     }
 }
 
-/// Returns whether the command writes only to its output and had no reason to print a message.
+/// Returns whether the count of the bytes that the stage has written is exact and includes only its
+/// output: no messages and no files.
 fn writes_only_output(stage: &Stage, raw: &RawStage) -> bool {
     let content = match raw.status {
         Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)) => true,

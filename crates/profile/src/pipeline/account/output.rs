@@ -11,10 +11,10 @@ use super::bytes::DEFAULT_PIPE_CAPACITY_BYTES;
 use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
 use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
-/// Returns the time from the opening of the gate to a stage's first output, or `None` if there was
-/// none: the output arrived in the pipe after the stage or at its reader, whichever is first. The
-/// reader's observation is used only if the reader was seen waiting for its input; it excludes the
-/// stage's writes to temporary files. Otherwise, the stage's first write is used.
+/// Returns the time from the opening of the gate to a stage's first output, or `None` if none was
+/// noticed: the output arrived in the pipe after the stage or at its reader, whichever is first.
+/// The reader's observation is used only if the reader was seen waiting for its input; it excludes
+/// the stage's writes to temporary files. Otherwise, the stage's first write is used.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {

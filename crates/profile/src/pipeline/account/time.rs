@@ -11,14 +11,15 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// Largest factor by which sampled waiting time is scaled to the exact remainder if no sample found
-/// the stage waiting. With a few dozen samples in waits, the shares of the waits are accurate to a
-/// few percent and apply to all of the waiting time, although sampling hides some waits: on a busy
-/// machine, a stage that is woken during a sample has to wait for contend's CPU.
+/// Largest factor by which sampled waiting time is scaled to the exact remainder, before the
+/// increase for each sample in waits. With a few dozen samples in waits, the shares of the waits
+/// are accurate to a few percent and apply to all of the waiting time, although sampling hides some
+/// waits: on a busy machine, a stage that is woken during a sample has to wait for contend's CPU.
 const BASE_SCALE: f64 = 1.25;
-/// Increase of `BASE_SCALE` for each sample that found the stage waiting.
+/// Increase of the largest scaling factor for each sample that found the stage waiting.
 const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;
-/// Upper limit of the scaling factor.
+/// Upper limit of the largest scaling factor, unless the unseen waiting time is a small share of
+/// the lifetime.
 const MAX_SCALE: f64 = 4.0;
 
 /// Share of the lifetime below which `MIN_SAMPLES` samples are enough to distribute unseen waiting
@@ -27,15 +28,16 @@ const MAX_UNSEEN_SHARE: f64 = 0.10;
 /// Minimum number of samples in waits for distributing a small unseen share.
 const MIN_SAMPLES: u64 = 3;
 
-/// Share of pipe samples that must agree on the cause of a stage's waits.
+/// Minimum share of pipe samples that must have found a stage's input empty or its output full for
+/// its pipes to explain its unseen waits.
 const MIN_AGREEING_SHARE: f64 = 0.75;
 
 /// Shares of pipe samples, from 0 to 1, in which a stage's pipes kept it from continuing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pressure {
-    /// Share of samples that found the stage's input empty.
+    /// Share of samples that found the stage's input empty or nearly so; 0 without samples.
     pub input_empty: f64,
-    /// Share of samples that found the stage's output full.
+    /// Share of samples that found the stage's output full or nearly so; 0 without samples.
     pub output_full: f64,
 }
 
@@ -104,9 +106,9 @@ impl Times {
 }
 
 /// Returns the starved and blocked time that samples have missed, for a stage that waits only for
-/// its pipes. A stage that is woken for every few bytes waits so briefly that samples, which take a
-/// CPU themselves, almost always find it ready to run. The cause of its waits then shows in its
-/// pipes: most samples find its input empty, or its output full.
+/// its pipes; for other stages, both are 0. A stage that is woken for every few bytes waits so
+/// briefly that samples, which take a CPU themselves, almost always find it ready to run. The cause
+/// of its waits then shows in its pipes: most samples find its input empty, or its output full.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,

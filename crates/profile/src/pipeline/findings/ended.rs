@@ -1,4 +1,5 @@
-//! Finds stages that did not end with exit code 0, and reports how each of them ended.
+//! Finds stages that did not end with exit code 0, and reports how each of them ended. Stages ended
+//! by SIGPIPE and those with an unknown status are left out.
 
 use std::collections::BTreeSet;
 

@@ -47,8 +47,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns whether a stage's output is a summary, such as a count: a line or two for a large input.
-/// As the last stage, such a barrier delays no other stage.
+/// Returns whether a stage's output is a summary, such as a count: small, and at most an eighth of
+/// its input. An unknown output counts as small, an unknown input as large. As the last stage, such
+/// a barrier delays no other stage.
 fn is_summary(stage: &Stage) -> bool {
     let small = stage.bytes_out <= Some(STDIO_BUFFER_BYTES);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)

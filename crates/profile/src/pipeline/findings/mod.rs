@@ -62,7 +62,7 @@ fn approximate_prefix(approximate: bool) -> &'static str {
     if approximate { "about " } else { "" }
 }
 
-/// Formats a number of bytes for a sentence, with a decimal unit.
+/// Formats a number of bytes for a sentence, with a decimal unit from B to GB.
 fn bytes(count: f64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     units.iter().find(|(size, _)| count >= *size).map_or_else(

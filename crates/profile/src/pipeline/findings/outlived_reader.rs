@@ -1,4 +1,4 @@
-//! Finds stages that kept running after their reader had ended.
+//! Finds stages that kept running for a notable time after their reader had ended.
 
 use contend_record::pipe::{Finding, FindingId};
 use contend_record::units::time;

@@ -1,4 +1,4 @@
-//! Finds pipelines with more runnable stages than CPUs.
+//! Finds pipelines with more runnable stages, on average, than CPUs.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
 use contend_record::units::time;

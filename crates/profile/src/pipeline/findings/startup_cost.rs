@@ -11,7 +11,8 @@ const MAX_SHORT_RUN_SECONDS: f64 = 0.05;
 /// Upper bound of the CPU time for starting and ending a program, in seconds; it is usually 1 ms to
 /// 2 ms.
 const MAX_START_CPU_SECONDS: f64 = 0.0025;
-/// Minimum number of started programs for a finding.
+/// Minimum number of processes and threads created on the machine for a finding about a stage that
+/// starts programs.
 const MIN_FORKS: u64 = 50;
 /// Minimum number of the stage's children that samples must have found, if other programs were
 /// running, too.
@@ -43,8 +44,9 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// Reports the stage whose children used the most CPU time, if many programs were started during
-/// the run and each did little work. The kernel counts forks only for the whole machine, so if
-/// other programs were running, at least every third sample must have found a new child.
+/// the run, each did little work, and they used at least a tenth of the wall time. The kernel
+/// counts forks only for the whole machine, so if other programs were running, at least every third
+/// sample must have found a new child.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages
