@@ -85,7 +85,8 @@ pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     })
 }
 
-/// Returns whether an awk program adds up values in arrays, which takes longer than in variables.
+/// Returns whether an awk program among the arguments seems to add to elements of arrays, which
+/// takes longer than adding to variables.
 fn keeps_by_keys(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| {
         let mut behind = argument.split(']').skip(1).map(str::trim_start);
@@ -93,7 +94,8 @@ fn keeps_by_keys(arguments: &[String]) -> bool {
     })
 }
 
-/// Returns the time to start a command, in seconds.
+/// Returns the time to start a command and wait for its end, in seconds: the usual one, unless the
+/// command is known to be slow.
 pub(crate) fn start_of(program: &str) -> f64 {
     let name = name_of(program);
     SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START_SECONDS, |(_, start)| *start)

@@ -68,7 +68,7 @@ fn commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether a command prints functions or variables, or exports functions.
+/// Returns whether a command may print functions or variables, or export functions.
 fn shows_names(command: &str) -> bool {
     let mut words = command.split([' ', '\t', ')', '"', '}']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or("").trim_start_matches(['"', '$']);
@@ -108,8 +108,9 @@ fn letters(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
 }
 
-/// Returns whether the script sets `PATH` to a value without system directories. The shell has its
-/// own messages for programs that it does not find.
+/// Returns whether the script sets `PATH` to a value that seems to lack system directories: it
+/// contains neither `PATH`, nor `/bin`, nor a substitution. The shell has its own messages for
+/// programs that it does not find.
 fn hides_programs(text: &str) -> bool {
     let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
     let values =

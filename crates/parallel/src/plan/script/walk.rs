@@ -106,7 +106,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether a stage is a compound command, whose own stages are visited separately.
+/// Returns whether a stage is a compound command or defines a function, so that the stages inside
+/// it are visited separately.
 pub(super) fn is_compound(command: &Command) -> bool {
     matches!(command, Command::Compound(..) | Command::Function(_))
 }

@@ -29,7 +29,7 @@ use programs::{CommandOutput, Program};
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
-/// A command to test.
+/// A command to test in a locale.
 struct TestedCommand {
     /// The command as written in the table, with placeholders for files.
     wording: &'static str,
@@ -49,7 +49,8 @@ enum CaseOutcome {
     Whole,
     /// The input did not satisfy the guard.
     Guarded,
-    /// A chunk failed, so contend would run the commands again over the whole input.
+    /// A chunk or the combination of the outputs failed, so contend would run the command again
+    /// over the whole input.
     Failed,
 }
 
@@ -188,7 +189,9 @@ impl TestedCommand {
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
-    /// Runs the command on an empty chunk, which an earlier filter may leave.
+    /// Checks that the command succeeds on an empty chunk, which an earlier filter may leave, and
+    /// writes nothing if outputs are concatenated, unless the class says that it does. The error
+    /// has the output.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
         let acts = self.each().writes_on_empty_input;
@@ -205,7 +208,9 @@ impl TestedCommand {
         expected && ran.errors.is_empty()
     }
 
-    /// Cuts the input at random positions and compares outputs. The error describes the difference.
+    /// Cuts the input at random positions that the class allows, and checks the outputs of the
+    /// chunks. The error describes the chunk that fails, the property that an output lacks, or the
+    /// difference.
     fn try_one(&self, input: &[u8], seed: u64) -> Result<CaseOutcome, String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let each = self.each();
@@ -243,7 +248,8 @@ impl TestedCommand {
         Ok(CaseOutcome::Compared)
     }
 
-    /// Checks that shuffled records give the same output, if the class claims that.
+    /// Checks that the command writes the same for shuffled records as in `whole`, if the class
+    /// claims that and the input ends with a separator. The error has both outputs.
     fn try_another_order(
         &self,
         input: &[u8],

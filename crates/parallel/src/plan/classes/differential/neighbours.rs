@@ -9,7 +9,7 @@ use super::programs::CommandOutput;
 use super::{LOCALES, TestedCommand, commands, parts, reference};
 use crate::plan::ir::{Combine, Guard, Records};
 
-/// Number of pairs tested for every input of a command.
+/// Number of pairs compared in each locale, as a multiple of the inputs for each command.
 const PAIRS: u32 = 60;
 
 #[test]
@@ -62,7 +62,8 @@ fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     (anywhere && plain && fits && clean && encoded).then(|| each.guard.and(&next.guard))
 }
 
-/// Runs both commands over chunks, and returns whether the outputs could be compared.
+/// Runs both commands over chunks and over the whole input. Returns whether the outputs could be
+/// compared; the error describes a difference.
 fn try_both(
     first: &TestedCommand,
     second: &TestedCommand,
