@@ -97,8 +97,8 @@ fn elixir(log: &mut TestLog) -> Result<()> {
     Ok(())
 }
 
-/// Results extracted from the output of tests: the skipped tests, and the number of those that
-/// passed.
+/// Results extracted from the output of tests: the lines about skipped tests, and the number of
+/// tests that passed.
 #[derive(Debug, Default)]
 struct TestLog {
     skipped: Vec<String>,

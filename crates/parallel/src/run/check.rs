@@ -241,7 +241,8 @@ impl Captured {
     /// including that of background processes.
     ///
     /// # Errors
-    /// Returns an error if the output could not be passed on.
+    /// Returns an error if standard output cannot be restored, or if the output could not be passed
+    /// on.
     pub(super) fn finish(self, signals: &Signals) -> Result<Waited<FinishedRun>, RunError> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
         while !self.copy.is_finished() {
@@ -257,10 +258,12 @@ impl Captured {
 
 impl FinishedRun {
     /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
-    /// the exit code of the run, or 1 if the outputs or exit codes differ.
+    /// the exit code of the run, or 1 if the outputs or exit codes differ. If the reader has closed
+    /// the output of the run, nothing is compared, and the exit code is that of the run.
     ///
     /// # Errors
-    /// Returns an error if the original cannot be run, or if standard input has not been saved.
+    /// Returns an error if the original cannot be run, if standard input has not been saved, or if
+    /// standard error cannot be written.
     pub(super) fn compare(
         self,
         parallel: bool,

@@ -11,9 +11,9 @@ const SCRIPT: &[u8] = b"#!";
 /// Ranges of bytes in an ELF header that identify the class, the byte order and the machine.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Returns whether the kernel can certainly start the file at the given path: a script with a `#!`
-/// line, or a program for the same kind of machine as this one. A shell may interpret other
-/// executable files itself.
+/// Returns whether the kernel can certainly start the executable file at the given path: a script
+/// with a `#!` line, or a program for the same kind of machine as this one. A shell may interpret
+/// other executable files itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];

@@ -39,7 +39,8 @@ pub struct Settings {
     pub jobs: Option<usize>,
     /// Memory budget for data in bytes; `None` for the default of [`Settings::memory`].
     pub memory: Option<u64>,
-    /// Length of chunks in bytes. If it is given, chunks are used regardless of their cost.
+    /// Length of chunks in bytes; `None` if contend chooses it. If it is given, chunks are used
+    /// regardless of their cost.
     pub chunk_bytes: Option<usize>,
     /// Commands that the user has declared to process every record independently.
     pub annotations: Vec<Annotation>,
@@ -55,8 +56,8 @@ pub struct Settings {
     pub stats: bool,
     /// Whether the caller keeps the record of the run.
     pub record: bool,
-    /// Options that pass the same settings to the process of a stage in shell source, except for
-    /// those that [`stage`](super::stage) adds.
+    /// Options that pass these settings to the process of a stage in shell source, except for
+    /// `shell`, `stats` and `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }
 

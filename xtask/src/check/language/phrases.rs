@@ -94,7 +94,7 @@ pub struct Phrases {
 
 /// An occurrence of a phrase in a text.
 pub struct Found<'t> {
-    /// The position of the first byte in the text.
+    /// The offset of the phrase's first byte in the text.
     pub start: usize,
     pub phrase: &'t str,
     pub advice: &'static str,
