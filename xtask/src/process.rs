@@ -41,8 +41,8 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// standard error, without trailing whitespace. Passes the lines on to standard output.
 ///
 /// # Errors
-/// Returns an error if the command cannot be started or does not succeed, or if its output cannot be
-/// read or passed on.
+/// Returns an error if the command cannot be started or does not succeed, or if its output cannot
+/// be passed on.
 pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;

@@ -32,7 +32,7 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// The input of the first step.
     pub source: Source,
-    /// The steps, each reading the output of the one before it.
+    /// The steps. The first reads the source, and each other one the output of the step before it.
     pub steps: Vec<Step>,
 }
 
@@ -44,11 +44,12 @@ pub enum Source {
     Standard,
     /// The named files, concatenated in order.
     Files(Vec<String>),
-    /// No input, or files that the commands of the step open themselves.
+    /// Files that the commands of the step open themselves, or standard input, which they inherit
+    /// unless they read nothing.
     Own,
 }
 
-/// A part of a plan that reads the output of the step before it.
+/// A part of a plan that reads the plan's source or the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]

@@ -219,7 +219,7 @@ fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Anno
 }
 
 /// Adds the first of the remaining stages to the plan, or leaves it out. Also adds later stages
-/// that form one step with it. Returns the number of stages that are dealt with.
+/// that form one step with it. Returns the number of these stages.
 fn next(
     remaining_stages: &[(usize, &Simple)],
     classes: &[Class],

@@ -45,7 +45,7 @@ const RATES: &[(&str, f64, f64)] = &[
 const AWK_BY_KEYS_FACTOR: f64 = 3.0;
 /// Time for `xargs` to start a command and for that command to run, in nanoseconds.
 const PROCESS_NS: f64 = 1e6;
-/// Time to start a command and wait for its end, in seconds.
+/// Usual time to start a command and wait for its end, in seconds.
 pub(crate) const START_SECONDS: f64 = 0.0015;
 /// Commands that take long to start, with their start-up time in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];

@@ -87,13 +87,13 @@ pub(super) struct FinishedRun {
 #[derive(Debug)]
 struct CopyResult {
     digests: Digests,
-    /// Whether the copy is complete.
+    /// Whether the output was copied until EOF, not only until its reader closed it.
     whole: bool,
 }
 
 impl Check {
-    /// Prepares standard input to be read twice, if the run reads it. `original` is the command to
-    /// compare the run with.
+    /// Prepares standard input to be read twice, if the run may read it. `original` is the command
+    /// to compare the run with.
     ///
     /// # Errors
     /// Returns an error if standard input cannot be saved.

@@ -12,7 +12,7 @@ use super::settings::Settings;
 pub enum End {
     /// Nothing ran, since only the plan was requested.
     Explained(Box<Report>),
-    /// The pipeline ended.
+    /// The pipeline or script ended.
     Finished {
         /// The exit code as a shell reports it; 1 if the original's output or exit code differs.
         exit_code: i32,

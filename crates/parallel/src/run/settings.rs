@@ -9,7 +9,7 @@ use contend_sys::{cgroup, cpu};
 
 use crate::plan::planner::Annotation;
 
-/// Divisor of the machine's memory for the default memory budget.
+/// Ratio of the memory of the machine or the cgroup to the default memory budget.
 const MEMORY_DIVISOR: u64 = 4;
 /// Minimum memory budget in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
@@ -50,7 +50,8 @@ pub struct Settings {
     pub pipefail: bool,
     /// Whether only the plan is requested, and nothing is run.
     pub explain: bool,
-    /// Whether the shell also runs the original, and the outputs are compared.
+    /// Whether the shell also runs the original, and the outputs are compared. Scripts are never
+    /// compared.
     pub check: bool,
     /// Whether the caller prints statistics of the run.
     pub stats: bool,

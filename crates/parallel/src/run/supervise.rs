@@ -31,7 +31,7 @@ const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
 /// Free space for temporary files, in bytes, below which sort keeps its own memory settings.
 const MIN_TEMP_SPACE_BYTES: u64 = 64 << 20;
-/// The poll interval for signals.
+/// Interval at which signals and the end of the execution are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A plan to execute, with the data that its execution needs.

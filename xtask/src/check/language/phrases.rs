@@ -115,7 +115,7 @@ impl Phrases {
         })
     }
 
-    /// Returns the occurrences of phrases in a text, without overlaps.
+    /// Returns the occurrences of phrases in a text, without overlaps and without `IDIOMS`.
     pub fn find<'t>(&self, text: &'t str) -> Vec<Found<'t>> {
         let found = self.any.find_iter(text).map(|found| Found {
             start: found.start(),

@@ -43,7 +43,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 }
 
 /// Returns the class of a command that merges its input with a file, both sorted by the given key.
-/// If a chunk is not in order, the command must fail even where it would not notice, so
+/// A chunk that is not in order must make the command fail even where it would not notice, so
 /// `--check-order` is added. The fallback then lets the original command report it. Fails if no
 /// option can be added.
 pub(super) fn merging(

@@ -45,8 +45,7 @@ use contend_shell::environment::{Encoding, Environment, Maker};
 /// A command to classify, with the environment that it runs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The command, which reads standard input. Input files have been removed from its arguments
-    /// where that is possible.
+    /// The command. Input files that the plan opens have been removed from its arguments.
     pub simple: &'a Simple,
     /// The programs on the machine, and the locale.
     pub environment: &'a Environment,
@@ -247,7 +246,7 @@ pub fn may_gain(name: &str) -> bool {
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Returns whether a command of the given name can be classified. A path is unknown.
+/// Returns whether a command of the given name, which has no directory, can be classified.
 pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(names, _)| names.contains(&name))
 }

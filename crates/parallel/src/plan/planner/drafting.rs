@@ -61,7 +61,7 @@ impl Drafting {
         }
     }
 
-    /// Records the class of a stage, and the reason.
+    /// Records the class of the next stage of the pipeline, and the reason.
     pub(super) fn record_class(
         &mut self,
         simple: &Simple,

@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("onecmd", "the script exits after one command"),
 ];
 
-/// Returns why the script cannot be changed, or `None` if it can.
+/// Returns why no prefix must be inserted into the script, or `None` if prefixes disturb nothing.
 pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
         return Some(why);

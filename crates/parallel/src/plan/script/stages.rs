@@ -142,8 +142,8 @@ impl Runs<'_> {
         self.judge(command).is_ok_and(|fit| fit.is_known)
     }
 
-    /// Returns why the stage at the given index, which is left to the shell, is left to it. The
-    /// reason is worded for users.
+    /// Returns the reason, worded for users, why the stage at the given index is left to the shell.
+    /// It must be such a stage.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),

@@ -30,7 +30,7 @@ pub(super) struct Walk<'a> {
     pub(super) pipelines: Vec<Found<'a>>,
     /// Names of the functions that the script defines.
     pub(super) functions: BTreeSet<&'a str>,
-    /// Number of loops and functions around the current position.
+    /// Number of loops and functions around the code that is being visited.
     depth: usize,
 }
 

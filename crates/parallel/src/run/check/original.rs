@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of bytes of the original's standard error that are shown.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// The outcome of the original.
+/// The output, exit code and wall time of the original.
 #[derive(Debug)]
 pub(super) struct Original {
     pub digests: Digests,

@@ -233,7 +233,8 @@ struct ConfiguredRun<'a> {
 }
 
 impl ConfiguredRun<'_> {
-    /// Runs all the stages if that is better than running them as written.
+    /// Runs all the stages together if that is better, or else makes each process execute its own
+    /// command.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<End, RunError> {
         let common = words::common_environment(&self.together.stages);
         let simples: Option<Vec<_>> =

@@ -221,7 +221,7 @@ pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Nul, "xargs -0 -I% echo %"),
 ];
 
-/// Commands that sort.
+/// Commands that run `sort`.
 pub(super) const SORTED: &[(Kind, &str)] = &[
     (Lines, "sort"),
     (Lines, "sort -r"),

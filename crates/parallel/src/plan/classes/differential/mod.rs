@@ -40,7 +40,7 @@ struct TestedCommand {
     folder: tempfile::TempDir,
 }
 
-/// The outcome of a case.
+/// The outcome of testing a command with one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseOutcome {
     /// The outputs were compared.
@@ -54,7 +54,7 @@ enum CaseOutcome {
     Failed,
 }
 
-/// Number of cases by outcome.
+/// Numbers of tested inputs by outcome.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     compared: u32,
