@@ -29,7 +29,8 @@ fn files(text: &str) -> Vec<(usize, String)> {
     files.filter(|(_, file)| !file.is_empty()).collect()
 }
 
-/// Returns the targets of links to files and headings, with line numbers from 1.
+/// Returns the targets of links to files and headings, with line numbers from 1. Leaves out links
+/// in code and in comments.
 pub fn links_with_anchors(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;

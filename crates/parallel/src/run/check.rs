@@ -109,7 +109,8 @@ impl Check {
     /// original standard output.
     ///
     /// # Errors
-    /// Returns an error if no pipe or thread can be created.
+    /// Returns an error if standard output cannot be redirected, or if no pipe or thread can be
+    /// created.
     pub(super) fn capture(self) -> Result<Captured, RunError> {
         let cannot_redirect = "cannot redirect standard output";
         let stdout = io::stdout().as_fd().try_clone_to_owned().context(cannot_redirect)?;

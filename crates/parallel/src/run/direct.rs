@@ -310,7 +310,8 @@ fn paths_of(stages: &[Simple]) -> Result<Paths, String> {
     Ok(paths)
 }
 
-/// Replaces this process with a pipeline's only command. Returns only if that fails.
+/// Replaces this process with a pipeline's only command. Returns only if that fails: an error if
+/// its input file cannot be opened, and otherwise [`End::NotExecuted`].
 fn become_command(stage: &Simple) -> Result<End, RunError> {
     let name = &stage.program.text;
     let mut command = Command::new(name);

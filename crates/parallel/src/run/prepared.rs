@@ -212,7 +212,7 @@ fn dialect(shell: &str) -> Dialect {
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Returns why names may not refer to programs in this environment, or `None` if they do.
+/// Returns why names may not refer to programs in this environment, or `None` if they certainly do.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and the shell's default is unknown".to_owned());

@@ -25,8 +25,8 @@ pub(super) fn can_start(path: &Path) -> bool {
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
 }
 
-/// Returns why names may not refer to programs, or `None` if the environment cannot define shell
-/// functions.
+/// Returns why names may be functions of the shell instead of programs, or `None` if the
+/// environment cannot define functions.
 pub(super) fn shadowed_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines_functions(name))?;

@@ -96,7 +96,7 @@ impl Drafting {
         }
     }
 
-    /// Returns whether the input of the next command's group can be read again.
+    /// Returns whether the input of the open group, or else of the next step, can be read again.
     pub(super) fn is_replayable(&self) -> bool {
         self.replayable
     }

@@ -98,7 +98,8 @@ fn shows_commands(text: &str) -> bool {
         .any(|letter| sets(text, letter) || letters(options).contains(letter))
 }
 
-/// Returns whether the script passes the option with the given letter to `set`.
+/// Returns whether the script passes the option with the given letter to `set`, in its first group
+/// of options.
 fn sets(text: &str, letter: char) -> bool {
     text.match_indices("set -")
         .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))

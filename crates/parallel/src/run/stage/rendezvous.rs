@@ -266,7 +266,7 @@ fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io:
 }
 
 /// Receives the words of stages and the standard input of the first one. Returns `None` if the
-/// message is incomplete.
+/// message is incomplete or malformed.
 fn receive(stream: &mut UnixStream) -> io::Result<Option<(Vec<Words>, OwnedFd)>> {
     let mut length = [0; size_of::<usize>()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

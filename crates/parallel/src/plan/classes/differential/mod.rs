@@ -25,7 +25,7 @@ use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
 use programs::{CommandOutput, Program};
 
-/// Number of inputs for each command and locale, unless the environment sets it.
+/// Number of inputs for each command and locale, unless `PROPTEST_CASES` sets it.
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
@@ -80,7 +80,8 @@ fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
 
-/// Returns the number of inputs for each command and locale, if the environment sets it.
+/// Returns the number of inputs for each command and locale that `PROPTEST_CASES` sets, or `None`
+/// if it sets no valid number.
 fn requested_cases() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }

@@ -50,8 +50,8 @@ fn subjects(locale: &'static str) -> Vec<TestedCommand> {
     rows.filter_map(|(kind, text)| TestedCommand::new(*kind, text, locale).ok()).collect()
 }
 
-/// Returns the guard for the input of two neighbours, or `None` if the second cannot accept the
-/// output of the first.
+/// Returns the guard for the input of two neighbours. Returns `None` unless the first one's outputs
+/// are concatenated to lines that the second one accepts, wherever they are cut.
 fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();
