@@ -44,8 +44,8 @@ pub enum Source {
     Standard,
     /// The named files, concatenated in order.
     Files(Vec<String>),
-    /// Files that the commands of the step open themselves, or standard input, which they inherit
-    /// unless they read nothing.
+    /// Nothing that the executor opens: the commands of the step open files themselves, inherit
+    /// standard input, or read nothing.
     Own,
 }
 
