@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, print_status, run as run_command};
 
-/// Builds contend and the benchmark programs in the profile of published measurements, and runs one
-/// of them. Without a name, lists the benchmarks.
+/// Builds contend and the benchmark programs in the profile of published measurements, and runs the
+/// program that the first argument names. For `callback`, runs the callback runtime's benchmark
+/// instead. Without arguments, lists the benchmarks.
 ///
 /// # Errors
-/// Returns an error if there is no such benchmark, or the benchmark fails.
+/// Returns an error if there is no such benchmark, or if a build or the benchmark fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let programs = programs(Path::new("bench/src/bin"))?;
     let Some((name, rest)) = arguments.split_first() else {
@@ -38,7 +39,8 @@ fn invocation(program: &str, arguments: &[String]) -> Command {
     command
 }
 
-/// Returns the sorted names of the programs whose sources are in the given folder.
+/// Returns the sorted names of the files in the given folder, without extensions: each is the
+/// source of a program.
 fn programs(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let cannot = || format!("cannot read {}", folder.display());

@@ -17,7 +17,8 @@ const UPDATE: &str = "CONTEND_UPDATE_BOOK";
 /// the pages instead, and replaces their output there.
 ///
 /// # Errors
-/// Returns an error if a link leads nowhere, mdBook is not installed, or a command fails.
+/// Returns an error if an argument is unknown, a page violates a rule, mdBook is not installed, or
+/// a command fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     match arguments {
         [] => build(),
@@ -31,7 +32,8 @@ fn build() -> Result<()> {
     process::run(mdbook()?.args(["build", "docs"]))
 }
 
-/// Returns a command for the mdBook on `PATH`, or else for the one installed by `.ci/run`.
+/// Returns a command for the mdBook on `PATH`, or else for the one installed by `.ci/run`. Fails if
+/// there is neither.
 fn mdbook() -> Result<Command> {
     let installed = target_dir().join("tools/bin/mdbook");
     let programs = [Path::new("mdbook"), &installed];

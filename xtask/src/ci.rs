@@ -69,7 +69,8 @@ fn cargo_run(environment: &[(&str, &str)], words: &str, more: &[&str]) -> Result
     process::run(&mut command)
 }
 
-/// Runs tests that change the system's configuration, one at a time, if that is permitted.
+/// Runs tests that change the system's configuration, one at a time. Those that are not permitted
+/// here are left out with a message.
 fn privileged(log: &mut TestLog) -> Result<()> {
     if can_create_cgroups(Path::new("/sys/fs/cgroup/pids")) {
         CGROUP_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;
@@ -97,8 +98,8 @@ fn elixir(log: &mut TestLog) -> Result<()> {
     Ok(())
 }
 
-/// Results extracted from the output of tests: the skipped tests, and the number of those that
-/// passed.
+/// Results extracted from the output of tests: the lines about skipped tests, and the number of
+/// tests that passed.
 #[derive(Debug, Default)]
 struct TestLog {
     skipped: Vec<String>,

@@ -33,7 +33,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// Rewrites the committed files, and puts completions and man pages into `target/generated/`.
 ///
 /// # Errors
-/// Returns an error if contend cannot be built, or a file cannot be written.
+/// Returns an error if contend cannot be built, one of its commands fails, or a file cannot be
+/// written.
 pub fn run() -> Result<()> {
     for (arguments, path) in COMMITTED {
         write(Path::new(path), &contend(arguments)?)?;

@@ -1,7 +1,7 @@
 //! `cargo xtask`: tasks for developers and CI.
 //!
-//! Every task runs from the repository's root and prints each command before running it. This
-//! package has few dependencies, so that it builds in seconds.
+//! Every task runs from the repository's root, and prints the commands that do its work before
+//! running them. This package has few dependencies, so that it builds in seconds.
 
 mod bench;
 mod book;

@@ -46,7 +46,7 @@ impl Package {
 /// Returns all packages of the workspace, ordered by folder.
 ///
 /// # Errors
-/// Returns an error if a manifest cannot be read.
+/// Returns an error if `crates` or a manifest cannot be read.
 pub fn packages() -> Result<Vec<Package>> {
     let mut folders = vec![PathBuf::from("bench"), PathBuf::from("xtask")];
     for entry in std::fs::read_dir("crates").context("cannot read crates")? {

@@ -20,7 +20,7 @@ enum Scope<'a> {
 /// Checks the repository's own rules, formatting, and the lints of changed packages.
 ///
 /// # Errors
-/// Returns an error if a check fails.
+/// Returns an error if a check fails, or if the changed files cannot be listed.
 pub fn run() -> Result<()> {
     check::run()?;
     process::run(cargo().args("fmt --all --check".split(' ')))?;

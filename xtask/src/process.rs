@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Prints a line to standard error. Ignores errors, so that a closed standard error does not stop a
-/// task.
+/// Prints `line` to standard error, with a newline in place of trailing whitespace. Ignores errors,
+/// so that a closed standard error does not stop a task.
 pub fn print_status(line: &str) {
     let _ = writeln!(io::stderr(), "{}", line.trim_end());
 }
@@ -37,11 +37,12 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and calls `on_line` with every line of its standard output and standard error.
-/// Passes the lines on to standard output.
+/// Prints and runs a command, and calls `on_line` with every line of its standard output and
+/// standard error, without trailing whitespace. Passes the lines on to standard output.
 ///
 /// # Errors
-/// Returns an error if the command cannot be started or does not succeed.
+/// Returns an error if the command cannot be started or does not succeed, or if its output cannot
+/// be passed on.
 pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;
@@ -63,7 +64,8 @@ pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
     Ok(())
 }
 
-/// Runs a command and returns its standard output, without printing the command.
+/// Runs a command without printing it, and returns its standard output. Standard error is
+/// inherited.
 ///
 /// # Errors
 /// Returns an error if the command cannot be started or does not succeed.
@@ -76,8 +78,8 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Runs a command with `/dev/null` as input and outputs, and returns whether it succeeds. A command
-/// that cannot be started does not.
+/// Runs a command with `/dev/null` as standard input, output and error. Returns whether it could be
+/// started and succeeded.
 pub fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -87,7 +89,8 @@ fn announce(command: &Command) {
     print_status(&format!("$ {}", line(command)));
 }
 
-/// Formats a command like a command line, without quoting words.
+/// Formats a command for messages, without the program's directory: the variables set for it, the
+/// program and the arguments, which are not quoted.
 fn line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()

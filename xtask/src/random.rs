@@ -14,8 +14,10 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number below `limit`, which must not be 0. The bias is negligible for small
-    /// limits.
+    /// Returns a number below `limit`. The bias is negligible for small limits.
+    ///
+    /// # Panics
+    /// Panics if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap_or_default()
     }

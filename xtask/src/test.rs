@@ -6,10 +6,11 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{self, cargo};
 
-/// Runs the README's test command, at full effort with `--full`. Cargo gets the other arguments.
+/// Runs the README's test command, at full effort if the first argument is `--full`. The other
+/// arguments are appended.
 ///
 /// # Errors
-/// Returns an error if a test fails.
+/// Returns an error if the README has no test command, or if that command fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let (full, rest) = match arguments.split_first() {
         Some((first, rest)) if first == "--full" => (true, rest),
@@ -22,7 +23,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// repeated tests try as many cases as in CI.
 ///
 /// # Errors
-/// Returns an error if the README has no such command.
+/// Returns an error if the README cannot be read, or has no such command.
 pub fn command(full: bool, arguments: &[String]) -> Result<Command> {
     let readme = std::fs::read_to_string("README.md").context("cannot read README.md")?;
     let words = documented(&readme).context("README.md names no test command")?;

@@ -23,7 +23,8 @@ pub fn check(page: &Source, sources: &[Source]) -> Vec<Violation> {
     missing.map(|(line, name)| violation(line, format!("there is no test `{name}`"))).collect()
 }
 
-/// Returns the names of tests in the last column of the table, with line numbers from 1.
+/// Returns the names of tests in the last column of the table of invariants, with line numbers from
+/// 1.
 fn tests_of(page: &str) -> Vec<(usize, String)> {
     let lines = page.lines().enumerate().skip_while(|(_, line)| *line != HEADING).skip(1);
     let rows = lines.take_while(|(_, line)| !line.starts_with("## "));
@@ -36,8 +37,8 @@ fn tests_of(page: &str) -> Vec<(usize, String)> {
     .collect()
 }
 
-/// Returns whether code in backticks is the name of a test, rather than a file, a command or a
-/// setting.
+/// Returns whether code in backticks looks like the name of a test, rather than a file, a command
+/// or a setting: lowercase words with at least two underscores.
 fn is_test(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     name.chars().all(is_part) && name.matches('_').count() > 1

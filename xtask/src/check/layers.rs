@@ -45,7 +45,8 @@ const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
 /// command line.
 const PROGRAM_DEPENDENCIES: &[&str] = &["anyhow", "clap"];
 
-/// Finds dependencies that the tables do not allow, including build and development dependencies.
+/// Finds dependencies that the tables do not allow, including build and development dependencies. A
+/// package without a row is a violation, too.
 pub fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(violations_of_package).collect()
 }

@@ -4,8 +4,9 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Source, Violation};
 
-/// Finds links to files that do not exist. Links to other sites are not checked;
-/// [`mod@super::book`] checks those to headings.
+/// Finds links to files that do not exist, according to `exists`, which gets paths relative to the
+/// repository's root. Links to other sites are not checked; [`mod@super::book`] checks those to
+/// headings.
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in pages {
@@ -28,7 +29,8 @@ fn files(text: &str) -> Vec<(usize, String)> {
     files.filter(|(_, file)| !file.is_empty()).collect()
 }
 
-/// Returns the targets of links to files and headings, with line numbers from 1.
+/// Returns the targets of links to files and headings, with line numbers from 1. Leaves out links
+/// in code and in comments.
 pub fn links_with_anchors(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
@@ -59,7 +61,7 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// Returns the line with empty code spans.
+/// Returns the line without the contents of its code spans.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("``")
 }

@@ -21,7 +21,7 @@ pub fn literals(source: &str) -> Literals<'_> {
     lexer.found
 }
 
-/// The position of the lexer relative to tests.
+/// Where the lexer is, relative to code for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Test {
     No,
@@ -68,8 +68,8 @@ impl<'a> Lexer<'a> {
         self.at += bytes;
     }
 
-    /// Returns whether the `r` at the position continues a name. In `br` and `cr`, the prefixes of
-    /// raw byte and C strings, it does not.
+    /// Returns whether the `r` at the lexer's position continues a name. In `br` and `cr`, the
+    /// prefixes of raw byte and C strings, it does not.
     fn continues_name(&self) -> bool {
         let before = &self.source.as_bytes()[..self.at];
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -133,7 +133,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the length of a comment `/* … */` in bytes, including nested ones.
+/// Returns the length in bytes of the comment `/* … */` at the start of a text, including nested
+/// ones. A comment without an end extends to the end of the text.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -163,7 +164,8 @@ fn raw_hashes(text: &str) -> Option<usize> {
     after_r[hashes..].starts_with('"').then_some(hashes)
 }
 
-/// Returns the length of a character literal in bytes, or 1 for the quote of a lifetime.
+/// Returns the length in bytes of the character literal at the start of a text, or 1 for the quote
+/// of a lifetime.
 fn character(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1);
     match characters.next() {

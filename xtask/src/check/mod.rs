@@ -99,10 +99,12 @@ fn fail_if_any(violations: &[Violation]) -> Result<()> {
     }
 }
 
-/// Counts phrases of literal English, or prints doc comments for a review.
+/// Prints a report on phrases of literal English, checks their density, or prints doc comments for
+/// a review.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read, or a check fails.
+/// Returns an error if a file or the commits cannot be read, the report cannot be written, or the
+/// check fails.
 pub fn language(request: &Request) -> Result<()> {
     match request {
         Request::Report(only) => {
@@ -125,7 +127,7 @@ pub fn language(request: &Request) -> Result<()> {
     }
 }
 
-/// Returns all sources whose comments are checked, and all pages.
+/// Returns all sources whose comments are checked, and all Markdown pages.
 fn texts() -> Result<(Vec<Source>, Vec<Source>)> {
     let mut code = Vec::new();
     for folder in ["crates", "bench", "xtask", "elixir"] {
@@ -151,7 +153,8 @@ fn print(report: &str) -> Result<()> {
     io::stdout().write_all(report.as_bytes()).context("cannot write to standard output")
 }
 
-/// Returns all text files with the given extension below a folder, ordered by path.
+/// Returns all files with the given extension below a folder, ordered by path. Leaves out
+/// `SKIPPED_FOLDERS`. Fails if a file is not UTF-8.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     walk(folder, extension, &mut paths)?;

@@ -22,7 +22,7 @@ pub fn families(experiments: &str) -> Vec<String> {
     families
 }
 
-/// Finds names of experiments in code outside of the lab and of tests.
+/// Finds names of experiments in code outside of the lab, of tests, and of the files in `BASELINE`.
 pub fn check(sources: &[Source], families: &[String]) -> Vec<Violation> {
     check_with(sources, families, BASELINE)
 }
@@ -60,7 +60,8 @@ fn names_in(source: &Source, families: &[String]) -> Vec<Violation> {
     names.map(violation).collect()
 }
 
-/// Returns whether a string is `family/name` or a prefix of such names.
+/// Returns whether a string is `family/name` with a known family, or a prefix or pattern of such
+/// names.
 fn is_name(text: &str, families: &[String]) -> bool {
     let Some((family, name)) = text.split_once('/') else { return false };
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-+*".contains(&byte);

@@ -32,7 +32,7 @@ const FOREIGN_SENTENCES: &[&str] = &[
 /// Minimum number of words of a sentence.
 const MIN_SENTENCE_WORDS: usize = 3;
 
-/// Finds sentences that code compares or searches for.
+/// Finds sentences that code compares or searches for, outside of tests.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let tests = test_files(sources);
     let mut violations = Vec::new();

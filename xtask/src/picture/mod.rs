@@ -25,12 +25,12 @@ const PIPELINE: &str = "cat web.log | grep -v bot | cut -d' ' -f9 | sort | uniq 
 /// Number of lines of the input, with which the pipeline takes about a second.
 const REQUESTS: usize = 800_000;
 
-/// Runs contend over a generated log, and draws the terminal's contents. Builds contend, unless the
-/// arguments name another executable.
+/// Runs contend over a generated log, and draws the terminal's contents as `PICTURE`. Builds
+/// contend, unless the arguments name another executable.
 ///
 /// # Errors
-/// Returns an error if contend cannot be built, `script` of util-linux is missing, or the session
-/// fails.
+/// Returns an error if there are several arguments, contend cannot be built, `script` of util-linux
+/// is missing, the session fails, or a file cannot be written.
 pub fn run(arguments: &[String]) -> Result<()> {
     let program = match arguments {
         [] => {
@@ -58,8 +58,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs contend on a pseudo-terminal in the folder. Returns the bytes written to the terminal,
-/// including control sequences.
+/// Runs contend on a pseudo-terminal in the folder. Returns the text written to the terminal,
+/// including control sequences. Fails if it is blank.
 fn session(program: &Path, folder: &Path) -> Result<String> {
     fs::write(folder.join("web.log"), requests(REQUESTS)).context("cannot write the input")?;
     let program = program.to_str().context("the path of contend is not UTF-8")?;

@@ -54,7 +54,7 @@ struct Screen {
     style: Style,
 }
 
-/// Returns the lines that are visible after a program has written `text`, without trailing empty
+/// Returns the lines that are visible after a program has written `text`, without trailing blank
 /// lines.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut screen = Screen::default();

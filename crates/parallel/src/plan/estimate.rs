@@ -9,7 +9,7 @@ use crate::plan::ir::{Combine, Command, Group, Plan, Step};
 
 /// Time for planning and for starting threads, in seconds.
 const OVERHEAD_SECONDS: f64 = 0.004;
-/// Running over chunks must save at least this multiple of its cost.
+/// Ratio of the time that chunks save to their cost, above which they are worth it.
 const MIN_BENEFIT_FACTOR: f64 = 2.0;
 
 /// Returns the decision for a pipeline in which no stage can run over chunks.
@@ -42,7 +42,8 @@ pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     expect(&plan.steps, input, jobs).decision(input.bytes)
 }
 
-/// Expected gain and cost of running over chunks, in seconds.
+/// Expected CPU time of the commands, and expected gain and cost of running them over chunks, all
+/// in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectation {
     cpu: f64,
@@ -51,7 +52,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Returns whether the gain is clearly larger than the cost.
+    /// Returns whether the gain is more than `MIN_BENEFIT_FACTOR` times the cost.
     pub fn is_worth_it(&self) -> bool {
         self.gain > MIN_BENEFIT_FACTOR * self.cost
     }
@@ -98,9 +99,9 @@ pub(crate) struct Handling {
     pub is_stream: bool,
     /// Size of the output, in bytes per byte of input.
     pub output: f64,
-    /// Whether the pipeline writes to a file instead of a pipe.
+    /// Whether the commands, run without chunks, would write to a file instead of a pipe.
     pub to_file: bool,
-    /// CPU time for starting the commands of each chunk, in nanoseconds per byte.
+    /// CPU time for starting the commands of each chunk, in nanoseconds per byte of input.
     pub starts: f64,
 }
 
@@ -116,7 +117,8 @@ impl Handling {
 /// Returns the wall time that chunks save, compared with a pipeline whose stages run concurrently,
 /// in nanoseconds per byte of the commands' input. The result is negative if chunks cost time.
 /// `concurrent` has the CPU time of each command of other steps that runs at the same time, in
-/// nanoseconds per byte of the same input.
+/// nanoseconds per byte of the same input. `sorts_here` tells whether contend sorts in place of
+/// `sort`.
 pub(crate) fn gain(
     flows: &[Flow],
     concurrent: &[f64],
@@ -148,7 +150,8 @@ pub(crate) fn gain(
 }
 
 /// Returns whether the group, which is the step at index `at`, may be faster over chunks, according
-/// to the usual rates of commands. A group with an unknown command may be.
+/// to the usual rates of commands. Also returns `true` if the rate of a command is unknown, or if
+/// contend can sort in place of `sort`.
 pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usize) -> bool {
     let (usual, mut stream) = before(&steps[..at]);
     let least: Vec<f64> = usual.iter().map(|rate| rate / UNCERTAINTY_FACTOR).collect();
@@ -163,7 +166,7 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
 }
 
 /// Returns the CPU time of each command of the given steps that still runs while their output is
-/// read, in nanoseconds per byte of that output, and the properties of the output.
+/// read, in nanoseconds per byte of that output, and the output as a stream of volume 1.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
@@ -215,7 +218,7 @@ pub(crate) fn runs_others(group: &Group) -> bool {
     group.serial.iter().any(name)
 }
 
-/// Returns whether contend may carry out a sort at the end of the group.
+/// Returns whether contend can sort in place of a `sort` at the end of the group.
 pub(crate) fn sorts_here(group: &Group) -> bool {
     let by_bytes = match &group.combine {
         Combine::Merge(merge) => merge.lines.is_some(),
@@ -245,23 +248,23 @@ pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation 
     Expectation { cpu: cpu * seconds, gain: gain * seconds, cost: cost(starts, jobs) }
 }
 
-/// Returns the input size in bytes from which chunks are worth their cost for the given step.
-/// `line` is the mean length of a line in bytes.
+/// Returns the input size in bytes above which chunks are worth their cost for the given step, or
+/// `u64::MAX` if they never are. `line` is the mean length of a line in bytes.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
 pub(crate) fn break_even_bytes(step: &Step, line: f64, jobs: usize) -> u64 {
     let for_a_byte = expect(std::slice::from_ref(step), Amount { bytes: 1, line }, jobs);
     (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
-/// Returns an upper bound of the gain on any number of CPUs, for commands that together need `cpu`
-/// nanoseconds per byte.
+/// Returns an upper bound of the gain, and the cost on two CPUs, for the given number of commands,
+/// which together need `cpu` nanoseconds per byte of an input of `bytes` bytes.
 pub(crate) fn upper_bound(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }
 }
 
-/// Returns the cost of running over chunks, in seconds. `starts` is the time for starting each
-/// command once, in seconds.
+/// Returns the cost of running over chunks on `jobs` CPUs, in seconds. `starts` is the time for
+/// starting each command once, in seconds.
 fn cost(starts: f64, jobs: usize) -> f64 {
     OVERHEAD_SECONDS + starts * jobs as f64
 }

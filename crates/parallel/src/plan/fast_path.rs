@@ -1,4 +1,5 @@
-//! Decides without a plan: names and sizes often show that the input is too small for chunks.
+//! Decides without a plan to run a pipeline as written: names and sizes often show that chunks
+//! cannot pay off.
 
 use contend_commands::awk::Awk;
 use contend_commands::{Simple, Word, head, purity};
@@ -15,7 +16,7 @@ const UNBOUNDED: &[&str] = &["jq", "xargs"];
 /// Programs that write output while they read input.
 const STREAMING: &[&str] =
     &["cat", "col", "cut", "egrep", "expand", "fgrep", "fold", "grep", "iconv", "rev", "tr"];
-/// A pipeline that reads at most this number of lines gains nothing from chunks.
+/// Maximum number of lines after which a `head` ends its pipeline too early to gain from chunks.
 const MAX_LINES_WITHOUT_GAIN: u64 = 1000;
 
 /// Returns the decision to run the stages as written, or `None` if names and sizes are not enough
@@ -67,8 +68,8 @@ pub fn may_write_first(stages: &[Simple]) -> bool {
     })
 }
 
-/// Returns whether a `head` ends the pipeline after a few lines, and the stages before it write
-/// them as soon as there is input.
+/// Returns whether a `head` ends the pipeline after at most `MAX_LINES_WITHOUT_GAIN` lines, and the
+/// stages before it write them as soon as there is input.
 fn head_ends_early(stages: &[Simple]) -> bool {
     let few = |stage: &Simple| {
         head::head(stage).is_some_and(|lines| lines.count <= MAX_LINES_WITHOUT_GAIN)

@@ -14,11 +14,11 @@ use crate::plan::ir::Command;
 pub(crate) const USUAL_LINE_BYTES: f64 = 50.0;
 /// Typical length in bytes of a line that consists of one word.
 const USUAL_WORD_BYTES: f64 = 6.0;
-/// Fraction of sorted lines that remains after equal ones are merged.
+/// Fraction of lines that typically remains after equal ones are merged.
 const DISTINCT_SHARE: f64 = 0.2;
 /// Fraction of its input that `grep` typically selects.
 const FOUND_SHARE: f64 = 0.2;
-/// Number of bytes of a file that are read to measure its lines.
+/// Maximum number of bytes of an input that are examined to measure its lines.
 const BEGINNING_BYTES: usize = 16 << 10;
 
 /// The volume of a command's input, and the command's rate.
@@ -131,7 +131,8 @@ impl Stream {
     }
 }
 
-/// Returns whether `head` or `tail` with the given arguments selects at most 999 lines or bytes.
+/// Returns whether `head` or `tail` with the given arguments certainly selects at most 999 lines or
+/// bytes.
 fn is_short(words: &[Word]) -> bool {
     match words {
         [] => true,
@@ -162,7 +163,7 @@ pub struct Amount {
 
 impl Amount {
     /// Measures the total size of the named files, and the lines of the first one that is not
-    /// empty. Returns `None` if one of them is not a regular file.
+    /// empty. Returns `None` if one of them is missing or not a regular file.
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut all = Self { bytes: 0, line: USUAL_LINE_BYTES };
         for name in names {
@@ -204,8 +205,8 @@ fn line_of(bytes: &[u8]) -> f64 {
     if bytes.is_empty() { USUAL_LINE_BYTES } else { bytes.len() as f64 / lines.max(1) as f64 }
 }
 
-/// Returns the mean length in bytes of the lines after the given offset. The file's own offset does
-/// not change.
+/// Returns the mean length in bytes of the first lines after the given offset, or
+/// `USUAL_LINE_BYTES` if none can be read there. The file's own offset does not change.
 fn line_at(file: impl AsFd, place: u64) -> f64 {
     let mut bytes = [0; BEGINNING_BYTES];
     let read = rustix::io::pread(file, &mut bytes, place).unwrap_or(0);

@@ -1,5 +1,5 @@
 //! The plan: the intermediate representation between the planner, which makes it, and an executor,
-//! which carries it out.
+//! which runs it.
 //!
 //! A [`Plan`] defines where the input may be cut, which commands run over each chunk, and how the
 //! outputs are combined. It does not define who runs it, nor on how many CPUs of which machine. It
@@ -32,7 +32,7 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// The input of the first step.
     pub source: Source,
-    /// The steps, each reading the output of the one before it.
+    /// The steps. The first reads the source, and each other one the output of the step before it.
     pub steps: Vec<Step>,
 }
 
@@ -44,11 +44,12 @@ pub enum Source {
     Standard,
     /// The named files, concatenated in order.
     Files(Vec<String>),
-    /// No input, or files that the commands of the step open themselves.
+    /// Nothing that the executor opens: the commands of the step open files themselves, inherit
+    /// standard input, or read nothing.
     Own,
 }
 
-/// A part of a plan that reads the output of the step before it.
+/// A part of a plan that reads the plan's source or the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "a plan has a handful of them")]
@@ -62,7 +63,7 @@ pub enum Step {
 /// A command to start without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// Index of the stage that the command carries out, counted from 0.
+    /// Index of the stage that the command belongs to, counted from 0.
     pub stage: usize,
     /// Names and values of environment variables that are set for this command only.
     pub variables: Vec<(String, String)>,
@@ -72,11 +73,11 @@ pub struct Command {
     pub arguments: Vec<String>,
     /// The exit codes that are not failures.
     pub status: StatusRule,
-    /// The file to open as standard input; if `None`, the command reads the output of the command
-    /// before it.
+    /// The file to open as standard input; `None` if the command reads the output of the command
+    /// before it, or is the first and reads the input of the step.
     pub input: Option<String>,
-    /// Whether the program is GNU sort, whose memory, threads and temporary directory the executor
-    /// chooses.
+    /// Whether the command is a GNU sort for which the executor chooses memory, threads and
+    /// temporary directory.
     pub sorts: bool,
     /// Whether the command may run in the C locale if the group's input is ASCII without NUL: its
     /// output is the same there, and it is faster.
@@ -109,8 +110,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns whether the executor runs commands of the group in the C locale over ASCII, as far as
-    /// they are marked with [`Command::ascii_in_c`].
+    /// Returns whether the executor runs those commands of the group in the C locale over ASCII
+    /// input that are marked with [`Command::ascii_in_c`].
     pub fn can_use_c(&self) -> bool {
         match &self.combine {
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Numbers(_) => true,
@@ -127,14 +128,14 @@ impl Group {
 pub struct Cut {
     /// The format of the records.
     pub records: Records,
-    /// Bytes allowed before the separator. An empty first record counts as preceded by a separator.
+    /// Bytes allowed directly before the separator at the cut. An empty first record counts as
+    /// preceded by a separator.
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
     /// The key in which the records before and after the cut must differ, if any.
     pub differ: Option<Key>,
-    /// Whether the records before and after the cut must also be in ascending order of that key's
-    /// bytes.
+    /// Whether the bytes of the `differ` key must also be greater after the cut than before it.
     pub ascending: bool,
 }
 
@@ -165,7 +166,7 @@ pub enum Combine {
     Merge(Merge),
     /// Sorted lines with counts as `uniq -c` writes them, merged, with counts of equal lines added.
     Counts {
-        /// Whether the order is reversed.
+        /// Whether the lines are in descending order of their bytes, instead of ascending order.
         reverse: bool,
         /// The directory for temporary files, if the pipeline names one.
         folder: Option<String>,
@@ -175,8 +176,8 @@ pub enum Combine {
     /// Concatenated in input order and piped through a command.
     Through(Command),
     /// Totals piped through a command. The first line of each output is `exact` and an amount,
-    /// unless a value was rounded. The group falls back if a value was rounded, or if the amounts
-    /// add up to too much for an exact sum.
+    /// unless a value was rounded. The group falls back if a value was rounded, if an output is
+    /// incomplete, or if the amounts add up to too much for an exact sum.
     Totals(Command),
 }
 

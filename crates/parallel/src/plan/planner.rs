@@ -24,7 +24,9 @@ pub struct Annotation {
 }
 
 impl Annotation {
-    /// Parses the words with which a command begins. Returns `None` if they are not plain words.
+    /// Parses the words with which a command begins: a program, and possibly arguments. Variables
+    /// set before the program are ignored. Returns `None` if the words are not those of a plain
+    /// command, or if it has an input file.
     pub fn read(command: &str, records: Records) -> Option<Self> {
         let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
         let words = std::iter::once(simple.program).chain(simple.arguments);
@@ -39,7 +41,7 @@ pub struct Situation<'a> {
     pub environment: &'a Environment,
     /// The commands that the user has annotated.
     pub annotations: &'a [Annotation],
-    /// The size of standard input in bytes, if it is a regular file.
+    /// The whole size of standard input in bytes; `None` unless it is a regular file.
     pub input_bytes: Option<u64>,
     /// Whether standard output is a terminal.
     pub output_is_terminal: bool,
@@ -64,7 +66,8 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     }
 }
 
-/// Adds the form of the group's first command that opens its files itself, for the fallback.
+/// Sets the form of the group's first command that opens the plan's files itself, for the fallback.
+/// Does nothing unless that command executes the pipeline's first stage.
 fn name_files(group: &mut Group, stage: &Simple) {
     if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
@@ -81,8 +84,8 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// Returns the stages that have to run, with their indices. The first stage lacks the files that
-/// the plan opens.
+/// Returns the stages with their indices, except a first stage that is left out because the plan
+/// opens its files. Otherwise, the first stage lacks the files that the plan opens.
 fn remaining_stages<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
@@ -103,7 +106,7 @@ fn classified(remaining_stages: &[(usize, &Simple)], situation: &Situation<'_>) 
     classes
 }
 
-/// Keeps a stage that only forwards data if it is between an unknown command and the pipeline's own
+/// Keeps a stage that only forwards data if it is between an opaque command and the pipeline's own
 /// input or output. Without it, the command would see a file or a terminal instead of a pipe.
 fn keep_pipes_at_ends(classes: &mut [Class]) {
     let is_kept = |class: &Class| *class != Class::Nothing;
@@ -140,7 +143,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// Plans the stages for the given source.
+/// Plans the stages for the given input.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let remaining_stages = remaining_stages(stages, found);
     let mut classes = classified(&remaining_stages, situation);
@@ -174,7 +177,8 @@ fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
 }
 
 /// Returns a plan that runs the stages as written. A `cat` at the beginning is dropped if the next
-/// stage can read the file itself, unless the status of every stage matters.
+/// stage can read the file itself, unless `pipefail` is set: then the exit code of every stage
+/// matters.
 pub fn plain(stages: &[Simple], paths: &Paths, pipefail: bool) -> Plan {
     let reader = if pipefail { None } else { source::reader_of_file(stages, paths) };
     let skipped = usize::from(reader.is_some());
@@ -205,7 +209,7 @@ fn classify(subject: &Subject<'_>, situation: &Situation<'_>) -> Class {
     }
 }
 
-/// Returns the annotation of a command, or `None` if the user has given none.
+/// Returns the first annotation whose words the command begins with, or `None` if there is none.
 fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Annotation> {
     let texts = std::iter::once(&simple.program).chain(&simple.arguments).map(|word| &word.text);
     situation.annotations.iter().find(|annotation| {
@@ -214,7 +218,8 @@ fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Anno
     })
 }
 
-/// Adds the next stage to the plan, or several stages that form one step; returns their number.
+/// Adds the first of the remaining stages to the plan, or leaves it out. Also adds later stages
+/// that form one step with it. Returns the number of these stages.
 fn next(
     remaining_stages: &[(usize, &Simple)],
     classes: &[Class],
@@ -304,7 +309,8 @@ fn combinable(
     taken
 }
 
-/// Moves the filters that follow a sort before it if possible, and returns their number.
+/// Moves the filters that directly follow a sort before it if possible. Returns the number of
+/// filters moved.
 fn move_filters_before_sort(
     remaining_stages: &[(usize, &Simple)],
     classes: &[Class],
@@ -347,14 +353,14 @@ fn drops_records(simple: &Simple) -> bool {
     contend_commands::sort::Sort::read(simple).is_none_or(|sort| sort.drops_equal_lines())
 }
 
-/// Returns the command that runs over a chunk.
+/// Returns the command with which a stage runs over a chunk.
 fn each(index: usize, simple: &Simple, class: &PerRecord) -> Command {
     let arguments = class.arguments.as_ref().unwrap_or(&simple.arguments);
     let operator = class.operator.clone();
     Command { operator, ..command(index, simple, arguments, Some(class)) }
 }
 
-/// Returns the command that runs over the whole input.
+/// Returns the command with which a stage runs over the whole input.
 fn whole(index: usize, simple: &Simple, class: &PerRecord) -> Command {
     Command { sorts: false, ..command(index, simple, &simple.arguments, Some(class)) }
 }

@@ -45,7 +45,7 @@ const RATES: &[(&str, f64, f64)] = &[
 const AWK_BY_KEYS_FACTOR: f64 = 3.0;
 /// Time for `xargs` to start a command and for that command to run, in nanoseconds.
 const PROCESS_NS: f64 = 1e6;
-/// Time to start a command and wait for its end, in seconds.
+/// Usual time to start a command and wait for its end, in seconds.
 pub(crate) const START_SECONDS: f64 = 0.0015;
 /// Commands that take long to start, with their start-up time in seconds.
 const SLOW_STARTS: &[(&str, f64)] = &[("jq", 0.02)];
@@ -85,7 +85,8 @@ pub(crate) fn known_rate(program: &str, arguments: &[String], line: f64) -> Opti
     })
 }
 
-/// Returns whether an awk program adds up values in arrays, which takes longer than in variables.
+/// Returns whether an awk program among the arguments seems to add to elements of arrays, which
+/// takes longer than adding to variables.
 fn keeps_by_keys(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| {
         let mut behind = argument.split(']').skip(1).map(str::trim_start);
@@ -93,7 +94,8 @@ fn keeps_by_keys(arguments: &[String]) -> bool {
     })
 }
 
-/// Returns the time to start a command, in seconds.
+/// Returns the time to start a command and wait for its end, in seconds: the usual one, unless the
+/// command is known to be slow.
 pub(crate) fn start_of(program: &str) -> f64 {
     let name = name_of(program);
     SLOW_STARTS.iter().find(|(known, _)| *known == name).map_or(START_SECONDS, |(_, start)| *start)

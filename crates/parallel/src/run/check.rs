@@ -87,13 +87,13 @@ pub(super) struct FinishedRun {
 #[derive(Debug)]
 struct CopyResult {
     digests: Digests,
-    /// Whether the copy is complete.
+    /// Whether the output was copied until EOF, not only until its reader closed it.
     whole: bool,
 }
 
 impl Check {
-    /// Prepares standard input to be read twice, if the run reads it. `original` is the command to
-    /// compare the run with.
+    /// Prepares standard input to be read twice, if the run may read it. `original` is the command
+    /// to compare the run with.
     ///
     /// # Errors
     /// Returns an error if standard input cannot be saved.
@@ -109,7 +109,8 @@ impl Check {
     /// original standard output.
     ///
     /// # Errors
-    /// Returns an error if no pipe or thread can be created.
+    /// Returns an error if standard output cannot be redirected, or if no pipe or thread can be
+    /// created.
     pub(super) fn capture(self) -> Result<Captured, RunError> {
         let cannot_redirect = "cannot redirect standard output";
         let stdout = io::stdout().as_fd().try_clone_to_owned().context(cannot_redirect)?;
@@ -241,7 +242,8 @@ impl Captured {
     /// including that of background processes.
     ///
     /// # Errors
-    /// Returns an error if the output could not be passed on.
+    /// Returns an error if standard output cannot be restored, or if the output could not be passed
+    /// on.
     pub(super) fn finish(self, signals: &Signals) -> Result<Waited<FinishedRun>, RunError> {
         dup2_stdout(&self.stdout).context("cannot restore standard output")?;
         while !self.copy.is_finished() {
@@ -257,10 +259,12 @@ impl Captured {
 
 impl FinishedRun {
     /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
-    /// the exit code of the run, or 1 if the outputs or exit codes differ.
+    /// the exit code of the run, or 1 if the outputs or exit codes differ. If the reader has closed
+    /// the output of the run, nothing is compared, and the exit code is that of the run.
     ///
     /// # Errors
-    /// Returns an error if the original cannot be run, or if standard input has not been saved.
+    /// Returns an error if the original cannot be run, if standard input has not been saved, or if
+    /// standard error cannot be written.
     pub(super) fn compare(
         self,
         parallel: bool,

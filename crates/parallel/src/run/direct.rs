@@ -42,17 +42,19 @@ pub(super) struct Direct<'a> {
 
 /// The waiting processes that a shell has started for the stages of a pipeline.
 pub(super) trait Originals {
-    /// Makes every process execute its command. Returns only if this process fails to do so.
+    /// Makes every process execute its command. Returns only if this process fails to do so, with
+    /// an end such as [`End::NotExecuted`].
     ///
     /// # Errors
-    /// Returns an error if this process cannot execute its command.
+    /// Returns an error if this process fails in a way that no [`End`] describes.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
     /// Tells the other processes to exit. Standard input must not be read before that.
     fn take_over(&mut self);
 }
 
-/// Returns whether names and sizes are enough to decide that the given stages run as written.
+/// Returns whether names, sizes and the state of standard input are enough to decide that the given
+/// stages run as written. Reads nothing from standard input, but may wait until it has data.
 pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
@@ -108,7 +110,8 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// Decides how to run the pipeline, and runs it unless only the plan was requested.
+    /// Decides how to run the pipeline, and runs it unless only the plan was requested. `text` is
+    /// the pipeline's source, and `inverted` tells whether its exit code is inverted.
     pub(super) fn run(
         mut self,
         text: &str,
@@ -147,7 +150,9 @@ impl<'a> Direct<'a> {
         run_plan(task, report, settings, check, observer)
     }
 
-    /// Decides without a plan, if names and sizes are enough. Reads nothing from standard input.
+    /// Decides without a plan to run the stages as written, or returns `None` if names, sizes and
+    /// the state of standard input are not enough for that. Reads nothing from standard input, but
+    /// may wait until it has data.
     fn decide_at_once(&self, settings: &Settings) -> Option<Decision> {
         if ends_at_first_match(self.stages) {
             return Some(at_first_match());
@@ -178,8 +183,8 @@ impl<'a> Direct<'a> {
         planner::plan(self.stages, &situation)
     }
 
-    /// Decides whether to carry out a plan. Returns the decision, and bytes already read from
-    /// standard input.
+    /// Decides whether to run a plan, or the stages as written. Returns the decision, and the bytes
+    /// read from standard input for it.
     fn decide(
         &mut self,
         plan: &Plan,
@@ -208,7 +213,8 @@ impl<'a> Direct<'a> {
         decide_by_beginning(plan, settings)
     }
 
-    /// Decides by circumstances other than the size of the input.
+    /// Decides by circumstances other than the size of the input, or returns `None` if the size
+    /// decides.
     fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
         if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Some(status_visible());
@@ -234,7 +240,8 @@ impl<'a> Direct<'a> {
         plan.source == Source::Standard && self.input == Kind::Stream
     }
 
-    /// Runs the stages as written, without a report.
+    /// Runs the stages as written, without a report. If processes of a shell run the stages, or if
+    /// there is only one command, returns only on failure.
     fn run_plain(
         self,
         decision: Decision,
@@ -303,7 +310,8 @@ fn paths_of(stages: &[Simple]) -> Result<Paths, String> {
     Ok(paths)
 }
 
-/// Replaces this process with a pipeline's only command. Returns only if that fails.
+/// Replaces this process with a pipeline's only command. Returns only if that fails: an error if
+/// its input file cannot be opened, and otherwise [`End::NotExecuted`].
 fn become_command(stage: &Simple) -> Result<End, RunError> {
     let name = &stage.program.text;
     let mut command = Command::new(name);
@@ -318,7 +326,8 @@ fn become_command(stage: &Simple) -> Result<End, RunError> {
     Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
-/// Returns whether it is certain that no stage of a plan exits before the stages upstream of it.
+/// Returns whether it is certain that no stage of a plan exits before the stages upstream of it,
+/// except among the serial steps at the beginning, which run as in a shell.
 fn reads_all(plan: &Plan) -> bool {
     let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
     steps.all(|step| match step {

@@ -12,9 +12,9 @@ use super::settings::Settings;
 pub enum End {
     /// Nothing ran, since only the plan was requested.
     Explained(Box<Report>),
-    /// The pipeline ended.
+    /// The pipeline or script ended.
     Finished {
-        /// The exit code as a shell reports it; 1 if a comparison with the original failed.
+        /// The exit code as a shell reports it; 1 if the original's output or exit code differs.
         exit_code: i32,
         /// The report on the run.
         report: Box<Report>,
@@ -31,7 +31,7 @@ pub enum End {
         /// The exit code that a shell uses in this case: 127 if there is no such program, else 126.
         exit_code: u8,
     },
-    /// Another process carries out the stage of this process.
+    /// Another process runs the stage of this process.
     TakenOver,
 }
 

@@ -50,7 +50,7 @@ pub enum RunError {
     /// The thread that waits for the original ended before the original.
     #[error("--check lost track of the original pipeline")]
     OriginalLost,
-    /// The records of pipelines in shell source are not JSON.
+    /// The records of pipelines in shell source cannot be read or parsed.
     #[error("cannot read the records of pipelines")]
     Records(#[source] serde_json::Error),
     /// A value is not UTF-8 although it must be. The field names the value.

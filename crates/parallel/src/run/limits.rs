@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use super::settings::Settings;
 use crate::plan::ir::{Command, Plan, Step};
 
-/// Number of files that contend itself opens.
+/// Maximum number of files that contend itself opens.
 const OWN_FILES: usize = 48;
 /// Number of files that each command over a chunk needs.
 const FILES_EACH: usize = 4;

@@ -48,7 +48,8 @@ pub use settings::{Request, Settings, Target};
 /// Does not return if the pipeline's only command, or the shell, replaces this process.
 ///
 /// # Errors
-/// Returns an error if the pipeline cannot be started or supervised.
+/// Returns an error if the script cannot be read or is not one of a known shell, or if the run
+/// cannot be started, supervised or compared with the original.
 pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
     let settings = &request.settings;
     match &request.what {
@@ -65,7 +66,7 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunErr
     }
 }
 
-/// Checks that bash would not warn about the locale.
+/// Checks that bash would not warn about the locale that `LC_ALL` names, if any.
 ///
 /// # Errors
 /// Returns the reason why a shell is needed.

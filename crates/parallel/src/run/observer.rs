@@ -36,7 +36,7 @@ pub enum Notice<'a> {
     MissingFile(&'a str),
     /// The standard error of commands that have failed.
     CommandStderr(&'a [u8]),
-    /// Standard output cannot be written.
+    /// Standard output cannot be written, for the given reason.
     CannotWrite(&'a ExecuteError),
     /// The run was not compared with the original, since the reader closed its output.
     NotCompared,
@@ -49,7 +49,7 @@ pub enum Notice<'a> {
 pub struct Comparison<'a> {
     /// The result of the comparison.
     pub check: &'a Check,
-    /// The outcome of the run.
+    /// The outcome of the run, without the result of the comparison.
     pub outcome: &'a Outcome,
     /// Whether stages ran over chunks.
     pub parallel: bool,

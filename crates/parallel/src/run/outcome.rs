@@ -11,7 +11,7 @@ use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::{Group, Plan, Step};
 
 /// Returns the exit code of the pipeline, as a shell would report it, and notifies the observer of
-/// failed commands and writes.
+/// failed commands and writes. Fails if the observer does, or for any other error in `result`.
 pub(super) fn status(
     plan: &Plan,
     tally: &Tally,

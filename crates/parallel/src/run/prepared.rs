@@ -67,10 +67,11 @@ impl<'a> Prepared<'a> {
         self.rewritten.refuse(self.original, why);
     }
 
-    /// Returns the source as the argument of `-c`.
+    /// Returns the source as the argument of `-c`: with prefixes, or the original if the whole
+    /// source is left to the shell. This includes a source that prefixes would make too long.
     ///
     /// # Errors
-    /// Returns an error if the path of this program is unknown.
+    /// Returns an error if the path of this program is unknown or not UTF-8.
     pub(super) fn argument(&mut self, records: Option<&Records>) -> Result<String, RunError> {
         if self.rewritten.refused.is_none() {
             let text = self.preamble(records)? + &self.rewritten.text;
@@ -85,12 +86,14 @@ impl<'a> Prepared<'a> {
     /// Adds the script at `path`, or its rewritten form, to the shell's arguments.
     ///
     /// With `-c`, the source gets the script's name, so that the shell's messages begin with it. A
-    /// few features behave differently there (see [`behaves_same_with_c`]). Bash reads
-    /// scripts that use them from a file without a name. The caller must keep that file open until
-    /// bash has started. Other shells would use the file's name for `$0`.
+    /// few features behave differently there (see [`behaves_same_with_c`]). Bash reads scripts that
+    /// use them from a file without a name. Returns that file, which the caller must keep open
+    /// until bash has started, or `None` if no such file is used. Other shells would use the file's
+    /// name for `$0`.
     ///
     /// # Errors
-    /// Returns an error if there is no memory for the file, or the path of this program is unknown.
+    /// Returns an error if there is no memory for the file, or if the path of this program is
+    /// unknown or not UTF-8.
     pub(super) fn give_script(
         &mut self,
         shell: &mut Command,
@@ -156,10 +159,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Returns whether bash runs a script with `-c` as it runs it from a file. With `-c`, bash exits
-/// with 127 instead of 1 for an unset variable, has one more letter in `$-`, names `environment` as
-/// the source of functions in messages, abandons the whole script after an invalid integer, and
-/// leaves an asynchronous list its standard input after a redirected loop.
+/// Returns whether bash certainly runs a script with `-c` as it runs it from a file. With `-c`,
+/// bash exits with 127 instead of 1 for an unset variable, has one more letter in `$-`, names
+/// `environment` as the source of functions in messages, abandons the whole script after an invalid
+/// integer, and leaves an asynchronous list its standard input after a redirected loop.
 fn behaves_same_with_c(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
@@ -201,14 +204,15 @@ fn has_descriptor_files() -> bool {
         || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Returns the dialect of the shell with the given name.
+/// Returns the dialect of the shell with the given name or path: that of bash only if the program
+/// is certainly bash.
 fn dialect(shell: &str) -> Dialect {
     let path = in_path(shell).and_then(|path| path.canonicalize().ok());
     let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Returns why names may not refer to programs in this environment, or `None` if they do.
+/// Returns why names may not refer to programs in this environment, or `None` if they certainly do.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and the shell's default is unknown".to_owned());

@@ -11,9 +11,9 @@ const SCRIPT: &[u8] = b"#!";
 /// Ranges of bytes in an ELF header that identify the class, the byte order and the machine.
 const KIND: [Range<usize>; 2] = [0..6, 18..20];
 
-/// Returns whether the kernel can certainly start the file at the given path: a script with a `#!`
-/// line, or a program for the same kind of machine as this one. A shell may interpret other
-/// executable files itself.
+/// Returns whether the kernel can certainly start the executable file at the given path: a script
+/// with a `#!` line, or a program for the same kind of machine as this one. A shell may interpret
+/// other executable files itself.
 pub(super) fn can_start(path: &Path) -> bool {
     let beginning = |path: &Path| {
         let mut bytes = [0; 20];
@@ -25,8 +25,8 @@ pub(super) fn can_start(path: &Path) -> bool {
             .is_ok_and(|own| KIND.into_iter().all(|kind| own[kind.clone()] == bytes[kind]))
 }
 
-/// Returns why names may not refer to programs, or `None` if the environment cannot define shell
-/// functions.
+/// Returns why names may be functions of the shell instead of programs, or `None` if the
+/// environment cannot define functions.
 pub(super) fn shadowed_by_environment() -> Option<String> {
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let name = names.find(|name| defines_functions(name))?;

@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::error::{Context as _, RunError};
 
-/// A file in memory to which the processes of these pipelines append their records.
+/// A file in memory to which the processes that run pipelines of shell source append their records.
 #[derive(Debug)]
 pub(super) struct Records(File);
 
@@ -17,14 +17,14 @@ impl Records {
     /// Creates an empty file.
     ///
     /// # Errors
-    /// Returns an error if there is no free file descriptor.
+    /// Returns an error if the file cannot be created, for example without a free file descriptor.
     pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
         Ok(Self(file.context("cannot create a temporary file for records")?.into()))
     }
 
     /// Returns the path of the file for other processes, which is valid as long as this process
-    /// lives.
+    /// lives and `self` exists.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }

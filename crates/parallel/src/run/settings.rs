@@ -9,7 +9,7 @@ use contend_sys::{cgroup, cpu};
 
 use crate::plan::planner::Annotation;
 
-/// Divisor of the machine's memory for the default memory budget.
+/// Ratio of the memory of the machine or the cgroup to the default memory budget.
 const MEMORY_DIVISOR: u64 = 4;
 /// Minimum memory budget in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
@@ -39,7 +39,8 @@ pub struct Settings {
     pub jobs: Option<usize>,
     /// Memory budget for data in bytes; `None` for the default of [`Settings::memory`].
     pub memory: Option<u64>,
-    /// Length of chunks in bytes. If it is given, chunks are used regardless of their cost.
+    /// Length of chunks in bytes; `None` if contend chooses it. If it is given, chunks are used
+    /// regardless of their cost.
     pub chunk_bytes: Option<usize>,
     /// Commands that the user has declared to process every record independently.
     pub annotations: Vec<Annotation>,
@@ -49,14 +50,15 @@ pub struct Settings {
     pub pipefail: bool,
     /// Whether only the plan is requested, and nothing is run.
     pub explain: bool,
-    /// Whether the shell also runs the original, and the outputs are compared.
+    /// Whether the shell also runs the original, and the outputs are compared. Scripts are never
+    /// compared.
     pub check: bool,
     /// Whether the caller prints statistics of the run.
     pub stats: bool,
     /// Whether the caller keeps the record of the run.
     pub record: bool,
-    /// Options that pass the same settings to the process of a stage in shell source, except for
-    /// those that [`stage`](super::stage) adds.
+    /// Options that pass these settings to the process of a stage in shell source, except for
+    /// `shell`, `stats` and `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }
 

@@ -23,13 +23,15 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// Length in bytes at which a `#!` line is too long to be parsed.
+/// Length in bytes, without `#!`, from which a first line is too long to be parsed.
 const MAX_SHEBANG_BYTES: usize = 200;
 
-/// Runs a pipeline with the shell. `why` is the reason why contend cannot run it itself.
+/// Runs a pipeline with the shell, which may replace this process. `why` is the reason why contend
+/// cannot run it itself.
 ///
 /// # Errors
-/// Returns an error if the shell cannot be started or supervised.
+/// Returns an error if the shell cannot be started or supervised, or if the run cannot be compared
+/// with the original.
 pub(super) fn pipeline(
     text: &str,
     why: &str,
@@ -52,10 +54,11 @@ pub(super) fn pipeline(
     run_plan(task(&command, records)?, report, settings, check, observer)
 }
 
-/// Runs a script with the shell.
+/// Runs a script with the shell, which may replace this process.
 ///
 /// # Errors
-/// Returns an error if the script cannot be read, or the shell not be started or supervised.
+/// Returns an error if the script cannot be read or names another interpreter, or if the shell
+/// cannot be started or supervised.
 pub(super) fn script(
     path: &Path,
     arguments: &[OsString],
@@ -141,7 +144,8 @@ fn report(
     report
 }
 
-/// Creates a report with the stages that contend takes over, and the reason for every stage.
+/// Creates a report with the stages that contend takes over, and the reason for every stage unless
+/// all are left to the shell.
 fn explained(
     text: &str,
     prepared: Prepared<'_>,
@@ -176,14 +180,15 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
 /// The program that runs a script, according to its `#!` line.
 #[derive(Debug, PartialEq, Eq)]
 enum Interpreter {
-    /// A shell with bash's syntax, and the options on the line.
+    /// The shell sh, bash, dash or ash, and the options on the line.
     Shell { program: String, options: Vec<String> },
     /// Another program.
     Other(String),
 }
 
-/// Returns the interpreter that a script's `#!` line names, or `None` if there is no such line. The
-/// kernel passes everything after the program as one argument.
+/// Returns the interpreter that a script's `#!` line names, or `None` if the script has no such
+/// line, or an empty or too long one. The kernel passes everything after the program as one
+/// argument.
 fn interpreter(text: &str) -> Option<Interpreter> {
     let line =
         text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG_BYTES)?;
@@ -214,7 +219,7 @@ fn first_word(line: &str) -> (&str, &str) {
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Returns whether a shell parses and runs source in the same way with the given option.
+/// Returns whether stages can certainly be taken over if the shell gets the given option.
 fn is_harmless(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))

@@ -24,7 +24,7 @@ pub(super) fn with_options(shell: &str, settings: &Settings) -> Command {
     command
 }
 
-/// Returns a command that starts the shell without options.
+/// Returns a command that starts the shell without options; for busybox, its applet `sh`.
 pub(super) fn without_text(shell: &str) -> Command {
     let mut command = Command::new(shell);
     if shell.rsplit('/').next() == Some("busybox") {

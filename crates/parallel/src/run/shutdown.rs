@@ -31,7 +31,7 @@ impl Shutdown {
         }
     }
 
-    /// Carries out the step.
+    /// Applies the step to the commands that `launcher` has started.
     pub(super) fn apply(self, launcher: &Launcher) {
         match self {
             Self::StopSpawning => launcher.forbid_starts(),
@@ -65,7 +65,8 @@ impl Escalation {
     /// just arrived.
     ///
     /// The first signal starts the shutdown. Every further signal, and a grace period without one,
-    /// leads to the next step.
+    /// leads to the next step. Signals from the keyboard count only if they are not left to the
+    /// commands.
     pub(super) fn advance(
         &mut self,
         signal: Option<ReceivedSignal>,

@@ -31,7 +31,7 @@ const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
 /// Free space for temporary files, in bytes, below which sort keeps its own memory settings.
 const MIN_TEMP_SPACE_BYTES: u64 = 64 << 20;
-/// The poll interval for signals.
+/// Interval at which signals and the end of the execution are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A plan to execute, with the data that its execution needs.
@@ -116,8 +116,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Waits for the end of the execution, calling `tick` every [`POLL_INTERVAL`]. A signal that
-    /// asks contend to end shuts the execution down.
+    /// Waits for the end of the execution, calling `tick` about every [`POLL_INTERVAL`]. A signal
+    /// that asks contend to end shuts the execution down.
     fn end(
         mut self,
         signals: &Signals,
@@ -164,8 +164,8 @@ impl<'a> Running<'a> {
 /// commands.
 ///
 /// # Errors
-/// Returns an error if signals cannot be received, the executor fails, or the run cannot be
-/// compared.
+/// Returns an error if signals cannot be blocked, the executor fails, standard error cannot be
+/// written, the records of pipelines cannot be read, or the run cannot be compared.
 pub(super) fn run_plan(
     mut task: Task,
     mut report: Box<Report>,
@@ -239,6 +239,7 @@ fn supervise(
 }
 
 /// Returns the options for `sort` over chunks: its share of the memory budget, and one thread.
+/// There are no options if no chunk is sorted, or if there is little space for temporary files.
 fn sorting(settings: &Settings, plan: &Plan) -> Vec<String> {
     let sorts = |step: &&Step| match step {
         Step::Parallel(group) => group.each.iter().any(|command: &Command| command.sorts),

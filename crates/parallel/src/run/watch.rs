@@ -40,7 +40,7 @@ impl Watch {
 }
 
 /// Returns the total memory of this process and its running commands in bytes, as proportional set
-/// size (PSS).
+/// size (PSS), or `None` if that of this process cannot be read.
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
     // Processes that have ended have no entry.

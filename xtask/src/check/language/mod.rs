@@ -30,12 +30,13 @@ const SHORT_WORDS: usize = 200;
 /// A request to `cargo xtask language`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The density of every package and page or, given a string, the density and the phrases of
-    /// those whose name contains it.
+    /// The density of phrases in every package and page or, given a string, the density and the
+    /// phrases of those whose name contains it.
     Report(Option<String>),
-    /// The density of the Rust sources below a folder outside of this repository.
+    /// The density of phrases in the Rust sources below a folder, which may be outside of this
+    /// repository.
     Elsewhere(PathBuf),
-    /// Doc comments drawn at random.
+    /// `count` doc comments drawn at random; each `seed` draws others.
     Sample { count: usize, seed: u64 },
     /// The phrases in the subjects of a range of commits.
     Commits(String),
@@ -47,7 +48,7 @@ impl Request {
     /// Parses the task's arguments.
     ///
     /// # Errors
-    /// Returns an error for unknown arguments.
+    /// Returns an error for unknown arguments and for numbers that cannot be parsed.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         Ok(match arguments[..] {
@@ -65,7 +66,7 @@ impl Request {
     }
 }
 
-/// Numbers of words and phrases.
+/// Numbers of words and phrases in texts.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Count {
     words: usize,
@@ -73,7 +74,7 @@ struct Count {
 }
 
 impl Count {
-    /// Returns the number of phrases per 1,000 words.
+    /// Returns the number of phrases per 1,000 words, or 0 without words.
     fn density(self) -> f64 {
         if self.words == 0 { 0.0 } else { self.phrases as f64 * 1e3 / self.words as f64 }
     }
@@ -90,8 +91,8 @@ impl Count {
 
 type Counts = BTreeMap<(String, Kind), Count>;
 
-/// Returns the density of phrases in each package and page. If `only` is given, reports the
-/// packages whose names contain it, with every phrase and advice.
+/// Returns the density of phrases in each package and page. If `only` is given, reports just the
+/// packages and pages whose names contain it, with every phrase and advice.
 ///
 /// # Errors
 /// Returns an error if a phrase is not a valid regular expression.
@@ -151,12 +152,13 @@ pub fn check(code: &[Source], pages: &[Source]) -> Result<Vec<Violation>> {
     Ok(above.map(violation).collect())
 }
 
-/// Returns doc comments drawn at random. See [`sample::sample`].
+/// Returns `count` doc comments of `code` drawn at random. See [`sample::sample`].
 pub fn sample(code: &[Source], count: usize, seed: u64) -> String {
     sample::sample(&texts(code, &[]), count, seed)
 }
 
-/// Returns the subjects of commits that have a phrase, and the density of all subjects.
+/// Returns the lines of `log`, which are subjects of commits, that have a phrase, and the density
+/// of all lines.
 ///
 /// # Errors
 /// Returns an error if a phrase is not a valid regular expression.

@@ -94,7 +94,7 @@ pub struct Phrases {
 
 /// An occurrence of a phrase in a text.
 pub struct Found<'t> {
-    /// The position of the first byte in the text.
+    /// The offset of the phrase's first byte in the text.
     pub start: usize,
     pub phrase: &'t str,
     pub advice: &'static str,
@@ -115,7 +115,7 @@ impl Phrases {
         })
     }
 
-    /// Returns the occurrences of phrases in a text, without overlaps.
+    /// Returns the occurrences of phrases in a text, without overlaps and without `IDIOMS`.
     pub fn find<'t>(&self, text: &'t str) -> Vec<Found<'t>> {
         let found = self.any.find_iter(text).map(|found| Found {
             start: found.start(),

@@ -49,7 +49,7 @@ impl Text<'_> {
     }
 }
 
-/// Returns the texts of all sources and pages that are not exempt.
+/// Returns the texts of all given sources and pages that are not exempt.
 pub fn texts<'a>(code: &'a [Source], pages: &'a [Source]) -> Vec<Text<'a>> {
     let tests = test_files(code);
     let mut texts = Vec::new();
@@ -90,7 +90,7 @@ fn without_code(text: &str) -> String {
     prose + rest
 }
 
-/// Returns the number of words of a text.
+/// Returns the number of words of a text that contain an ASCII letter.
 pub fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic())).count()
 }
@@ -147,7 +147,7 @@ fn blocks<'a>(source: &'a Source, lines: impl Iterator<Item = CommentLine<'a>>) 
 }
 
 /// Returns for each line whether the line belongs to, or documents, a type that derives one of
-/// clap's traits. Relies on rustfmt, which ends such a type with a brace in the first column.
+/// `HELP_TRAITS`. Relies on rustfmt, which ends such a type with a brace in the first column.
 fn help_lines(text: &str) -> Vec<bool> {
     let lines: Vec<_> = text.lines().collect();
     let mut help = vec![false; lines.len()];

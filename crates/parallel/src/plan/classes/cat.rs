@@ -1,4 +1,5 @@
-//! Classifies `cat`, which forwards its input or makes some of its bytes visible.
+//! Classifies `cat`, which forwards its input, makes some of its bytes visible, or squeezes empty
+//! lines.
 
 use contend_commands::options::Table;
 use contend_shell::environment::Maker;

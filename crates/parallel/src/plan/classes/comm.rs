@@ -43,8 +43,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 }
 
 /// Returns the class of a command that merges its input with a file, both sorted by the given key.
-/// If a chunk is not in order, the guard must reject it even where the command would not notice.
-/// The fallback then lets the command report it.
+/// A chunk that is not in order must make the command fail even where it would not notice, so
+/// `--check-order` is added. The fallback then lets the original command report it. Fails if no
+/// option can be added.
 pub(super) fn merging(
     subject: &Subject<'_>,
     records: Records,

@@ -33,7 +33,7 @@ fn lines(subject: &Subject<'_>, lines: Option<Lines>, which: &str) -> Finding {
     Ok(Class::Combinable(Combinable::ordered(each, Combine::Through(command))))
 }
 
-/// Returns why the command is not a plain selection of first or last lines.
+/// Returns why the command is not a plain selection of lines. `which` is "first" or "last".
 fn reason(subject: &Subject<'_>, which: &str) -> String {
     let arguments = &subject.simple.arguments;
     let Some(options) = Options::read(arguments, &TABLE) else {

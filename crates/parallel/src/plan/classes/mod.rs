@@ -45,8 +45,7 @@ use contend_shell::environment::{Encoding, Environment, Maker};
 /// A command to classify, with the environment that it runs in.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The command, which reads standard input. Input files have been removed from its arguments
-    /// where that is possible.
+    /// The command. Input files that the plan opens have been removed from its arguments.
     pub simple: &'a Simple,
     /// The programs on the machine, and the locale.
     pub environment: &'a Environment,
@@ -140,7 +139,7 @@ impl Output {
         map: None,
     };
 
-    /// Returns whether the output is ASCII if the input is.
+    /// Returns whether the output is certainly ASCII if the input is.
     pub fn keeps_ascii(&self) -> bool {
         self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
     }
@@ -159,7 +158,8 @@ impl Output {
 }
 
 impl PerRecord {
-    /// Returns the class of a command that accepts any input and never fails because of it.
+    /// Returns the class of a command that accepts any input, never fails because of it, and writes
+    /// only parts of its records.
     pub fn new(records: Records) -> Self {
         Self {
             cut: Cut::between(records),
@@ -224,8 +224,8 @@ const TABLE: &[(&[&str], Classifier)] = &[
     (&["awk", "mawk", "gawk", "nawk", "original-awk", "busybox"], awk::class),
 ];
 
-/// Environment variables that may be set for a command: the locale, and the directory for temporary
-/// files.
+/// Environment variables that may be set for a command: the locale, the directory for temporary
+/// files, and the time zone.
 const VARIABLES: &[&str] = &[
     "LC_ALL",
     "LC_COLLATE",
@@ -239,14 +239,14 @@ const VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Returns whether a command of the given name may run faster over chunks.
+/// Returns whether a command of the given name, which may be a path, may run faster over chunks.
 pub fn may_gain(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
     let trifles = ["cat", "head", "tail"];
     !trifles.contains(&name) && TABLE.iter().any(|(names, _)| names.contains(&name))
 }
 
-/// Returns whether a command of the given name can be classified.
+/// Returns whether a command of the given name, which has no directory, can be classified.
 pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(names, _)| names.contains(&name))
 }
@@ -274,8 +274,8 @@ pub fn annotated(records: Records) -> Class {
 }
 
 impl Subject<'_> {
-    /// Checks that no variable of the command or the environment changes the meaning of its
-    /// arguments.
+    /// Checks that the environment does not change how arguments are parsed, and that the effects
+    /// of all variables set for the command are known.
     fn is_plain(&self) -> Result<(), Reason> {
         if self.environment.changes_argument_parsing {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
@@ -305,7 +305,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Returns whether the command decodes its input as UTF-8.
+    /// Returns whether the command decodes its input as UTF-8. Fails if the encoding is unknown.
     fn needs_utf8(&self) -> Result<bool, Reason> {
         Ok(self.encoding()? == Encoding::Utf8)
     }
@@ -323,7 +323,7 @@ impl Subject<'_> {
         Err("in this locale, different lines may compare as equal".into())
     }
 
-    /// Returns whether the command treats multi-byte characters as blanks, or changes their case.
+    /// Returns whether the command may treat multi-byte characters as blanks, or change their case.
     fn knows_characters(&self) -> bool {
         let environment = self.environment;
         environment.is_multibyte(self.simple)
@@ -331,7 +331,7 @@ impl Subject<'_> {
     }
 
     /// Returns the kinds of elements in the expressions. Returns `None` unless the encoding is
-    /// UTF-8 and the expressions match the same ASCII text in the C locale.
+    /// UTF-8 and the expressions certainly match the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
@@ -348,7 +348,8 @@ impl Subject<'_> {
         })
     }
 
-    /// Parses the command's options, and refuses those in the list for the given reasons.
+    /// Parses the command's options. Fails if one is not in `table`, or is in `refused` with a
+    /// reason.
     fn options(&self, table: &Table, refused: &[(char, &'static str)]) -> Result<Options, Reason> {
         let unknown = "one of its options is not supported";
         let options = Options::read(&self.simple.arguments, table).ok_or(unknown)?;
@@ -356,7 +357,8 @@ impl Subject<'_> {
         Ok(options)
     }
 
-    /// Checks that the command reads standard input and nothing else.
+    /// Checks that the operands, given as indices of arguments, make the command read standard
+    /// input and nothing else.
     fn reads_standard_input(&self, operands: &[usize]) -> Result<(), Reason> {
         match operands {
             [] => Ok(()),
@@ -400,7 +402,7 @@ fn is_regular_file(name: &str) -> bool {
     std::fs::metadata(name).is_ok_and(|data| data.is_file())
 }
 
-/// Returns whether a string consists of decimal digits.
+/// Returns whether a string is not empty and consists of decimal digits.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -418,7 +420,7 @@ mod tests {
     use super::*;
     use contend_commands::testing::simple;
 
-    /// Returns the class of a command on a machine that has all programs.
+    /// Returns the class of a command in the given locale, on a machine that has all programs.
     pub(super) fn class_in(text: &str, locale: &str) -> Class {
         let environment = Environment::for_tests(locale);
         classify(&Subject { simple: &simple(text), environment: &environment })

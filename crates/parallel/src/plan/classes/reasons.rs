@@ -59,7 +59,8 @@ const TABLE: &[(&str, &str)] = &[
     ("zstd", DEPENDS_ON_ALL_INPUT),
 ];
 
-/// Returns why a command without a proof runs alone.
+/// Returns why a command of the given name runs alone. For a name that is not in the table, the
+/// reason is that it is unknown.
 pub(super) fn of(name: &str) -> Cow<'static, str> {
     let reason = TABLE.iter().find(|(known, _)| *known == name).map(|(_, reason)| *reason);
     reason.map_or_else(|| format!("`{name}` is unknown").into(), Cow::Borrowed)

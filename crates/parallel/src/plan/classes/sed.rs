@@ -47,7 +47,8 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     }))
 }
 
-/// Returns whether the script treats ASCII in the C locale as it does in the current one.
+/// Returns whether the script certainly treats ASCII in the C locale as it does in the command's
+/// locale.
 fn is_same_in_c(subject: &Subject<'_>, script: &str, options: &Options) -> bool {
     let Ok(script) = Script::read(script, Delimiters::Certain) else { return false };
     let are_known = script.commands.iter().all(|command| match &command.function {

@@ -38,7 +38,7 @@ const SUFFIXES: &[(&str, usize)] = &[
     ("t", 6),
     ("T", 6),
 ];
-/// Maximum `--batch-size` that common limits on open files permit.
+/// Maximum accepted `--batch-size`, which common limits on open files permit.
 const MAX_BATCH_SIZE: u32 = 16;
 
 /// Letters that may follow the positions of a key.
@@ -135,7 +135,7 @@ fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
 }
 
 /// Parses a key, or returns `None` if contend cannot compare it. If neither position has letters,
-/// those of the whole command apply.
+/// those in `general`, of the whole command, apply.
 fn key(text: &str, general: &str) -> Option<SortKey> {
     let mut ends = text.splitn(2, ',').map(place);
     let from = ends.next()??;

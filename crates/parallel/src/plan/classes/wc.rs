@@ -6,7 +6,7 @@ use contend_shell::environment::Maker;
 use super::{Class, Combinable, Finding, Output, PerRecord, Subject};
 use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 
-/// Width of columns in characters if the input is a pipe.
+/// Minimum width in characters of each column, if there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
 /// The counts that wc can write, in the order of its columns.

@@ -68,7 +68,7 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
     Ok(Class::PerRecord(PerRecord { cut, may_fail: true, output_depends_on_tty, ..class }))
 }
 
-/// Returns whether the command does not start if there is no item.
+/// Returns whether `xargs` starts no command if there is no item.
 fn may_get_nothing(options: &Options) -> bool {
     replaces(options) || options.has('r')
 }
@@ -122,7 +122,7 @@ fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     }
 }
 
-/// Returns whether the command, with an item added, has no side effects.
+/// Returns whether the command certainly has no side effects with an item added.
 fn is_harmless(command: &[Word]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return true };
     let arguments = arguments.iter().cloned().chain([Word::new("x")]).collect();

@@ -16,7 +16,8 @@ pub(super) struct Drafting {
     source: Source,
     steps: Vec<Step>,
     open: Option<Open>,
-    /// Whether the input of the next step can be read again if the step fails.
+    /// Whether the input of the open group, or else of the next step, can be read again if the step
+    /// fails.
     replayable: bool,
 }
 
@@ -28,7 +29,7 @@ struct Open {
     output: Output,
 }
 
-/// A group under construction whose chunk outputs will be combined.
+/// A group under construction that ends with a combinable command.
 #[derive(Debug)]
 pub(super) struct Combining {
     pub each: Vec<Command>,
@@ -47,8 +48,8 @@ impl Drafting {
         Self { stages: Vec::new(), source, steps: Vec::new(), open: None, replayable }
     }
 
-    /// Returns the size in bytes of the first stage's standard input, or `None` if that is not
-    /// exactly one file.
+    /// Returns the size in bytes of the plan's input, or `None` unless that is exactly one file of
+    /// known size. `standard_input` is the size of standard input, if it is a regular file.
     pub(super) fn file_bytes(&self, standard_input: Option<u64>) -> Option<u64> {
         match &self.source {
             Source::Standard => standard_input,
@@ -60,7 +61,7 @@ impl Drafting {
         }
     }
 
-    /// Records the class of a stage, and the reason.
+    /// Records the class of the next stage of the pipeline, and the reason.
     pub(super) fn record_class(
         &mut self,
         simple: &Simple,
@@ -80,7 +81,8 @@ impl Drafting {
         self.replayable = false;
     }
 
-    /// Adds a command that handles each record independently.
+    /// Adds a command that handles each record independently, in the forms that run over a chunk
+    /// and over the whole input.
     pub(super) fn per_record(&mut self, class: &PerRecord, each: Command, whole: Command) {
         let is_ascii = self.open.as_ref().is_none_or(|open| open.output.keeps_ascii());
         let mut open = self.open_for(class);
@@ -94,7 +96,7 @@ impl Drafting {
         }
     }
 
-    /// Returns whether the input of the next command's group can be read again.
+    /// Returns whether the input of the open group, or else of the next step, can be read again.
     pub(super) fn is_replayable(&self) -> bool {
         self.replayable
     }
@@ -115,8 +117,9 @@ impl Drafting {
             .then_some("equal lines must stay in input order, and a pipe cannot be re-read")
     }
 
-    /// Moves filters before the sort that precedes them. Returns `false` if that is impossible,
-    /// such as for input that cannot be read again when the guard rejects a chunk.
+    /// Moves filters before the sort that precedes them. Returns `false`, and changes nothing, if
+    /// that is impossible, such as for input that cannot be read again when the guard rejects a
+    /// chunk.
     pub(super) fn select_before(
         &mut self,
         filters: Vec<(&PerRecord, Command)>,
@@ -134,8 +137,9 @@ impl Drafting {
         true
     }
 
-    /// Begins a group whose last command has the given class, with the commands of the open group
-    /// if possible.
+    /// Begins a group that ends with a command of the given class, which the caller adds. The group
+    /// begins with the commands of the open group if possible. `stage` is the index of the
+    /// command's stage.
     pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
         // If the input cannot be read again, commands must have failed before their outputs are
         // combined.
@@ -184,8 +188,8 @@ impl Drafting {
         }
     }
 
-    /// Returns the open group extended by the requirements of one more command, or a new group if
-    /// the open one cannot admit it.
+    /// Removes and returns the open group, extended by the requirements of one more command. If
+    /// there is none, or if it cannot admit the command, closes it and returns a new group.
     fn open_for(&mut self, class: &PerRecord) -> Open {
         if let Some(mut open) = self.open.take() {
             if open.admit(class) {
@@ -225,16 +229,16 @@ impl Open {
         Self { group, output: class.output }
     }
 
-    /// Returns whether the given last command would spoil the group: workers could run it over
-    /// chunks that are not neighbours, and equal lines could become adjacent that are not adjacent
-    /// in the input.
+    /// Returns whether a last command of the given class would spoil the group: workers could run
+    /// it over chunks that are not neighbours, and equal lines could become adjacent that are not
+    /// adjacent in the input.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
-    /// Adds a command's requirements on its input to those of the group. Returns `false` if the
-    /// group's output cannot meet them.
+    /// Adds a command's requirements on its input to those of the group. Returns `false`, and
+    /// changes nothing, if the group's output may not meet them.
     fn admit(&mut self, class: &PerRecord) -> bool {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)
@@ -255,7 +259,7 @@ impl Open {
 }
 
 /// Returns the bytes of the input that become bytes of `set` in the output, or `None` if the
-/// mapping is unknown.
+/// mapping is unknown. If `set` has all bytes, no mapping is needed.
 fn carried(set: ByteSet, output: &Output) -> Option<ByteSet> {
     if set.is_all() {
         return Some(set);

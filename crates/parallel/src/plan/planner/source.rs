@@ -1,5 +1,5 @@
 //! Finds the input of a pipeline. The plan opens the first stage's files itself if that makes no
-//! difference.
+//! difference to the output.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::plan::ir::Source;
 /// The input of a plan, and what remains of the pipeline's first stage.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Input of the plan.
+    /// Origin of the input of the plan's first step.
     pub source: Source,
     /// The first stage without the files that the plan opens; `None` if it is unchanged or left
     /// out.
@@ -29,29 +29,31 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns a source that leaves all files to the first stage.
+    /// Returns a result that leaves all files to the first stage.
     fn nothing() -> Self {
         Self { source: Source::Own, first: None, left_out: None, obstacle: None }
     }
 
-    /// Returns the source with its files given back to the first stage. `why` is the reason why the
-    /// stage, classified without them, does not run over chunks.
+    /// Returns the result with all files given back to the first stage. `why` is the reason why the
+    /// stage, classified without them, does not run over chunks. A reason that is already recorded
+    /// takes precedence.
     pub(super) fn left_alone(self, why: Option<String>) -> Self {
         Self { obstacle: self.obstacle.or(why), ..Self::nothing() }
     }
 
-    /// Returns a source that takes the named files from the first stage.
+    /// Returns a result that takes the named files from the first stage.
     fn files(names: Vec<String>) -> Self {
         Self { source: Source::Files(names), ..Self::nothing() }
     }
 
-    /// Returns a source that leaves all files to the first stage, for the given reason.
+    /// Returns a result that leaves all files to the first stage, for the given reason.
     fn left_for(obstacle: String) -> Self {
         Self { obstacle: Some(obstacle), ..Self::nothing() }
     }
 }
 
-/// Commands whose output does not depend on whether they read a file or standard input.
+/// Commands whose output for files is the same as for their concatenation on standard input. Those
+/// that are also in `NAMELESS_ALONE` qualify only with a single file.
 const NAMELESS: &[&str] = &[
     "awk",
     "mawk",
@@ -124,8 +126,9 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
 const READERS: &[&str] =
     &["cut", "egrep", "fgrep", "fold", "grep", "head", "rev", "sort", "tr", "uniq"];
 
-/// Returns the second stage with the first one's file as its standard input, or `None` unless the
-/// first one is a `cat` that only forwards that file.
+/// Returns the second stage with the first one's file as its standard input. Returns `None` unless
+/// the first one is a `cat` that only forwards that file, and the second one is known to read the
+/// file as it reads a pipe.
 pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple> {
     let [first, second, ..] = stages else { return None };
     let [file] = first.arguments.as_slice() else { return None };
@@ -161,7 +164,7 @@ fn is_standard_output(name: &str) -> bool {
 }
 
 /// Returns the names of a command's input files, and the command without them. Returns `None` if
-/// its output may depend on the names.
+/// the files are unknown, if there are none, or if the output may depend on their names or number.
 fn named(simple: &Simple) -> Option<(Vec<String>, Simple)> {
     let name = simple.name();
     let files = purity::named_files(simple)?;
@@ -179,7 +182,7 @@ fn reads_standard_input(simple: &Simple) -> bool {
 }
 
 /// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
-/// non-empty files without holes, and none is the output.
+/// non-empty files without holes, and certainly none is the output.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
@@ -207,9 +210,9 @@ fn objection(names: &[String]) -> Option<String> {
     })
 }
 
-/// Returns a message about the first file, other than the last, that does not end with a newline,
-/// or a NUL if the command may use that as its separator. Returns `None` if the files are
-/// equivalent to their concatenation.
+/// Returns a message about the first file, other than the last, that does not end with a newline (a
+/// NUL if the command may use that as its separator), or whose end cannot be read. Returns `None`
+/// if there is no such file, so that the files are equivalent to their concatenation.
 fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));

@@ -1,9 +1,10 @@
 //! Guesses the values of a script's variables.
 //!
-//! A guess only decides whether a prefix is worth its cost: the shell still expands the variables.
+//! A guess only decides whether taking over a stage is worth its cost: the shell still expands the
+//! variables.
 
-/// Returns a stage with variables replaced by their values. This includes variables that have one
-/// value in the whole script, or that come from the environment.
+/// Returns a stage of the script `text` with variables replaced by their values. Only variables
+/// that the script assigns once, or that come from the environment alone, are replaced.
 pub(super) fn insert(stage: &str, text: &str) -> String {
     let mut out = String::with_capacity(stage.len());
     let mut rest = stage;
@@ -27,8 +28,8 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
     out + rest
 }
 
-/// Returns the value of a variable, if the script assigns to it once, or if it is only in the
-/// environment, and the value needs no quotes.
+/// Returns the value of a variable. Returns `None` unless the script assigns to it once, or it
+/// comes from the environment alone, and the value needs no quotes.
 fn value(name: &str, text: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -49,7 +50,7 @@ fn value(name: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Removes matching quotes around a word.
+/// Removes matching quotes around a word, if any.
 fn unquoted(word: &str) -> &str {
     let quoted = |quote| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(word)

@@ -28,7 +28,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// All positions.
+    /// All positions, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Alone, Self::First, Self::Middle, Self::Last];
 
     /// Returns the position of stage `index` in a run of `count` stages.
@@ -41,7 +41,7 @@ impl Position {
         }
     }
 
-    /// Returns the letter that encodes the position in prefixes.
+    /// Returns the letter that stands for the position in the arguments of [`STAGE_VERB`].
     pub fn letter(self) -> &'static str {
         match self {
             Self::Alone => "a",
@@ -51,7 +51,7 @@ impl Position {
         }
     }
 
-    /// Returns the position that a letter encodes, or `None` for any other string.
+    /// Returns the position that a letter stands for, or `None` for any other string.
     pub fn from_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|position| position.letter() == letter)
     }
@@ -70,14 +70,15 @@ impl Position {
 /// The hidden subcommand that executes a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// Time between two executions below which a pipeline is too short to gain from contend.
+/// Time between two executions of a pipeline, in milliseconds, below which it is too short to gain
+/// from contend.
 const SHORT_MS: u32 = 30;
 /// Number of consecutive short executions after which the shell runs the pipeline without contend.
 const MAX_SHORT_EXECUTIONS: u32 = 3;
 
 impl Dialect {
-    /// Returns assignments for the beginning of the script. `slots` is the number of pipelines that
-    /// read the clock.
+    /// Returns assignments for the beginning of the script: of variables that start `program` with
+    /// `options` as one argument, and of `slots` slots for measured times.
     ///
     /// Under `set -a` a shell exports every assigned variable. Bash cannot export arrays, so
     /// commands do not find contend's in their environment.
@@ -103,7 +104,7 @@ impl Dialect {
         text
     }
 
-    /// Returns the functions and variables that [`Self::tick`] needs.
+    /// Returns the definitions of the functions and variables that [`Self::tick`] needs.
     fn clock(self, slots: usize) -> String {
         match self {
             Self::Bash => {
@@ -134,8 +135,8 @@ impl Dialect {
     }
 
     /// Returns a command that measures how soon a pipeline is executed again. `slot` is the number
-    /// of the pipeline, from 1. The command's status is 0, so that it triggers neither `set -e` nor
-    /// a trap.
+    /// of the slot for its times, from 1. The command's status is 0, so that it triggers neither
+    /// `set -e` nor a trap.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {
             Self::Bash => format!(
@@ -148,11 +149,12 @@ impl Dialect {
         }
     }
 
-    /// Returns the prefix of a stage's command: words that start contend, or that expand to nothing
-    /// if the last executions were too short. The prefix does not depend on `IFS`, `set -f` or `set
-    /// -u`.
+    /// Returns the prefix of a stage's command: words that start contend. With a `slot`, they
+    /// expand to nothing if the last executions measured there were too short. The prefix does not
+    /// depend on `IFS`, `set -f` or `set -u`.
     ///
-    /// With `options`, the last word is the current value of the shell's options.
+    /// With `options`, which only bash supports, the last word is the current value of the shell's
+    /// options.
     pub(super) fn prefix(self, position: Position, slot: Option<usize>, options: bool) -> String {
         let name = position.letter();
         match (self, slot) {
@@ -177,7 +179,8 @@ impl Dialect {
         }
     }
 
-    /// Returns whether stages need the shell's options to run the given script.
+    /// Returns whether prefixes must pass on the shell's options, because the script may set
+    /// `pipefail`.
     pub(super) fn needs_options(self, text: &str) -> bool {
         // Other shells have no `pipefail`.
         self == Self::Bash && text.contains("pipefail")

@@ -19,8 +19,8 @@ pub(super) struct Edits<'t> {
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot that all pipelines outside loops share, except for the first ones, which have no
-    /// slot.
+    /// The slot that all pipelines outside loops and functions share, except for the first ones,
+    /// which have no slot; `None` as long as only those have been found.
     shared_slot: Option<usize>,
 }
 
@@ -31,9 +31,10 @@ impl<'t> Edits<'t> {
         Self { text, offsets, dialect, insertions, slots: 0, untimed: 0, shared_slot: None }
     }
 
-    /// Inserts prefixes before the stages of the given runs, and a clock before their pipeline if
-    /// it needs one. Returns the line, from 1, in which each run begins, or `None` if the pipeline
-    /// cannot be changed.
+    /// Inserts prefixes before the stages of the given runs, and a clock before the list that
+    /// contains their pipeline if it needs one. Returns the line, from 1, in which each run begins.
+    /// Returns `None` and inserts nothing if there are no runs, or if the pipeline cannot be
+    /// changed.
     pub(super) fn add(&mut self, found: &Found<'_>, runs: &[Range<usize>]) -> Option<Vec<usize>> {
         let names: Vec<Vec<usize>> = { runs.iter() }
             .map(|run| found.pipeline.seq[run.clone()].iter().map(|it| self.name(it)).collect())
@@ -92,7 +93,8 @@ impl<'t> Edits<'t> {
         is_whole.then_some(place)
     }
 
-    /// Returns the byte offset of a list of pipelines, or `None` if it cannot be located.
+    /// Returns the byte offset at which a list of pipelines begins, or `None` if it cannot be
+    /// located.
     fn start(&self, list: &AndOrList) -> Option<usize> {
         let first = &list.first;
         let command = first.seq.first()?;

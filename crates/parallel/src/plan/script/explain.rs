@@ -16,12 +16,14 @@ pub struct Explanation {
     pub taken: Vec<Option<Vec<Simple>>>,
     /// The stages left to the shell, in the order of the lines.
     pub left: Vec<Left>,
-    /// Number of further stages left to the shell: builtins, functions, and unknown commands.
+    /// Number of further stages left to the shell, each alone in its pipeline: builtins, functions,
+    /// and unknown commands.
     pub others: usize,
 }
 
 impl Rewriter<'_> {
-    /// Explains how a script has been rewritten. `text` is the original script.
+    /// Explains how a script has been rewritten. `text` is the original script. The explanation is
+    /// empty if it cannot be parsed.
     pub fn explain(self, text: &str) -> Explanation {
         let mut explanation = Explanation::default();
         let Some(program) = walk::parse(text) else { return explanation };

@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("onecmd", "the script exits after one command"),
 ];
 
-/// Returns why the script cannot be changed, or `None` if it can.
+/// Returns why no prefix must be inserted into the script, or `None` if prefixes disturb nothing.
 pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
         return Some(why);
@@ -68,7 +68,7 @@ fn commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns whether a command prints functions or variables, or exports functions.
+/// Returns whether a command may print functions or variables, or export functions.
 fn shows_names(command: &str) -> bool {
     let mut words = command.split([' ', '\t', ')', '"', '}']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or("").trim_start_matches(['"', '$']);
@@ -98,7 +98,8 @@ fn shows_commands(text: &str) -> bool {
         .any(|letter| sets(text, letter) || letters(options).contains(letter))
 }
 
-/// Returns whether the script passes the option with the given letter to `set`.
+/// Returns whether the script passes the option with the given letter to `set`, in its first group
+/// of options.
 fn sets(text: &str, letter: char) -> bool {
     text.match_indices("set -")
         .any(|(at, found)| letters(&text[at + found.len()..]).contains(letter))
@@ -108,8 +109,9 @@ fn letters(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("")
 }
 
-/// Returns whether the script sets `PATH` to a value without system directories. The shell has its
-/// own messages for programs that it does not find.
+/// Returns whether the script sets `PATH` to a value that seems to lack system directories: it
+/// contains neither `PATH`, nor `/bin`, nor a substitution. The shell has its own messages for
+/// programs that it does not find.
 fn hides_programs(text: &str) -> bool {
     let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
     let values =

@@ -1,4 +1,4 @@
-//! Takes over stages of shell scripts, while the shell keeps all of its semantics.
+//! Rewrites shell scripts so that contend can take over stages, without a change of their meaning.
 //!
 //! The structure of the script does not change. Each stage that contend can take over gets a
 //! prefix: `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A prefix that never pays off must not cost anything. Pipelines in loops and functions measure
-//! how soon they are executed again, by a clock that the shell can read in microseconds. If a
-//! pipeline always ends at once, its prefix expands to nothing.
+//! how soon they are executed again, by a clock that the shell can read in microseconds. If the
+//! last few executions of a pipeline were short, its prefixes expand to nothing.
 
 mod constants;
 mod dialect;
@@ -49,18 +49,19 @@ pub struct Rewriter<'a> {
     pub is_program: &'a dyn Fn(&str) -> bool,
 }
 
-/// A script with prefixes.
+/// A script after an attempt to insert prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The source, with the line numbers of the original.
+    /// The script with prefixes, or the original if nothing is taken over. Lines keep their
+    /// numbers.
     pub text: String,
-    /// The stages that contend may take over.
+    /// The runs of stages that contend may take over, in the order of their lines.
     pub taken: Vec<TakenOver>,
     /// Why nothing is taken over; `None` if something is.
     pub refused: Option<String>,
-    /// Whether stages receive the shell's options, after contend's own.
+    /// Whether prefixes pass the shell's options to contend, after contend's own.
     pub has_shell_options: bool,
-    /// Number of pipelines that read the clock.
+    /// Number of slots for the times of pipelines; some pipelines share one.
     slots: usize,
 }
 
@@ -76,14 +77,14 @@ impl Rewritten {
     }
 
     /// Returns the code to insert at the beginning of the first line, so that prefixes start
-    /// `program` with the given options.
+    /// `program` with the given options, as one argument. `dialect` must be that of the rewriter.
     pub fn preamble(&self, dialect: Dialect, program: &str, options: &str) -> String {
         dialect.preamble(program, options, self.slots)
     }
 }
 
-/// Number of pipelines outside loops that do not read the clock, from the beginning of the script.
-/// The cost of so few prefixes is not noticeable.
+/// Number of pipelines outside loops and functions that do not read the clock, from the beginning
+/// of the script. The cost of so few prefixes is not noticeable.
 const MAX_UNTIMED_PIPELINES: usize = 16;
 
 impl Rewriter<'_> {

@@ -73,8 +73,8 @@ pub(super) struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Returns the longest runs of stages that can be taken over. Each run has at least one stage
-    /// that may run over chunks.
+    /// Returns the longest runs of stages that can be taken over, as ranges of their indices. Runs
+    /// without a stage that may run over chunks, and those with too little input, are left out.
     pub(super) fn of(self, pipeline: &Pipeline) -> Vec<Range<usize>> {
         let fits: Vec<_> = pipeline.seq.iter().map(|command| self.fit(command)).collect();
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -137,12 +137,13 @@ impl Runs<'_> {
         Ok(fit)
     }
 
-    /// Returns whether a stage's command may run over chunks of its input.
+    /// Returns whether a stage can be taken over and may run over chunks of its input.
     pub(super) fn is_known(self, command: &Command) -> bool {
         self.judge(command).is_ok_and(|fit| fit.is_known)
     }
 
-    /// Returns why a stage is left to the shell, worded for users.
+    /// Returns the reason, worded for users, why the stage at the given index is left to the shell.
+    /// It must be such a stage.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),
@@ -159,7 +160,8 @@ impl Runs<'_> {
         }
     }
 
-    /// Returns stages as plain words, or `None` if the words are known only at run time.
+    /// Returns stages as plain words, without redirections of output. Returns `None` if some words
+    /// are known only at run time.
     pub(super) fn simples(self, stages: &[Command]) -> Option<Vec<Simple>> {
         let read = |stage: &Command| {
             Simple::read(&constants::insert(&without_output(stage).to_string(), self.text))
@@ -167,7 +169,8 @@ impl Runs<'_> {
         stages.iter().map(read).collect()
     }
 
-    /// Returns whether the script shows that a run gets too little input to pay off.
+    /// Returns whether the script shows that a run of stages gets too little input, or reads too
+    /// little of it, to gain from chunks.
     fn has_little_input(self, pipeline: &Pipeline, run: &Range<usize>) -> bool {
         let stages = &pipeline.seq[run.clone()];
         if let Some(before) = run.start.checked_sub(1) {
@@ -192,8 +195,8 @@ impl Runs<'_> {
         })
     }
 
-    /// Returns whether the script may change a file that the given stages name. It may if it
-    /// contains the name twice.
+    /// Returns whether the script may change a file that the given stages name. It is assumed to if
+    /// it contains the file's name without the directory more than once.
     fn may_write_files_of(self, stages: &[Simple]) -> bool {
         let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
         { words }.filter(|word| !word.text.starts_with('-') && word.text.len() > 1).any(|word| {
@@ -223,7 +226,8 @@ fn without_output(stage: &Command) -> Command {
     stage
 }
 
-/// Returns whether a stage is a builtin that writes its arguments and reads nothing.
+/// Returns whether a stage is a builtin that reads nothing and writes little, such as its
+/// arguments.
 fn writes_little(command: &Command) -> bool {
     let Command::Simple(simple) = command else { return false };
     let name = simple.word_or_name.as_ref().map(|word| word.value.as_str());
@@ -236,7 +240,8 @@ enum Stream {
     Output,
 }
 
-/// Returns the stream that a redirection changes, or `None` unless it changes exactly one.
+/// Returns which one of standard input and output a redirection changes, or `None` if it changes or
+/// may change another descriptor.
 fn stream(redirect: &IoRedirect) -> Option<Stream> {
     match redirect {
         IoRedirect::HereDocument(None | Some(0), _) | IoRedirect::HereString(None | Some(0), _) => {

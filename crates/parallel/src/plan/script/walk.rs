@@ -30,7 +30,7 @@ pub(super) struct Walk<'a> {
     pub(super) pipelines: Vec<Found<'a>>,
     /// Names of the functions that the script defines.
     pub(super) functions: BTreeSet<&'a str>,
-    /// Number of loops and functions around the current position.
+    /// Number of loops and functions around the code that is being visited.
     depth: usize,
 }
 
@@ -106,7 +106,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether a stage is a compound command, whose own stages are visited separately.
+/// Returns whether a stage is a compound command or defines a function, so that the stages inside
+/// it are visited separately.
 pub(super) fn is_compound(command: &Command) -> bool {
     matches!(command, Command::Compound(..) | Command::Function(_))
 }

@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of bytes of the original's standard error that are shown.
 const MAX_STDERR_BYTES: u64 = 64 << 10;
 
-/// The outcome of the original.
+/// The output, exit code and wall time of the original.
 #[derive(Debug)]
 pub(super) struct Original {
     pub digests: Digests,
@@ -49,7 +49,8 @@ impl Original {
     /// Runs the original, and waits until it has ended.
     ///
     /// # Errors
-    /// Returns an error if the original cannot be started or waited for.
+    /// Returns an error if the original cannot be started or waited for, or if its output cannot be
+    /// read.
     pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
         let (reader, writer) = pipe()?;
         let no_room = "there is no room for what it remarks";
@@ -133,7 +134,8 @@ fn signal_all(signal: Signal) {
     }
 }
 
-/// Returns the first `MAX_STDERR_BYTES` bytes of a file as a string, without trailing whitespace.
+/// Returns at most the first `MAX_STDERR_BYTES` bytes of a file as a string, without trailing
+/// whitespace.
 fn beginning_of(mut file: File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();

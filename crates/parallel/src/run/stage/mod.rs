@@ -43,14 +43,13 @@ const PIPEFAIL: &str = "--pipefail";
 /// Time that a stage waits for its neighbours. A neighbour whose redirection blocks on opening a
 /// fifo may never arrive; the stage then runs alone.
 const RENDEZVOUS_TIMEOUT: Duration = Duration::from_millis(50);
-/// Time that a stage waits for its neighbours if the user has requested chunks regardless of their
-/// cost.
+/// Time that a stage waits for its neighbours if an option rules out the fast path.
 const FORCED_RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Options that rule out the fast path.
+/// Beginnings of options that rule out the fast path.
 const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
 
-/// A stage of shell source, as its process's words describe it.
+/// A stage of shell source, as the arguments of its process describe it.
 #[derive(Debug)]
 struct Stage {
     position: Position,
@@ -177,7 +176,7 @@ impl Undecided {
     /// Does not return if the stage's command, or a shell that starts it, replaces this process.
     ///
     /// # Errors
-    /// See [`run`](super::run).
+    /// Returns an error if the pipeline of the stages cannot be started or supervised.
     pub fn run(
         self,
         settings: &Settings,
@@ -191,8 +190,9 @@ impl Undecided {
     }
 }
 
-/// Starts a shell for a command that could not replace this process. The shell reports the error,
-/// and runs files that the kernel cannot execute. Returns only if there is no such shell.
+/// Replaces this process with a shell for a command that could not replace it. The shell reports
+/// the error, and runs files that the kernel cannot execute. Returns only if the shell cannot be
+/// started.
 fn use_shell(words: &Words, settings: &Settings, name: &str) -> End {
     let mut shell = shell_command::without_text(&settings.shell());
     words.give_to(&mut shell, name);
@@ -216,8 +216,8 @@ impl Together {
         })
     }
 
-    /// Makes the processes of the stages before this one execute their commands. Returns the words
-    /// of this process's own command.
+    /// Makes the processes of the stages before this one execute their commands. Removes and
+    /// returns the words of this process's own command, so it must be called only once.
     fn leave_as_written(&mut self) -> Option<Words> {
         self.neighbours.put_own_input_back();
         self.neighbours.answer(Verdict::AsWritten);
@@ -233,7 +233,8 @@ struct ConfiguredRun<'a> {
 }
 
 impl ConfiguredRun<'_> {
-    /// Runs all the stages if that is better than running them as written.
+    /// Runs all the stages together if that is better, or else makes each process execute its own
+    /// command.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<End, RunError> {
         let common = words::common_environment(&self.together.stages);
         let simples: Option<Vec<_>> =

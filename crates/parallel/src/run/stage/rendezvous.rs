@@ -90,7 +90,7 @@ impl Connection {
         Ok(Self::Absent)
     }
 
-    /// Accepts a connection only from a process of the same user.
+    /// Accepts a connection only to a process of the same user. Returns `Absent` for others.
     fn of(stream: UnixStream) -> Self {
         match socket_peercred(&stream) {
             Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Connected(stream),
@@ -110,7 +110,8 @@ impl Connection {
     }
 }
 
-/// Waits until each of the given neighbours has connected or ended, for at most `timeout`.
+/// Waits until each of the given neighbours has connected or ended, for at most `timeout`. A
+/// neighbour that has not connected after that counts as absent.
 fn await_all(connections: &mut [(&mut Connection, BorrowedFd<'_>)], timeout: Duration) {
     let begun = Instant::now();
     while connections.iter().any(|(connection, _)| connection.is_open()) {
@@ -162,7 +163,8 @@ fn poll_once(
 pub(super) struct Neighbours {
     previous: Connection,
     next: Connection,
-    /// Standard input of the first stage; `None` if that is this stage.
+    /// Standard input of the first stage; `None` if that is this stage, or once it has been used or
+    /// sent.
     first_input: Option<OwnedFd>,
     /// This process's own standard input, while that of the first stage replaces it.
     own_input: Option<OwnedFd>,
@@ -194,9 +196,9 @@ impl Neighbours {
         }
     }
 
-    /// Asks the next stage for the verdict, or returns `None` if there is no next stage. If the
-    /// next stage ends without a verdict, the stages run as written, and find that their output
-    /// pipe has no reader.
+    /// Sends `stages`, which end with this one, to the next stage and waits for its verdict.
+    /// Returns `None` if there is no next stage that can be reached. If the next stage ends without
+    /// a verdict, the stages run as written, and find that their output pipe has no reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();
@@ -212,7 +214,7 @@ impl Neighbours {
         }
     }
 
-    /// Sends the verdict to the previous stage, and closes the connection.
+    /// Sends the verdict to the previous stage, if any, and closes the connection.
     pub(super) fn answer(&mut self, verdict: Verdict) {
         if let Some(stream) = self.previous.stream() {
             let _ = stream.write_all(&[verdict.byte()]); // the process may have been killed
@@ -221,7 +223,8 @@ impl Neighbours {
         self.own_input = None;
     }
 
-    /// Replaces standard input with that of the first stage. Returns whether that succeeded.
+    /// Replaces standard input with that of the first stage. Returns whether standard input is that
+    /// of the first stage now.
     pub(super) fn use_first_input(&mut self) -> bool {
         let Some(input) = self.first_input.take() else { return true };
         let own = io::stdin().as_fd().try_clone_to_owned();
@@ -234,7 +237,7 @@ impl Neighbours {
         }
     }
 
-    /// Restores this stage's own standard input.
+    /// Restores this stage's own standard input, if another one has replaced it.
     pub(super) fn put_own_input_back(&mut self) {
         self.first_input = None;
         if let Some(own) = self.own_input.take() {
@@ -263,7 +266,7 @@ fn send(stream: &mut UnixStream, stages: &[Words], input: BorrowedFd<'_>) -> io:
 }
 
 /// Receives the words of stages and the standard input of the first one. Returns `None` if the
-/// message is incomplete.
+/// message is incomplete or malformed.
 fn receive(stream: &mut UnixStream) -> io::Result<Option<(Vec<Words>, OwnedFd)>> {
     let mut length = [0; size_of::<usize>()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -24,7 +24,7 @@ const COMMAND_PATH: &str = "_";
 pub(super) struct Words {
     /// Name of the command, followed by its arguments.
     words: Vec<OsString>,
-    /// The environment of the command.
+    /// The variables in the command's environment, except `COMMAND_PATH`.
     pub(super) environment: Environment,
 }
 
@@ -45,7 +45,7 @@ impl Words {
     }
 
     /// Returns the stage as a plain command that sets the variables missing from `common`. Returns
-    /// `None` unless all words and variables are UTF-8.
+    /// `None` unless all words and these variables are UTF-8.
     pub(super) fn simple(&self, common: &Environment) -> Option<Simple> {
         let (program, arguments) = self.words.split_first()?;
         let own = self.environment.iter().filter(|(name, _)| !common.contains_key(*name));
@@ -58,7 +58,8 @@ impl Words {
         })
     }
 
-    /// Returns the command, or `None` if its program cannot be found or started.
+    /// Returns the command, or `None` if its program cannot be found, or if the kernel may be
+    /// unable to start it.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
         let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
@@ -68,7 +69,8 @@ impl Words {
         Some(command)
     }
 
-    /// Makes `shell` look up the program and start it, in the environment of the stage.
+    /// Makes `shell` look up the program and start it, in the environment of the stage. `name` is
+    /// the shell's name in messages.
     pub(super) fn give_to(&self, shell: &mut Command, name: &str) {
         shell.env_clear().envs(&self.environment);
         shell.args(["-c", "\"$@\"", name]).args(&self.words);

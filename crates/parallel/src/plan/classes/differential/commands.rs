@@ -2,7 +2,8 @@
 
 use super::inputs::Kind::{self, Items, Json, Keyed, Lines, Nul, Sorted, Text};
 
-/// Commands that write whole lines or nothing.
+/// Commands that run `sed`, `grep`, `cat`, `uniq`, `comm` or `join`, and whose outputs are
+/// concatenated.
 pub(super) const FILTERS: &[(Kind, &str)] = &[
     (Text, "sed 's/[^a-c]/<&>/2'"),
     (Text, "sed -E 's/([a-z]+).([^ab])/\\2\\1/;s/ *$//'"),
@@ -152,7 +153,7 @@ pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr -c '[:alpha:]' ' '"),
 ];
 
-/// Commands that write parts of lines, or change lines.
+/// Commands that run `cut`, `rev`, `col`, `fold`, `expand`, `unexpand` or `iconv`.
 pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "cut -f1"),
     (Lines, "cut -f 2-"),
@@ -220,7 +221,7 @@ pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Nul, "xargs -0 -I% echo %"),
 ];
 
-/// Commands that sort.
+/// Commands that run `sort`.
 pub(super) const SORTED: &[(Kind, &str)] = &[
     (Lines, "sort"),
     (Lines, "sort -r"),

@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use super::programs::Program;
 use super::{requested_cases, skip};
 
-/// Number of expressions to try, unless the environment sets it.
+/// Number of expressions to try, multiplied by `PROPTEST_CASES` if that is set.
 const CASES: u32 = 150;
 
 /// Elements of plain and other expressions. More than half of the expressions made of them are

@@ -14,11 +14,11 @@ pub(super) enum Kind {
     Text,
     /// Records that end with NUL.
     Nul,
-    /// Sorted lines, for comparison with a file.
+    /// Lines, sorted in most inputs, for comparison with a file.
     Sorted,
-    /// Sorted lines, some with equal keys.
+    /// Lines, sorted in most inputs, some with equal keys.
     Keyed,
-    /// JSON values.
+    /// JSON values, in some inputs with a few invalid ones.
     Json,
     /// Words that become arguments of other commands.
     Items,
@@ -144,7 +144,7 @@ fn line(odd: &'static [&'static [u8]], per_cent: u32, most: usize) -> BoxedStrat
     prop::collection::vec(pieces(PLAIN, odd, per_cent), 0..=most).prop_map(|p| p.concat()).boxed()
 }
 
-/// Generates lines of the given kind, to be concatenated.
+/// Generates lines of the given kind, without separators.
 fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     let many = |line: BoxedStrategy<Vec<u8>>| prop::collection::vec(line, 1..24).boxed();
     let clean = || line(AWKWARD, 0, 3);
@@ -221,7 +221,8 @@ fn by_lines(kind: Kind) -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Files that commands combine with their input: names, and the keys that they are sorted by.
+/// Files that commands combine with their input: placeholders for their names, and the keys that
+/// they are sorted by.
 pub(super) const FILES: &[(&str, Key)] = &[
     ("@F", Key::Whole),
     ("@W", Key::FirstWord),
@@ -229,7 +230,7 @@ pub(super) const FILES: &[(&str, Key)] = &[
     ("@D", Key::FirstField(b':')),
 ];
 
-/// Returns the file to combine with inputs of the given kind.
+/// Returns the contents of a file, sorted by `key`, to combine with inputs of the given kind.
 pub(super) fn file_for(kind: Kind, key: Key) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = PLAIN.to_vec();
     lines.extend_from_slice(&[b"a", b"a 1", b"b 2", b"b", b"aab", b"foobar", b"a,1", b"ab,2"]);

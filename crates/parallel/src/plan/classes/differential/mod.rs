@@ -25,11 +25,11 @@ use crate::plan::ir::{Combine, StatusRule};
 use inputs::Kind;
 use programs::{CommandOutput, Program};
 
-/// Number of inputs for each command and locale, unless the environment sets it.
+/// Number of inputs for each command and locale, unless `PROPTEST_CASES` sets it.
 const CASES: u32 = 2;
 const LOCALES: [&str; 2] = ["C", "C.UTF-8"];
 
-/// A command to test.
+/// A command to test in a locale.
 struct TestedCommand {
     /// The command as written in the table, with placeholders for files.
     wording: &'static str,
@@ -40,7 +40,7 @@ struct TestedCommand {
     folder: tempfile::TempDir,
 }
 
-/// The outcome of a case.
+/// The outcome of testing a command with one input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseOutcome {
     /// The outputs were compared.
@@ -49,11 +49,12 @@ enum CaseOutcome {
     Whole,
     /// The input did not satisfy the guard.
     Guarded,
-    /// A chunk failed, so contend would run the commands again over the whole input.
+    /// A chunk or the combination of the outputs failed, so contend would run the command again
+    /// over the whole input.
     Failed,
 }
 
-/// Number of cases by outcome.
+/// Numbers of tested inputs by outcome.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     compared: u32,
@@ -79,7 +80,8 @@ fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED classes of commands: {reason}");
 }
 
-/// Returns the number of inputs for each command and locale, if the environment sets it.
+/// Returns the number of inputs for each command and locale that `PROPTEST_CASES` sets, or `None`
+/// if it sets no valid number.
 fn requested_cases() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }
@@ -188,7 +190,9 @@ impl TestedCommand {
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
-    /// Runs the command on an empty chunk, which an earlier filter may leave.
+    /// Checks that the command succeeds on an empty chunk, which an earlier filter may leave, and
+    /// writes nothing if outputs are concatenated, unless the class says that it does. The error
+    /// has the output.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
         let acts = self.each().writes_on_empty_input;
@@ -205,7 +209,9 @@ impl TestedCommand {
         expected && ran.errors.is_empty()
     }
 
-    /// Cuts the input at random positions and compares outputs. The error describes the difference.
+    /// Cuts the input at random positions that the class allows, and checks the outputs of the
+    /// chunks. The error describes the chunk that fails, the property that an output lacks, or the
+    /// difference.
     fn try_one(&self, input: &[u8], seed: u64) -> Result<CaseOutcome, String> {
         let mut random = fastrand::Rng::with_seed(seed);
         let each = self.each();
@@ -243,7 +249,8 @@ impl TestedCommand {
         Ok(CaseOutcome::Compared)
     }
 
-    /// Checks that shuffled records give the same output, if the class claims that.
+    /// Checks that the command writes the same for shuffled records as in `whole`, if the class
+    /// claims that and the input ends with a separator. The error has both outputs.
     fn try_another_order(
         &self,
         input: &[u8],

@@ -9,7 +9,7 @@ use super::programs::CommandOutput;
 use super::{LOCALES, TestedCommand, commands, parts, reference};
 use crate::plan::ir::{Combine, Guard, Records};
 
-/// Number of pairs tested for every input of a command.
+/// Number of pairs compared in each locale, as a multiple of the inputs for each command.
 const PAIRS: u32 = 60;
 
 #[test]
@@ -50,8 +50,8 @@ fn subjects(locale: &'static str) -> Vec<TestedCommand> {
     rows.filter_map(|(kind, text)| TestedCommand::new(*kind, text, locale).ok()).collect()
 }
 
-/// Returns the guard for the input of two neighbours, or `None` if the second cannot accept the
-/// output of the first.
+/// Returns the guard for the input of two neighbours. Returns `None` unless the first one's outputs
+/// are concatenated to lines that the second one accepts, wherever they are cut.
 fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();
@@ -62,7 +62,8 @@ fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     (anywhere && plain && fits && clean && encoded).then(|| each.guard.and(&next.guard))
 }
 
-/// Runs both commands over chunks, and returns whether the outputs could be compared.
+/// Runs both commands over chunks and over the whole input. Returns whether the outputs could be
+/// compared; the error describes a difference.
 fn try_both(
     first: &TestedCommand,
     second: &TestedCommand,

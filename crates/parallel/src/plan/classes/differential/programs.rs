@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use contend_commands::{Simple, Word};
 
-/// A command in a locale.
+/// A command that is ready to run in a locale.
 pub(super) struct Program(Command);
 
 /// The standard output, standard error and exit code of a command.

@@ -7,7 +7,8 @@ use super::programs::{CommandOutput, Program};
 use crate::execute::order::{Equal, Kind};
 use crate::plan::ir::{Column, Combine, Command, LineOrder, Merge, Numbers};
 
-/// Returns the combined output, or `None` if the command that combines outputs fails.
+/// Returns the combined output. Returns `None` if the command that combines outputs fails, if
+/// totals are not exact, or for [`Combine::Counts`], which no class has.
 pub(super) fn combined(subject: &TestedCommand, outputs: &[CommandOutput]) -> Option<Vec<u8>> {
     let outputs: Vec<&[u8]> = outputs.iter().map(|ran| ran.output.as_slice()).collect();
     match &subject.class.combine {
