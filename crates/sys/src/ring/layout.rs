@@ -29,15 +29,15 @@ impl Shape {
         }
     }
 
-    /// Returns the length in bytes of the header before a message: the message's number, and
-    /// padding that aligns a message of 8 bytes or more to 8.
+    /// Returns the length in bytes of the header before a message: the message's number and, except
+    /// before tiny messages, padding to 8 bytes.
     pub(super) fn header(self) -> usize {
         if self.is_tiny() { 4 } else { 8 }
     }
 
-    /// Returns whether a message and its number are one word, which is written and read atomically.
-    /// A receiver that polls for the number then cannot take the cache line away between two
-    /// writes.
+    /// Returns whether a message and its number are one word of 8 bytes, which is written and read
+    /// atomically. A receiver that polls for the number then cannot take the cache line away
+    /// between two writes.
     pub(super) fn is_tiny(self) -> bool {
         self.bytes <= MAX_TINY_BYTES
     }
