@@ -20,12 +20,12 @@ struct Events {
     array: bool,
 }
 
-/// Makes JSON objects, one on each line.
+/// Returns a source of events as JSON objects, one on each line.
 pub fn lines(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(false))
 }
 
-/// Makes one JSON array, on one line.
+/// Returns a source of events as one JSON array, on one line.
 pub fn array(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(true))
 }

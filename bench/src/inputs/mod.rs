@@ -35,7 +35,7 @@ trait Source {
         ""
     }
 
-    /// Appends the next record, with its terminator.
+    /// Appends the next record, with its terminator or separator.
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()>;
 
     /// Returns the bytes after the last record.
@@ -122,9 +122,10 @@ pub fn known(file: &str) -> Result<&'static Input> {
 }
 
 impl Input {
-    /// Writes whole records, at most `size` bytes, and returns the number of bytes written.
+    /// Writes whole records that `seed` determines, at most `size` bytes, and returns the number of
+    /// bytes written.
     ///
-    /// An input whose first record exceeds `size` is empty.
+    /// An input is empty if its first record exceeds `size`.
     pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
         let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
         let mut source = (self.source)(&mut random);
