@@ -20,7 +20,8 @@ use anyhow::{Context as _, Result, ensure};
 use contend_record::pipe::PipeRecord;
 use contend_sys::child::{self, Usage};
 
-/// Returns the path of a program of this workspace, in the folder of the running program.
+/// Returns the path of a program of this workspace, in the folder of the running program. Fails if
+/// it has not been built there.
 pub fn built_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(name);
@@ -37,7 +38,7 @@ pub fn built_program(name: &str) -> Result<PathBuf> {
 pub struct Timed {
     /// Wall time from start to exit.
     pub wall: Duration,
-    /// Resources of the command and of all reaped descendants.
+    /// Resources of the command and of the descendants that it waited for.
     pub usage: Usage,
 }
 

@@ -21,7 +21,7 @@ pub enum Kind {
     InvalidUtf8,
     /// Letters of two to four bytes, and accents that combine with the letter before.
     Multibyte,
-    /// A line of 10 MB between two short ones.
+    /// A line of about 10 MB between two short ones.
     LongLine,
     /// Only newlines.
     OnlyNewlines,
@@ -35,7 +35,7 @@ pub enum Kind {
     Metacharacters,
     /// One line, repeated.
     AllEqual,
-    /// A line of 50 MB between two short ones.
+    /// A line of about 50 MB between two short ones.
     HugeLine,
     /// JSON objects, one on each line.
     JsonLines,

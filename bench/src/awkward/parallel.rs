@@ -19,7 +19,7 @@ const MAX_STAGES: usize = 6;
 /// Reciprocal of the probability with which [`Kind::HugeLine`] replaces [`Kind::LongLine`].
 const HUGE_LINE_ODDS: u8 = 10;
 
-/// Stages without state that map a line to lines.
+/// Stages without state, which map each line to none, one or several.
 const PER_LINE: &[&str] = &[
     "grep '@regex@'",
     "grep -v '@regex@'",
@@ -125,7 +125,7 @@ const COMBINABLE: &[&str] = &[
     "LC_ALL=C sort | LC_ALL=C join -v 1 - other",
 ];
 
-/// Stages that resemble those above, but depend on earlier or later lines.
+/// Stages that resemble those above but are of another kind: most depend on earlier or later lines.
 const TRAPS: &[&str] = &[
     "sed -n 2p",
     "sed =",

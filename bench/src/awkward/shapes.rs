@@ -15,7 +15,7 @@ pub struct Shape {
     off: &'static [&'static str],
 }
 
-/// Whether a rewrite may apply to a sequence of stages.
+/// Whether a sequence of stages is one that rewrites look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// A sequence that rewrites look for.

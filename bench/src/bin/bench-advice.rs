@@ -28,7 +28,7 @@ struct Args {
     /// Only pipelines whose name contains this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Only every Nth of these.
+    /// Only every Nth of the chosen pipelines.
     #[arg(long, default_value_t = 1)]
     every: usize,
     /// Seconds to try the changes of one pipeline.

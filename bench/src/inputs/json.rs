@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::zipf::Zipf;
 
 const KINDS: [&str; 5] = ["view", "view", "click", "order", "error"];
-/// Strings with characters that JSON escapes, and with characters of several bytes.
+/// Contents of JSON strings, most of them with escapes or characters of several bytes.
 const NOTES: [&str; 6] =
     ["ok", "said \\\"hello\\\"", "path C:\\\\temp", "two\\nlines", "café \\u00e9", "コメント"];
 

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
 
-/// A kind of input.
+/// A kind of generated input file.
 #[derive(Debug)]
 pub struct Input {
     /// Name of the file.
@@ -28,7 +28,7 @@ pub struct Input {
     source: fn(&mut Rng) -> Box<dyn Source>,
 }
 
-/// A generator of records.
+/// A generator of an input's records.
 trait Source {
     /// Returns the bytes before the first record.
     fn head(&self) -> &'static str {

@@ -50,7 +50,7 @@ pub struct Case {
     /// Share of CPU time that can be data-parallel, from 0 to 1, if the case states it. Scripts
     /// must, as their stages are not known; `None` means that it follows from `serial`.
     pub part: Option<f64>,
-    /// Commands that run once in the folder of the inputs, before measuring.
+    /// Commands that run once in each folder of inputs, before measuring.
     pub prepare: Option<String>,
     /// Source for each tool in [`FORMS`]; `None` if the tool cannot run the case.
     pub forms: [Option<String>; 3],

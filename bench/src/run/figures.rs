@@ -10,9 +10,9 @@ use super::measure::Runs;
 /// Least share of CPU time for a stage to count as heavy, and least parallelisable share of it for
 /// a case to count as mostly parallelisable.
 pub const HEAVY_SHARE: f64 = 0.8;
-/// Speed relative to bash below which a case is a loss.
+/// contend's speed, relative to bash, below which a case is a loss.
 pub const LOSS_SPEED: f64 = 0.97;
-/// Speed, relative to bash, that pipelines with a heavy stage should reach.
+/// contend's speed, relative to bash, that pipelines with a heavy stage should reach.
 pub const HEAVY_TARGET_SPEED: f64 = 1.6;
 
 /// Statistics of a case at one size of its input.
@@ -47,7 +47,7 @@ pub struct ToolFigures {
     pub wall: f64,
     /// Median CPU time, in seconds.
     pub cpu: f64,
-    /// Largest known resident set, in bytes.
+    /// Largest `Run::peak` of all runs, in bytes.
     pub peak: u64,
     /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
     pub ratio: Estimate,
@@ -170,8 +170,8 @@ pub struct Summary {
     pub limit: (Option<f64>, usize),
     /// Cases in which contend's speed is below [`LOSS_SPEED`], with size and speed.
     pub losses: Vec<String>,
-    /// Cases with a heavy stage: the number that reach [`HEAVY_TARGET_SPEED`], the number of all,
-    /// and the names of the others.
+    /// Cases with a heavy stage in which contend's output is right: the number that reach
+    /// [`HEAVY_TARGET_SPEED`], the number of all, and the others, with size and speed.
     pub heavy: (usize, usize, Vec<String>),
     /// Cases in which contend's output or status differs from bash's.
     pub wrong: Vec<String>,

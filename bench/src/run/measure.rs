@@ -44,7 +44,8 @@ pub struct Run {
     pub timed: Timed,
     /// Exit status; `None` if the run was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// The largest known resident set, in bytes.
+    /// Peak memory in bytes: the largest resident set of one process, or that of contend and its
+    /// commands together if contend has reported a larger one.
     pub peak: u64,
 }
 

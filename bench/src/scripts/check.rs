@@ -24,7 +24,7 @@ pub enum Form {
 pub enum Parts {
     /// contend decides.
     Default,
-    /// Every stage runs over chunks of a given size.
+    /// Every stage that can run over chunks does, with chunks of a given size.
     Forced,
 }
 
@@ -67,7 +67,7 @@ pub struct Finding {
     pub command: Vec<String>,
 }
 
-/// Number of further runs of bash, and of contend if it differs.
+/// Number of further runs, first of bash and then of contend, if contend differs.
 pub const FURTHER_RUNS: usize = 3;
 /// Largest time limit of a run while a script is being shrunk.
 const SHORT_LIMIT: Duration = Duration::from_secs(4);

@@ -38,7 +38,7 @@ pub struct Setting {
     pub stdout: Stdout,
     /// Value of `LC_ALL`.
     pub locale: String,
-    /// Whether `BASH_ENV` names the file `env.sh`. It does not if standard input is closed.
+    /// Whether `BASH_ENV` names the file `env.sh`; without effect if standard input is closed.
     pub bash_env: bool,
     /// Options of `contend run` that force the use of chunks.
     pub forced: Vec<String>,

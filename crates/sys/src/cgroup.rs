@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::procfs::MemInfo;
 
-/// The version of a group's interface.
+/// Version of the kernel's interface for control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Version 1: a hierarchy for each controller.

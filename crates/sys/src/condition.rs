@@ -1,4 +1,4 @@
-//! A mutex and a condition variable that processes share.
+//! A counting semaphore made of a mutex and a condition variable that processes share.
 
 use std::cell::UnsafeCell;
 use std::io;

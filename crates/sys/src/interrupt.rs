@@ -78,7 +78,7 @@ impl Signals {
         self.stopped.get()
     }
 
-    /// Discards a request to end that came from the keyboard.
+    /// Forgets the request to end that has been read, if it came from the keyboard.
     pub fn discard_keyboard_interrupt(&self) {
         if self.interrupted.get().is_some_and(ReceivedSignal::is_from_keyboard) {
             self.interrupted.set(None);

@@ -12,7 +12,8 @@ use rustix::process::Pid;
 use crate::pages::Pages;
 
 /// Creates a process by `fork(2)` and returns its PID. The child runs `child` and exits with the
-/// returned status, or with 101 if `child` panics, without running exit handlers.
+/// returned status, without running exit handlers. If `child` panics, the child ends as well: with
+/// status 101, or by SIGABRT where panics abort.
 ///
 /// If this process has several threads, `child` must neither allocate nor lock.
 ///

@@ -16,7 +16,7 @@ use rustix::process::Pid;
 pub struct ProcFile(OwnedFd);
 
 impl ProcFile {
-    /// Opens `path`.
+    /// Opens the file `path`, such as `/proc/PID/stat`.
     ///
     /// # Errors
     /// Returns an error if there is no such file, as when the process has ended, or if this user
@@ -150,7 +150,7 @@ pub struct Stat {
     pub exiting: bool,
     /// Page faults of the process itself that needed no I/O.
     pub minor_faults: u64,
-    /// CPU time of reaped children and of their descendants, in clock ticks.
+    /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
     pub children_ticks: u64,
     /// Number of threads of the process.
     pub threads: u64,

@@ -102,7 +102,7 @@ impl Envelope {
 pub struct SysvQueue(SysvGuard);
 
 impl SysvQueue {
-    /// Creates a queue, and a keeper process that removes it if this process is killed.
+    /// Creates a queue, and a keeper process that removes it once all its users have ended.
     ///
     /// # Errors
     /// `ENOSPC` if the system's limit on queues is reached; `ENOSYS` if the kernel has no System V

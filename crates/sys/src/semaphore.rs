@@ -104,8 +104,8 @@ fn check(result: i32) -> io::Result<()> {
 pub struct SysvSemaphore(SysvGuard);
 
 impl SysvSemaphore {
-    /// Creates a semaphore with value 0, and a keeper process that removes it if this process is
-    /// killed.
+    /// Creates a semaphore with value 0, and a keeper process that removes it once all its users
+    /// have ended.
     ///
     /// # Errors
     /// `ENOSPC` if the system's limit on semaphores is reached; `ENOSYS` if the kernel has no
@@ -119,7 +119,7 @@ impl SysvSemaphore {
     /// Increments the semaphore.
     ///
     /// # Errors
-    /// `EIDRM` if the semaphore has been removed.
+    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call.
     pub fn post(&self) -> io::Result<()> {
         self.operate(1)
     }
@@ -127,7 +127,7 @@ impl SysvSemaphore {
     /// Blocks until the semaphore is positive, and decrements it.
     ///
     /// # Errors
-    /// `EIDRM` if the semaphore has been removed.
+    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call.
     pub fn wait(&self) -> io::Result<()> {
         self.operate(-1)
     }

@@ -69,8 +69,8 @@ impl<T> Shared<T> {
     /// Takes ownership of a mapping that holds a value.
     ///
     /// # Safety
-    /// The mapping comes from [`Shared::map`] and holds a valid value, and no other owner unmaps
-    /// it.
+    /// The mapping must come from [`Shared::map`] and hold a valid value, and no other owner may
+    /// unmap it.
     pub(crate) unsafe fn from_mapping(at: NonNull<T>) -> Self {
         Self { at }
     }

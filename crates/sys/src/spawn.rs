@@ -19,9 +19,10 @@ use crate::inherited;
 use crate::signal::Mask;
 
 /// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
-/// changed it: ignored signals, and closed standard descriptors unless `command` has `redirected`
-/// them. The child gets the signal mask `mask`. It receives the signal `orphaned` when the thread
-/// that started it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
+/// changed it: ignored signals, and closed standard descriptors, except those in `redirected`, for
+/// which `command` has streams of its own. The child gets the signal mask `mask`. It receives the
+/// signal `orphaned` when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child of
+/// a killed contend waits for ever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.
@@ -276,8 +277,7 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The signal for processes to receive when their parent has died, if they clean up
-/// ([`outlive_parent_by`]).
+/// The signal to pass to [`spawn`] as `orphaned` for a process that calls [`outlive_parent_by`].
 pub const ORPHANED: Signal = Signal::USR1;
 
 /// Handles [`ORPHANED`] from now on: instead of ending at once, this process has `seconds` seconds

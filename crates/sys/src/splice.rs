@@ -47,7 +47,7 @@ impl LentBuffers {
     }
 
     /// Moves the pages of the message, from byte `from` on, into the pipe; blocks while the pipe is
-    /// full. Returns the number of bytes moved, which may be fewer.
+    /// full. Returns the number of bytes moved, which may be less than the rest of the message.
     ///
     /// The bytes are not copied: a reader gets what the pages contain at the time of reading. The
     /// pipe keeps the pages alive, also when this process has unmapped them.

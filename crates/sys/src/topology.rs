@@ -26,7 +26,7 @@ pub struct Cpu {
 /// The closest level that two CPUs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distance {
-    /// No distance: one CPU.
+    /// Both are the same CPU.
     Same,
     /// Hardware threads of one core.
     Core,

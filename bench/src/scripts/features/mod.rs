@@ -58,7 +58,7 @@ impl Feature {
     }
 }
 
-/// Tables of all families.
+/// The features of each family.
 const FAMILIES: &[&[Feature]] = &[
     pipelines::FEATURES,
     redirections::FEATURES,

@@ -369,7 +369,7 @@ impl Sender {
         self.next = self.side.next_slot(self.next);
     }
 
-    /// Returns the number of times that this side slept, and that it woke the other one.
+    /// Returns how often this side has slept, and how often it has woken the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
@@ -417,7 +417,7 @@ impl Receiver {
         Ok(self.last())
     }
 
-    /// Publishes the number of processed messages, and wakes the sender if it sleeps.
+    /// Frees all messages received, by publishing their number, and wakes the sender if it sleeps.
     fn free(&mut self) {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
@@ -440,7 +440,7 @@ impl Receiver {
         unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 
-    /// Returns the number of times that this side slept, and that it woke the other one.
+    /// Returns how often this side has slept, and how often it has woken the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
