@@ -31,7 +31,7 @@ struct Args {
     /// Run each pipeline with bash, its output in a file, and print its time.
     #[arg(long)]
     run: bool,
-    /// Runs of each pipeline.
+    /// Number of runs of each pipeline.
     #[arg(long, default_value_t = 1, requires = "run")]
     rounds: usize,
     /// Print N pairs of a pipeline and an awkward input, and make nothing.

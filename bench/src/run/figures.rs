@@ -20,7 +20,7 @@ pub const HEAVY_TARGET_SPEED: f64 = 1.6;
 pub struct Figures {
     /// Name of the case.
     pub name: String,
-    /// Theme of the case.
+    /// Theme of the case ([`Case::theme`]).
     pub theme: &'static str,
     /// Size of the input, in millions of bytes.
     pub size: u64,

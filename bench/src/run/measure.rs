@@ -18,7 +18,7 @@ use super::cases::Case;
 use super::tools::{Kind, Paths, RunContext, Tool};
 use crate::Timed;
 
-/// The settings of all runs.
+/// What all runs of cases have in common: tools, folders, and number and order of the runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// Paths of the tools.
@@ -37,7 +37,7 @@ pub struct Bench<'a> {
     pub seed: u64,
 }
 
-/// One run of a tool.
+/// One run of a case with a tool.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Time and resources of the run.

@@ -139,7 +139,7 @@ fn speed(of: &ToolFigures, interval: bool) -> String {
     }
 }
 
-/// Returns all results as JSON.
+/// Returns the machine, the tools and all results as JSON.
 pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
     json!({
         "host": host,

@@ -155,7 +155,7 @@ impl Tool {
     }
 }
 
-/// The files and limits of a run.
+/// What a run needs in addition to the case: files, a folder and a number of CPUs.
 #[derive(Debug, Clone, Copy)]
 pub struct RunContext<'a> {
     /// File with the source of the case.

@@ -194,7 +194,7 @@ pub enum Verdict {
     Skipped(String),
 }
 
-/// The settings of all runs.
+/// What all runs of scripts have in common: programs, inputs, limits and locale.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// Path of contend.

@@ -34,7 +34,7 @@ const SLOW_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of lines of [`Stdin::SlowPipe`] that are written at intervals.
 const SLOW_LINES: usize = 10;
 
-/// The effects of a run.
+/// The result of a run: status, outputs, files, and whether processes remained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Exit status of the shell; `None` if it was killed at the limit.
@@ -43,9 +43,9 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// Bytes written to standard error.
     pub stderr: Vec<u8>,
-    /// Files in the working directory: kind, permissions and content by path.
+    /// Files left in the working directory: kind, permissions and content by relative path.
     pub files: BTreeMap<PathBuf, Entry>,
-    /// Names of files left in `TMPDIR`.
+    /// Paths, relative to `TMPDIR`, of files left there.
     pub temporary: Vec<PathBuf>,
     /// Whether processes continued after [`Runner::grace`]; `false` if the shell was killed.
     pub left_running: bool,

@@ -1,4 +1,4 @@
-//! Locales of the C library.
+//! Checks which locales the C library can set.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;

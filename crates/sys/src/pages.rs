@@ -1,4 +1,4 @@
-//! Private anonymous mappings.
+//! Private anonymous mappings, with ordinary or huge pages.
 
 use std::io;
 use std::ptr::NonNull;

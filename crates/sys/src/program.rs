@@ -1,4 +1,4 @@
-//! Executable files.
+//! Distinguishes binaries from scripts.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -18,12 +18,12 @@ struct Buffer {
     in_flight: bool,
 }
 
-/// The operation of a submission.
+/// What a submitted operation does with its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Reads into a buffer.
+    /// Reads from a file into the buffer.
     Read,
-    /// Writes from a buffer.
+    /// Writes the buffer to a file.
     Write,
 }
 

@@ -8,7 +8,7 @@
 //! long slots
 //! ```
 
-/// The dimensions of a ring.
+/// Number and size of the messages that a ring holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Number of slots, each with room for one message; at least 2.
@@ -65,9 +65,9 @@ pub(super) const CONTROL_BYTES: usize = 4096;
 /// Positions of one direction's control words and slots, in bytes from the start of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Position of the control words.
+    /// Position of the control words, in bytes from the start of the memory.
     pub control: usize,
-    /// Position of the first slot.
+    /// Position of the first slot, in bytes from the start of the memory.
     first: usize,
     /// Base-2 logarithm of the number of adjacent slots in a group; groups are `distance` bytes
     /// apart.

@@ -60,7 +60,7 @@ struct Side {
     calls: [Cell<u64>; 2],
 }
 
-/// The sending end.
+/// The sending end of a ring, for one process or thread.
 #[derive(Debug)]
 pub struct Sender {
     side: Side,
@@ -74,7 +74,7 @@ pub struct Sender {
     tiny: [u8; MAX_TINY_BYTES],
 }
 
-/// The receiving end.
+/// The receiving end of a ring, for one process or thread.
 #[derive(Debug)]
 pub struct Receiver {
     side: Side,
