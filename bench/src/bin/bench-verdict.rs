@@ -36,7 +36,7 @@ struct Args {
     seed: u64,
 }
 
-/// The factor by which one term must exceed the others.
+/// Smallest factor by which one term must exceed the others.
 const MIN_DOMINANCE_RATIO: f64 = 1.3;
 const CHUNK_BYTES: f64 = 8192.0;
 /// Number of experiments for each stage, whose median counts.

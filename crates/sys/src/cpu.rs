@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cgroup::{self, Group, Version};
 
-/// Returns the name of the C library: `glibc` with its version, such as `glibc 2.36`, `musl`, or
+/// Returns the name of the C library: `glibc` and its version (such as `glibc 2.36`), `musl`, or
 /// `unknown`.
 pub fn libc_version() -> String {
     #[cfg(target_env = "gnu")]

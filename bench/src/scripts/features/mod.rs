@@ -58,7 +58,7 @@ impl Feature {
     }
 }
 
-/// The features of each family.
+/// The features, family by family.
 const FAMILIES: &[&[Feature]] = &[
     pipelines::FEATURES,
     redirections::FEATURES,
