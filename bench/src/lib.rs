@@ -20,7 +20,8 @@ use anyhow::{Context as _, Result, ensure};
 use contend_record::pipe::PipeRecord;
 use contend_sys::child::{self, Usage};
 
-/// Returns the path of a program of this workspace, in the folder of the running program.
+/// Returns the path of a program of this workspace, in the folder of the running program. Fails if
+/// it has not been built there.
 pub fn built_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(name);
@@ -37,7 +38,7 @@ pub fn built_program(name: &str) -> Result<PathBuf> {
 pub struct Timed {
     /// Wall time from start to exit.
     pub wall: Duration,
-    /// Resources of the command and of all reaped descendants.
+    /// Resources of the command and of the descendants that it waited for.
     pub usage: Usage,
 }
 
@@ -48,12 +49,14 @@ impl Timed {
     }
 }
 
-/// Runs a command with `/dev/null` as its input and output, and returns its time and resources.
+/// Runs a command, whatever its exit status, with `/dev/null` as its input and outputs, and returns
+/// its time and resources.
 pub fn time(command: &mut Command) -> Result<Timed> {
     time_with(command, Stdio::null(), Stdio::null())
 }
 
-/// Runs a command with the given input and output, and returns its time and resources.
+/// Runs a command, whatever its exit status, with the given input and output and `/dev/null` as
+/// standard error, and returns its time and resources.
 ///
 /// GNU grep, even with -c, stops at the first match if its output is /dev/null. If a pipeline may
 /// end with grep, the output has to be a file.
@@ -76,14 +79,16 @@ pub fn bash_command(pipeline: &str) -> Command {
     command
 }
 
-/// Returns a command that runs `pipeline` with `contend pipe`, without a report.
+/// Returns a command that runs `pipeline` with `contend pipe`, which discards the pipeline's output
+/// and gives no advice.
 pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
     command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
     command
 }
 
-/// Profiles `pipeline` with `contend pipe`, and returns the record.
+/// Profiles `pipeline` with `contend pipe` and no input, and returns the record. Fails if the
+/// status is not 0.
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)

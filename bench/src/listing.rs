@@ -21,7 +21,8 @@ struct Field<'a> {
     value: &'a str,
 }
 
-/// Parses the entries of `text`, the content of `file`. The key `kind` starts an entry.
+/// Parses the entries of `text`, the content of `file`. The key `kind` starts an entry. Empty lines
+/// and lines that start with `#` are skipped.
 ///
 /// # Errors
 /// Returns an error if a line has no value, or precedes the first entry. Errors name file and line.
@@ -84,13 +85,14 @@ impl<'a> Block<'a> {
         self.fields.iter().filter(move |field| field.key == key).map(|field| field.value)
     }
 
-    /// Returns the values of `key`, one on each line, or `None` if the entry does not have the key.
+    /// Returns all values of `key`, joined by newlines, or `None` if the entry does not have the
+    /// key.
     pub fn lines(&self, key: &str) -> Option<String> {
         self.value(key)?;
         Some(self.values(key).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Parses the value of `key` with `read`; `None` if the entry does not have the key.
+    /// Parses the first value of `key` with `read`; `None` if the entry does not have the key.
     ///
     /// # Errors
     /// Returns the error of `read`, with file and line.
@@ -100,7 +102,7 @@ impl<'a> Block<'a> {
         field.map(|field| read(field.value).with_context(|| place(field))).transpose()
     }
 
-    /// Returns the message for the missing key `key`.
+    /// Returns a message, with file and line, that the entry lacks `key`.
     pub fn missing(&self, key: &str) -> String {
         format!("{}:{}: {} {} has no `{key}`: add it", self.file, self.line, self.kind, self.name)
     }
@@ -115,8 +117,8 @@ fn enumerated(words: &[&str]) -> String {
     }
 }
 
-/// Parses a size such as `100MB` or `1GB`, and returns it in megabytes; `None` if it has another
-/// form or is 0.
+/// Parses a size such as `100MB` or `1GB`, and returns it in megabytes (millions of bytes); `None`
+/// if it has another form or is 0.
 pub fn megabytes(size: &str) -> Option<u64> {
     let number = |unit: &str| size.strip_suffix(unit)?.parse::<u64>().ok();
     number("MB").or_else(|| number("GB")?.checked_mul(1000)).filter(|&megabytes| megabytes > 0)

@@ -95,7 +95,7 @@ fn entry(block: &Block<'_>) -> Result<Entry> {
     })
 }
 
-/// Parses an input such as `access.log 100MB`.
+/// Parses an input such as `access.log 100MB`; returns the input and its size in millions of bytes.
 fn input(value: &str) -> Result<(&'static Input, u64)> {
     let (name, size) = value
         .split_once(' ')
@@ -121,11 +121,11 @@ impl Entry {
         self.folder(inputs).join(self.input.file)
     }
 
-    /// Returns a command that runs the pipeline with bash in its folder and locale, and its
-    /// standard input.
+    /// Returns a command that runs the pipeline with bash in its folder and locale, and the
+    /// command's standard input: the input file, or `/dev/null` if the pipeline names the file.
     ///
     /// # Errors
-    /// Returns an error if the input does not exist.
+    /// Returns an error if the input does not exist or cannot be opened.
     pub fn command(&self, inputs: &Path) -> Result<(Command, Stdio)> {
         let path = self.path(inputs);
         let file = File::open(&path).with_context(|| {
@@ -138,7 +138,7 @@ impl Entry {
     }
 }
 
-/// Splits a pipeline at each `|` that is not quoted.
+/// Splits a pipeline at each `|` that is not quoted, and removes white space around the parts.
 pub fn stages(text: &str) -> Vec<&str> {
     let (mut stages, mut begin, mut quote) = (Vec::new(), 0, None);
     let mut escaped = false;

@@ -1,11 +1,11 @@
-//! Shared parts of the tests.
+//! Shared parts of the tests: skipping those whose programs are not installed.
 
 use std::io::Write as _;
 
 use crate::pipelines::{program, stages};
 
 /// Returns whether the programs of `pipeline` are installed. If not, prints that `test` is skipped,
-/// directly to standard error, past the harness's capture, so that CI can count it.
+/// directly to standard error, which the test harness does not capture, so that CI can count it.
 pub fn installed(test: &str, pipeline: &str) -> bool {
     let Some(missing) = stages(pipeline).into_iter().map(program).find(|name| !on_path(name))
     else {

@@ -15,7 +15,8 @@ use contend_bench::scripts::run::{Runner, adopt_orphans};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Writes a stand-in for contend: a script that runs its script with bash, modified by `body`.
+/// Writes a stand-in for contend: a bash script that sets `text` to the script that it is given,
+/// and then runs `body`.
 fn stand_in(folder: &Path, body: &str) -> PathBuf {
     let path = folder.join("contend");
     let text = format!(
@@ -41,7 +42,7 @@ fn script(text: &str) -> Script {
     Script { number: 0, parts: vec![part], files: Vec::new(), input: b"in\n".to_vec(), setting }
 }
 
-/// Calls `act` with a checker whose contend is a stand-in with the modification `body`.
+/// Calls `act` with a checker whose contend is the stand-in that runs `body`.
 fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     adopt_orphans().expect("Linux 3.4 or newer");
@@ -52,7 +53,7 @@ fn with_checker<T>(body: &str, act: impl FnOnce(&mut Checker<'_>) -> T) -> T {
     act(&mut Checker { contend: &contend, runner, shrink_time: PATIENT })
 }
 
-/// Returns the verdict on one variant of the script `text`.
+/// Returns the verdict on one variant of the script `text` with the stand-in that runs `body`.
 fn verdict(body: &str, text: &str) -> Verdict {
     with_checker(body, |checker| one(checker, text))
 }

@@ -21,7 +21,7 @@ pub enum Kind {
     InvalidUtf8,
     /// Letters of two to four bytes, and accents that combine with the letter before.
     Multibyte,
-    /// A line of 10 MB between two short ones.
+    /// A line of about 10 MB between two short ones.
     LongLine,
     /// Only newlines.
     OnlyNewlines,
@@ -29,21 +29,21 @@ pub enum Kind {
     TinyLines,
     /// Blanks and tabs at both ends and in sequences.
     Blanks,
-    /// All byte values.
+    /// Random bytes of any value.
     Binary,
     /// Characters with a meaning in regular expressions, shells or formats.
     Metacharacters,
     /// One line, repeated.
     AllEqual,
-    /// A line of 50 MB between two short ones.
+    /// A line of about 50 MB between two short ones.
     HugeLine,
     /// JSON objects, one on each line.
     JsonLines,
 }
 
-/// Length of the long line, in bytes.
+/// Approximate length of the long line, in bytes.
 const LONG_LINE_BYTES: usize = 10_000_000;
-/// Length of the huge line, in bytes.
+/// Approximate length of the huge line, in bytes.
 const HUGE_LINE_BYTES: usize = 50_000_000;
 const TINY_LINES: usize = 250_000;
 
@@ -74,7 +74,7 @@ const META: &[&str] = &[
 const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
 
 impl Kind {
-    /// Kinds of inputs for random pipelines.
+    /// Kinds of inputs for random pipelines; those that run in parallel have further kinds.
     pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Empty,
@@ -92,7 +92,7 @@ impl Kind {
         Self::Metacharacters,
     ];
 
-    /// Makes an input with this property.
+    /// Returns a random input with this property.
     pub fn bytes(self, random: &mut Rng) -> Vec<u8> {
         let count = random.usize(2..200);
         match self {
@@ -121,7 +121,7 @@ impl Kind {
     }
 }
 
-/// Makes lines of up to six words, some of them repeated.
+/// Makes `count` lines that end with `end`, of up to six of `words` each. Some lines are repeated.
 fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut line = String::new();
@@ -137,7 +137,7 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Makes lines of words with bytes of `strange` in random places.
+/// Makes `count` lines of words with elements of `strange` at the beginning and in random places.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();

@@ -28,7 +28,7 @@ const MAX_STAGES: usize = 5;
 /// A pipeline and an input for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Two to five stages, which write only to their output.
+    /// Stages that write only to their output: two to five from [`pairs`].
     pub pipeline: String,
     /// Whether the pipeline reads standard input; otherwise it names [`FILE`].
     pub from_stdin: bool,
@@ -38,7 +38,7 @@ pub struct Pair {
     pub shape: Option<(&'static str, Form)>,
     /// The property that makes the input awkward.
     pub kind: Kind,
-    /// Content of the input, of up to 50 MB.
+    /// Content of the input, of up to about 50 MB.
     pub input: Vec<u8>,
 }
 
@@ -63,7 +63,8 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
     }
 }
 
-/// Draws stages: usually a shape, with other stages around it.
+/// Draws stages: usually a shape, with other stages around it. Returns the pipeline, and the
+/// shape's name and form.
 fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
     let mut parts = Vec::new();
     let mut shape = None;
@@ -114,7 +115,8 @@ fn feed(text: String, random: &mut Rng) -> (String, bool) {
 }
 
 impl Pair {
-    /// Writes the input to `folder`, and returns bash with the pipeline, and its standard input.
+    /// Writes the input to `folder`, and returns a command that runs the pipeline there with bash,
+    /// and the command's standard input.
     ///
     /// # Errors
     /// Returns an error if the input cannot be written.
@@ -125,11 +127,11 @@ impl Pair {
         self.command_of(&self.pipeline, folder)
     }
 
-    /// Returns the output of `pipeline`, run in place of the original, for the input that
-    /// [`Self::command`] has written.
+    /// Returns status and output (without standard error) of `pipeline`, run in place of the
+    /// original, for the input that [`Self::command`] has written.
     ///
     /// # Errors
-    /// Returns an error if the pipeline cannot be started.
+    /// Returns an error if the input cannot be opened or the pipeline cannot be started.
     pub fn changed(&self, pipeline: &str, folder: &Path) -> Result<Output> {
         let (mut command, stdin) = self.command_of(pipeline, folder)?;
         Ok(command.stdin(stdin).stderr(Stdio::null()).output()?)

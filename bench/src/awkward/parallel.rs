@@ -9,16 +9,17 @@ use fastrand::Rng;
 use super::stages::{fill, flowing};
 use super::{FILE, Kind, Pair};
 
-/// A second file, in sorted order, that some pipelines read.
+/// Name of a second file that some pipelines read; its lines are sorted by bytes. Callers must
+/// write it.
 pub const OTHER: &str = "other";
-/// The content of [`OTHER`].
+/// Content of the file [`OTHER`].
 pub const OTHER_TEXT: &str = "\n-3\n42\n7\nError\na\naa\nb\nend\nfoo\nfoo bar\nthe\nx,y,z\n";
 
 const MAX_STAGES: usize = 6;
-/// A long line is the huge one with a probability of 1 in this number.
+/// Reciprocal of the probability with which [`Kind::HugeLine`] replaces [`Kind::LongLine`].
 const HUGE_LINE_ODDS: u8 = 10;
 
-/// Stages without state that map a line to lines.
+/// Stages without state, which map each line to none, one or several.
 const PER_LINE: &[&str] = &[
     "grep '@regex@'",
     "grep -v '@regex@'",
@@ -124,7 +125,7 @@ const COMBINABLE: &[&str] = &[
     "LC_ALL=C sort | LC_ALL=C join -v 1 - other",
 ];
 
-/// Stages that resemble those above, but depend on earlier or later lines.
+/// Stages that resemble those above but are of another kind: most depend on earlier or later lines.
 const TRAPS: &[&str] = &[
     "sed -n 2p",
     "sed =",
@@ -250,7 +251,8 @@ const KINDS: [Kind; 16] = {
     kinds
 };
 
-/// Returns the first `count` pairs of the sequence that `seed` determines.
+/// Returns the first `count` pairs of the sequence that `seed` determines. Some of the pipelines
+/// read [`OTHER`] too.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     KINDS.into_iter().cycle().take(count).map(move |kind| pair(kind, &mut random.fork()))
@@ -294,7 +296,8 @@ fn text(random: &mut Rng) -> (String, bool) {
     (stages.join(" | "), from_stdin)
 }
 
-/// Draws a stage. Earlier stages are mostly filters, and last ones mostly aggregations.
+/// Draws a stage: an aggregation most often if it is the last one, and a filter most often
+/// otherwise.
 fn stage(last: bool, random: &mut Rng) -> String {
     let kinds: [&[&str]; 4] = if last {
         [PER_LINE, COMBINABLE, COMBINABLE, TRAPS]

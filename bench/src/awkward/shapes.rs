@@ -6,7 +6,7 @@
 
 use fastrand::Rng;
 
-/// Adjacent stages in forms that rewrites know.
+/// A sequence of stages that rewrites look for, and similar sequences that must stay unchanged.
 #[derive(Debug)]
 pub struct Shape {
     /// Short name, such as `sed | grep`.
@@ -15,17 +15,17 @@ pub struct Shape {
     off: &'static [&'static str],
 }
 
-/// Whether a rewrite may apply to a sequence of stages.
+/// Whether a sequence of stages is one that rewrites look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// A sequence that rewrites look for.
     Plain,
-    /// A similar sequence with another meaning.
+    /// A similar sequence, for which the usual rewrite would be wrong on some input.
     Off,
 }
 
 impl Shape {
-    /// Draws a template, in either form.
+    /// Draws a template in either form, and returns it with its form.
     pub fn draw(&self, random: &mut Rng) -> (&'static str, Form) {
         let (templates, form) =
             if random.bool() { (self.plain, Form::Plain) } else { (self.off, Form::Off) };

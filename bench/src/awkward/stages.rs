@@ -1,7 +1,7 @@
 //! Random stages, made from templates: a name such as `@word@` is replaced by a value from a list.
 //!
 //! No regular expression here may take time quadratic in the length of a line, as some lines have
-//! 10 MB. So `.*` occurs only at an end, and no hold space grows with each line.
+//! 10 MB or more. So `.*` occurs only at an end, and no hold space grows with each line.
 
 use fastrand::Rng;
 
@@ -157,7 +157,7 @@ pub fn flowing(random: &mut Rng) -> String {
     fill(templates[random.usize(..templates.len())], random)
 }
 
-/// Replaces each name in a template by a value; `@any@` is replaced by any stage.
+/// Replaces each name in a template by a random value, and `@any@` by a random stage.
 pub fn fill(template: &str, random: &mut Rng) -> String {
     let mut text = String::new();
     for (place, part) in template.split('@').enumerate() {

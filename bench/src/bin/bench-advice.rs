@@ -28,7 +28,7 @@ struct Args {
     /// Only pipelines whose name contains this text.
     #[arg(long, default_value = "")]
     only: String,
-    /// Only every Nth of these.
+    /// Only every Nth of the chosen pipelines.
     #[arg(long, default_value_t = 1)]
     every: usize,
     /// Seconds to try the changes of one pipeline.
@@ -45,7 +45,7 @@ struct Args {
     seed: u64,
 }
 
-/// Smallest relative difference that counts.
+/// Relative slowdown beyond which a recommended change counts as slower.
 const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {
@@ -57,13 +57,14 @@ fn main() -> Result<()> {
     }
 }
 
-/// The predicted and the measured effect of one candidate.
+/// The predicted and the measured wall time of one candidate, in seconds.
 struct Applied {
     rewrite: String,
     predicted: f64,
     interval: [f64; 2],
     measured: f64,
-    /// Predicted and measured time, each relative to that of the original.
+    /// Predicted time relative to that of the profiled run, and measured time relative to that of
+    /// the original in the trial.
     ratios: [f64; 2],
 }
 
@@ -195,7 +196,7 @@ fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
 }
 
 /// Runs original and candidate alternately. Returns whether all outputs are the same, and the ratio
-/// of the times.
+/// of the candidate's time to the original's.
 fn checked(
     entry: &Entry,
     inputs: &Path,
@@ -222,8 +223,8 @@ fn checked(
     Ok((same, ratio))
 }
 
-/// Checks random pipelines. Changes that promise to keep the output must keep it, and so must
-/// recommended changes.
+/// Checks `count` random pipelines: changes that promise to keep the output must keep it and the
+/// exit status, and so must recommended changes.
 fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
     let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;

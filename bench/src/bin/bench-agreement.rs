@@ -57,7 +57,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs every stage under another tool, and prints the measurements of contend and of the tool.
+/// Profiles the pipeline with every stage running under another tool, and prints the measurements
+/// of contend and of the tool.
 fn compare(
     contend: &Path,
     stages: &[&str],
@@ -109,8 +110,8 @@ fn sum_of_fields(text: &str) -> f64 {
     text.split_whitespace().filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
-/// Returns the number of calls from the last line of strace's summary: % time, seconds, usecs/call,
-/// calls, errors (if any), total.
+/// Returns the number of calls from the last line of strace's summary (% time, seconds, usecs/call,
+/// calls, errors if any, total), or 0 if there is no such line.
 fn total_of_strace(text: &str) -> f64 {
     let total = text.lines().find(|line| line.trim_end().ends_with("total")).unwrap_or_default();
     total.split_whitespace().nth(3).and_then(|field| field.parse().ok()).unwrap_or(0.0)

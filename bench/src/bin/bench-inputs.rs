@@ -31,7 +31,7 @@ struct Args {
     /// Run each pipeline with bash, its output in a file, and print its time.
     #[arg(long)]
     run: bool,
-    /// Runs of each pipeline.
+    /// Number of runs of each pipeline.
     #[arg(long, default_value_t = 1, requires = "run")]
     rounds: usize,
     /// Print N pairs of a pipeline and an awkward input, and make nothing.
@@ -94,7 +94,8 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Runs each pipeline `rounds` times, and prints its times.
+/// Runs each pipeline `rounds` times, and prints its median and least times. Then prints how many
+/// least times are outside of [`TARGET_SECONDS`].
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
     println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
 //! Measures the speed and memory of `contend json`.
 //!
-//! Runs contend in alternation with jq, jaq and gron, as far as installed, on the same document,
-//! and checks that all outputs are the same.
+//! Runs contend in alternation with jq, jaq, gron and a parser in awk, as far as installed, on the
+//! same document, and checks that all outputs but that of the parser in awk are the same.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -18,7 +18,7 @@ use contend_record::stats::median;
 /// Compare programs that extract values from JSON.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Copies of the menu of 241 bytes.
+    /// Number of copies of the menu, which has 241 bytes.
     #[arg(long, default_value_t = 100_000)]
     copies: u32,
     /// Write each menu on a line of its own instead of all into one array.
@@ -48,7 +48,8 @@ const MENU: &str = r#"{"menu": {
   }
 }}"#;
 
-/// Command lines with the same output. `IN` stands for the document, `PATH` for a path in it.
+/// Command lines with the same output. `IN` stands for the document, `PATH` for a path in it,
+/// `CONTEND` for contend, and `AWK` for the folder of the awk programs.
 struct Question {
     name: &'static str,
     /// Programs and their command lines; the first is contend.
@@ -166,7 +167,8 @@ fn compare(question: &Question, input: &Path, bytes: u64, args: &Args) -> Result
     Ok(())
 }
 
-/// Runs every program once in each round, starting with another program each time.
+/// Runs every program once in each round, starting with another program each time. Returns each
+/// program's runs.
 fn rounds(lines: &[(&str, String)], rounds: usize) -> Result<Vec<Vec<Timed>>> {
     let mut runs = vec![Vec::new(); lines.len()];
     for round in 0..rounds {

@@ -45,11 +45,13 @@ enum What {
         #[arg(long)]
         also: Vec<String>,
     },
-    /// Compare the lab's bytes of a parked unit with those measured from outside.
+    /// Compare the memory that the lab reports for a waiting process or thread with that measured
+    /// from outside.
     Memory,
 }
 
-/// Experiments of a pair, with short and long operations, and their budgets in seconds.
+/// Arguments that select the experiments of a pair, with short and long operations, and factors by
+/// which the budget of a case is multiplied.
 const PAIRED: [(&[&str], f64); 3] = [
     (&["engine/empty", "engine/clock"], 2.0),
     (
@@ -198,7 +200,7 @@ fn others(rounds: u32, also: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the C programs to compare with, and returns their paths.
+/// Compiles the C programs `units` and `tiny` to compare with, and returns their paths.
 fn compile(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
     let (units, tiny) = (folder.join("units"), folder.join("tiny"));
@@ -241,7 +243,7 @@ fn memory() -> Result<()> {
     Ok(())
 }
 
-/// Memory in use at one moment, in bytes.
+/// Memory in use at one moment, in bytes; 0 for parts that were not measured.
 struct Outside {
     pss: f64,
     page_tables: f64,
@@ -250,7 +252,8 @@ struct Outside {
 }
 
 /// Lets the lab create units, stops their creator while they wait, and measures their memory from
-/// outside, with other files and other code.
+/// outside, with other files and other code. Returns the lab's case, and the measured memory of one
+/// unit in bytes, divided into parts.
 fn measure_from_outside(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let json = tempfile::NamedTempFile::new()?;
     let before = machine();

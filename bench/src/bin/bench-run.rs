@@ -34,7 +34,7 @@ struct Args {
     /// case only. Separate several with commas.
     #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
     cases: Vec<String>,
-    /// Runs of each case with each tool.
+    /// Number of runs of each case with each tool; bash and contend run short cases more often.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Skip a tool: contend, pash, parallel, xargs or forkrun.

@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Returns the names of the installed locales, and of one that is not installed.
+/// Returns the names of the installed locales, and one that is not installed, sorted.
 fn locales() -> Result<Vec<String>> {
     let done = Command::new("locale").arg("-a").output().context("cannot list locales")?;
     let listed = String::from_utf8_lossy(&done.stdout);

@@ -1,5 +1,5 @@
 //! Measures the cost of `contend run` where it has nothing to gain: pipelines that take
-//! milliseconds, single ones and hundreds in a script, in alternation with bash.
+//! milliseconds, alone and by the hundreds in a script, in alternation with bash.
 
 #![expect(clippy::print_stdout, reason = "the program prints its table")]
 
@@ -13,7 +13,7 @@ use contend_bench::{built_program, inputs, time_with};
 use contend_record::stats::median;
 use fastrand::Rng;
 
-/// Time small pipelines, and scripts of them, with bash and with contend run.
+/// Time small pipelines, alone and in scripts, with bash and with contend run.
 #[derive(Debug, Parser)]
 struct Args {
     /// Rounds of scripts; single pipelines run five times in each.

@@ -27,7 +27,8 @@ struct Args {
     chunk: usize,
 }
 
-/// Shortest sleep. Shorter ones are deferred, because the kernel rounds them up.
+/// Shortest time to sleep. Shorter times are added to that of the next chunk, because the kernel
+/// would round them up.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<()> {
@@ -61,7 +62,8 @@ fn work_until(total: Duration) {
     }
 }
 
-/// Sleeps for the time due, if it is at least `MIN_SLEEP`, and returns the time slept.
+/// Sleeps for the part of `total` that exceeds `slept`, if it is at least `MIN_SLEEP`. Returns the
+/// time that the sleep took.
 fn sleep_off(total: Duration, slept: Duration) -> Duration {
     let due = total.saturating_sub(slept);
     if due < MIN_SLEEP {

@@ -2,9 +2,10 @@
 //! compares the bottleneck that `contend pipe` names with the one that the costs imply.
 //!
 //! If D is the time of a stage for each byte and C its CPU time for each byte, a pipeline handles
-//! at most min(1 / max D, CPUs / sum C) bytes a second. In each pipeline one of these terms exceeds
-//! the others by at least 1.3 times. Some pipelines are confirmed by experiment: each stage in turn
-//! is made 20 % slower, and the one that slows the pipeline most is the bottleneck.
+//! at most min(1 / max D, CPUs / sum C) bytes a second. Each pipeline is such that one term, that
+//! of the CPUs or that of a stage, exceeds all others by a factor of at least 1.3. Some bottlenecks
+//! that are stages are confirmed by experiment: each stage in turn is made 20 % slower, and the one
+//! that slows the pipeline most is the bottleneck.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -17,7 +18,8 @@ use contend_bench::{bash_command, built_program, profile, time};
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
 use contend_record::stats::median;
 
-/// Compare contend's verdict with the law over random pipelines.
+/// Compare the bottlenecks that contend names with those that known costs imply, for random
+/// pipelines.
 #[derive(Debug, Parser)]
 struct Args {
     /// Number of pipelines.
@@ -26,7 +28,7 @@ struct Args {
     /// Number of pipelines to confirm by experiment.
     #[arg(long, default_value_t = 20)]
     confirm: u32,
-    /// Expected time of a pipeline, in seconds.
+    /// Target time of a pipeline, in seconds.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Seed of the pipelines.
@@ -34,13 +36,13 @@ struct Args {
     seed: u64,
 }
 
-/// The factor by which one term must exceed the others.
+/// Smallest factor by which one term must exceed the others.
 const MIN_DOMINANCE_RATIO: f64 = 1.3;
 const CHUNK_BYTES: f64 = 8192.0;
 /// Number of experiments for each stage, whose median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
-/// Largest share of a stage's lifetime that may be unexplained.
+/// Largest share of a stage's lifetime that may be unexplained without being printed.
 const MAX_UNEXPLAINED_SHARE: f64 = 0.05;
 
 /// Cost of a stage.
@@ -52,8 +54,10 @@ struct Cost {
     sleep: f64,
 }
 
+/// The bottleneck that the costs imply, or that contend names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
+    /// The stage with this number, from 1.
     Stage(usize),
     /// The CPUs of the machine, with the number, from 1, of the stage that uses them most.
     Machine(usize),
@@ -114,7 +118,8 @@ struct Programs {
 }
 
 impl Programs {
-    /// Returns a pipeline with so many chunks that the costs of its stages are smooth.
+    /// Returns the text of a pipeline of `stages`, with so many chunks that their costs are spread
+    /// evenly.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let bytes = CHUNK_BYTES * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
@@ -134,8 +139,9 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`; in half of the cases it
-/// is that of the machine's CPUs.
+/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`, in half of the cases
+/// that of the machine's CPUs, and scales the costs so that the pipeline takes `seconds`. Returns
+/// them and the bottleneck.
 fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
     let machine = random.bool();
     loop {
@@ -161,8 +167,9 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
     }
 }
 
-/// Returns the time that the largest term implies and the bottleneck, or `None` if the term does
-/// not exceed the others by `MIN_DOMINANCE_RATIO`.
+/// Returns the time that the largest term implies and the bottleneck, or `None` if that term does
+/// not exceed the others by `MIN_DOMINANCE_RATIO`, or if it is that of the CPUs and no stage
+/// clearly uses them most.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
@@ -193,14 +200,16 @@ fn named(record: &PipeRecord) -> Option<Truth> {
     }
 }
 
-/// Returns the stage with the largest unexplained share of its lifetime, and that share.
+/// Returns the stage with the largest unexplained share of its lifetime, and that share; `None` and
+/// 0 without stages.
 fn worst_unexplained(record: &PipeRecord) -> (Option<&Stage>, f64) {
     let part = |stage: &Stage| stage.unexplained_seconds / stage.wall_seconds;
     let worst = record.stages.iter().max_by(|a, b| part(a).total_cmp(&part(b)));
     (worst, worst.map_or(0.0, part))
 }
 
-/// Returns the stage, from 1, that slows the pipeline most when it is made 20 % slower.
+/// Returns the number, from 1, of the stage that slows the pipeline most when it is made 20 %
+/// slower.
 fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) -> Result<usize> {
     let mut felt = Vec::new();
     for index in 0..stages.len() {

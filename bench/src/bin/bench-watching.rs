@@ -77,7 +77,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs both commands alternately, each of them first in every other pair.
+/// Runs both commands `count` times, alternately, each of them first in every other pair. Returns
+/// the runs in pairs, `plain` first.
 fn pairs(
     count: usize,
     plain: impl Fn() -> Result<Timed>,

@@ -1,6 +1,6 @@
-//! The time of day in generated records. The clock only advances, and needs no library.
+//! The date and time of day in generated records, independent of the machine's clock.
 
-/// A time after the beginning of 2026, UTC.
+/// A time since the beginning of 2026, UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
     /// Seconds since the beginning of 2026.

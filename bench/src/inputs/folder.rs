@@ -13,10 +13,12 @@ use super::{Input, fingerprint};
 /// others.
 const STAMP: &str = "made-with";
 
-/// Claims a folder that is new, empty or made with the parameters `made_with`.
+/// Creates the folder if it does not exist, and records the parameters `made_with` in it. The
+/// folder must be empty or have been claimed with the same parameters.
 ///
 /// # Errors
-/// Returns an error if the folder has other contents.
+/// Returns an error if the folder has other contents, was claimed with other parameters, or cannot
+/// be written to.
 pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stamp = folder.join(STAMP);
@@ -36,8 +38,9 @@ pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes an input and returns its size in bytes, or `None` if the input exists. A file with the
-/// final name is always complete, even if the program is killed while writing.
+/// Writes an input with `write` to `path`, and returns its size in bytes, or `None` if the input
+/// exists. A file with the final name is always complete, even if the program is killed while
+/// writing.
 ///
 /// # Errors
 /// Returns an error if the input cannot be written.
@@ -59,12 +62,14 @@ pub fn make(
     Ok(Some(written))
 }
 
-/// Size of a block of [`repeated`] in bytes, and number of distinct blocks.
+/// Maximum size of a block of [`repeated`], in bytes.
 const BLOCK_BYTES: u64 = 10_000_000;
+/// Number of distinct blocks of [`repeated`].
 const BLOCKS: usize = 10;
 
-/// Writes an input of ten distinct blocks, repeated in random order, because generating data takes
-/// longer than writing it.
+/// Writes at most `size` bytes of an input, in whole blocks: ten distinct ones, and then these in
+/// random order, because generating data takes longer than writing it. Returns the number of bytes
+/// written.
 ///
 /// # Errors
 /// Returns an error if the input cannot be written.

@@ -9,7 +9,7 @@ use super::clock::Clock;
 use super::zipf::Zipf;
 
 const KINDS: [&str; 5] = ["view", "view", "click", "order", "error"];
-/// Strings with characters that JSON escapes, and with characters of several bytes.
+/// Contents of JSON strings, most of them with escapes or characters of several bytes.
 const NOTES: [&str; 6] =
     ["ok", "said \\\"hello\\\"", "path C:\\\\temp", "two\\nlines", "café \\u00e9", "コメント"];
 
@@ -20,12 +20,12 @@ struct Events {
     array: bool,
 }
 
-/// Makes JSON objects, one on each line.
+/// Returns a source of events as JSON objects, one on each line.
 pub fn lines(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(false))
 }
 
-/// Makes one JSON array, on one line.
+/// Returns a source of events as one JSON array, on one line.
 pub fn array(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Events::new(true))
 }

@@ -34,7 +34,7 @@ struct Access {
     agents: Skewed<&'static str>,
 }
 
-/// Makes a web server's requests in the combined log format.
+/// Returns a source of a web server's requests in the combined log format.
 pub fn access(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Access {
         clock: Clock::default(),
@@ -108,7 +108,7 @@ struct Syslog {
     hosts: Skewed<&'static str>,
 }
 
-/// Makes lines as syslogd writes them.
+/// Returns a source of lines as syslogd writes them.
 pub fn syslog(_: &mut Rng) -> Box<dyn Source> {
     let hosts = vec!["web1", "web2", "db1", "mail", "gate", "build-7"];
     Box::new(Syslog { clock: Clock::default(), hosts: Skewed::new(hosts) })
@@ -154,7 +154,7 @@ struct Metrics {
     users: super::zipf::Zipf,
 }
 
-/// Makes a service's log of key=value fields.
+/// Returns a source of lines of a service's log, which consist of key=value fields.
 pub fn metrics(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Metrics { clock: Clock::default(), users: super::zipf::Zipf::new(5000) })
 }

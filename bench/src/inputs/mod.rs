@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
 
-/// A kind of input.
+/// A kind of generated input file.
 #[derive(Debug)]
 pub struct Input {
     /// Name of the file.
@@ -28,14 +28,14 @@ pub struct Input {
     source: fn(&mut Rng) -> Box<dyn Source>,
 }
 
-/// A generator of records.
+/// A generator of an input's records.
 trait Source {
     /// Returns the bytes before the first record.
     fn head(&self) -> &'static str {
         ""
     }
 
-    /// Appends the next record, with its terminator.
+    /// Appends the next record, with its terminator or separator.
     fn record(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> io::Result<()>;
 
     /// Returns the bytes after the last record.
@@ -122,9 +122,10 @@ pub fn known(file: &str) -> Result<&'static Input> {
 }
 
 impl Input {
-    /// Writes whole records, at most `size` bytes, and returns the number of bytes written.
+    /// Writes whole records that `seed` determines, at most `size` bytes, and returns the number of
+    /// bytes written.
     ///
-    /// An input whose first record exceeds `size` is empty.
+    /// An input is empty if its first record exceeds `size`.
     pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
         let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
         let mut source = (self.source)(&mut random);

@@ -33,13 +33,13 @@ const WORLD_SYLLABLES: &str = "é è ü ö ä ñ ão ça ße øre lå ský čin 
 /// A generator of lines of sentences.
 struct Prose {
     words: Skewed<String>,
-    /// Number of words until the sentence ends.
+    /// Number of words before the last word of the sentence.
     left: usize,
     /// Whether the next word begins a sentence.
     begins: bool,
 }
 
-/// Makes English-like text.
+/// Returns a source of lines of English-like text.
 pub fn english(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Prose::new(vocabulary(random)))
 }
@@ -49,12 +49,13 @@ pub fn vocabulary(random: &mut Rng) -> Vec<String> {
     words(ENGLISH, ENGLISH_SYLLABLES, random)
 }
 
-/// Makes text in which most words have letters of several bytes.
+/// Returns a source of lines of text in which most words have letters of several bytes.
 pub fn world(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Prose::new(words(WORLD, WORLD_SYLLABLES, random)))
 }
 
-/// Returns the common words, followed by rare ones of two to four syllables.
+/// Returns the words `common`, followed by rare ones of two to four syllables, [`VOCABULARY`] words
+/// in all.
 fn words(common: &str, syllables: &str, random: &mut Rng) -> Vec<String> {
     let syllables: Vec<&str> = syllables.split_whitespace().collect();
     let mut words: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
@@ -87,7 +88,8 @@ impl Prose {
         Self { words: Skewed::new(words), left: 8, begins: true }
     }
 
-    /// Appends a word. Returns whether the word is the last of its sentence.
+    /// Appends a word with the punctuation after it. Returns whether the word is the last of its
+    /// sentence.
     fn word(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> bool {
         let style = random.u8(..);
         if style < 4 {

@@ -39,12 +39,12 @@ struct Orders {
     countries: Skewed<&'static str>,
 }
 
-/// Makes orders as comma-separated values, quoted where RFC 4180 requires it.
+/// Returns a source of orders as comma-separated values, quoted where RFC 4180 requires it.
 pub fn orders_csv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by(','))
 }
 
-/// Makes orders as tab-separated values.
+/// Returns a source of orders as tab-separated values.
 pub fn orders_tsv(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Orders::separated_by('\t'))
 }
@@ -107,7 +107,7 @@ struct Accounts {
     number: u32,
 }
 
-/// Makes accounts as in /etc/passwd.
+/// Returns a source of accounts as in /etc/passwd, with occasional comments.
 pub fn accounts(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Accounts { number: 999 })
 }
@@ -138,7 +138,7 @@ impl Source for Accounts {
 
 struct Base64;
 
-/// Makes random bytes as `base64` prints them.
+/// Returns a source of lines of random bytes, as `base64` prints them.
 pub fn base64(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Base64)
 }
@@ -165,7 +165,7 @@ struct Numbers {
     common: Zipf,
 }
 
-/// Makes integers: repeated small ones, large ones, some negative.
+/// Returns a source of integers, one on each line: repeated small ones, large ones, some negative.
 pub fn numbers(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Numbers { common: Zipf::new(100_000) })
 }

@@ -29,12 +29,13 @@ struct People {
     families: Skewed<String>,
 }
 
-/// Makes lines of name, year of birth, place and system, separated by tabs.
+/// Returns a source of lines of name, year of birth, place and system, separated by tabs.
 pub fn people(random: &mut Rng) -> Box<dyn Source> {
     Box::new(People { families: families(random) })
 }
 
-/// Returns capitalised family names, made from the rarer words of the text.
+/// Returns a distribution of capitalised family names, made from the rarer words of the
+/// English-like text.
 fn families(random: &mut Rng) -> Skewed<String> {
     let words = prose::vocabulary(random).into_iter().skip(4000);
     Skewed::new(words.map(|word| prose::capital(&word)).collect())
@@ -58,7 +59,8 @@ struct Games {
     round: u32,
 }
 
-/// Makes games of chess: a line with the players, then all moves of the game on one line.
+/// Returns a source of games of chess: a line with the players, then all moves of the game on one
+/// line, then an empty line.
 pub fn games(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Games { round: 0 })
 }
@@ -115,7 +117,7 @@ struct Mail {
     text: Box<dyn Source>,
 }
 
-/// Makes messages in the format of a mailbox file.
+/// Returns a source of messages in mbox format.
 pub fn mail(random: &mut Rng) -> Box<dyn Source> {
     Box::new(Mail {
         clock: Clock::default(),
@@ -144,12 +146,12 @@ impl Source for Mail {
 
 struct Weather {
     station: u32,
-    /// Number of hours since the beginning of the first year.
+    /// Number of hours of the last record since the beginning of the first year.
     hour: u64,
 }
 
-/// Makes hourly temperatures in fixed columns, similar to NOAA's hourly records: year in columns 16
-/// to 19, sign in 88, tenths of a degree in 89 to 92 (9999 if missing), quality in 93.
+/// Returns a source of temperatures in fixed columns, similar to NOAA's hourly records: year in
+/// columns 16 to 19, sign in 88, tenths of a degree in 89 to 92 (9999 if missing), quality in 93.
 pub fn weather(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Weather { station: 10_010, hour: 0 })
 }
@@ -191,7 +193,8 @@ struct Words {
     next: usize,
 }
 
-/// Makes distinct lower-case words in the order of the C locale: two thirds of those in the text.
+/// Returns a source of distinct words in the order of the C locale: about two thirds of those in
+/// the English-like text, then numbered ones.
 pub fn words(random: &mut Rng) -> Box<dyn Source> {
     let mut words = prose::vocabulary(random);
     words.retain(|_| random.u8(0..3) > 0);

@@ -1,4 +1,5 @@
-//! Random draws by Zipf's law: the n-th most common item is drawn 1/n times as often as the first.
+//! Random draws by Zipf's law: the probability of the n-th most common item is proportional to 1 /
+//! (n + [`RANK_OFFSET`]).
 
 use fastrand::Rng;
 
@@ -17,7 +18,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Creates a distribution of `count` ranks.
+    /// Creates a distribution of `count` ranks, of which there must be at least one to draw from.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
         let weights = (1..=count as u64).map(|rank| SCALE / (rank + RANK_OFFSET));
@@ -45,7 +46,8 @@ pub struct Skewed<T> {
 }
 
 impl<T> Skewed<T> {
-    /// Creates the distribution of `items`, which are in descending order of frequency.
+    /// Creates the distribution of `items`, which are in descending order of frequency and must not
+    /// be empty.
     pub fn new(items: Vec<T>) -> Self {
         let zipf = Zipf::new(items.len());
         Self { items, zipf }

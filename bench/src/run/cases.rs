@@ -47,10 +47,10 @@ pub struct Case {
     pub script: bool,
     /// Numbers of the stages that cannot be data-parallel, from 1.
     pub serial: Vec<usize>,
-    /// For scripts, whose stages are not known: share of CPU time that can be data-parallel. `None`
-    /// otherwise.
+    /// Share of CPU time that can be data-parallel, from 0 to 1, if the case states it. Scripts
+    /// must, as their stages are not known; `None` means that it follows from `serial`.
     pub part: Option<f64>,
-    /// Commands that run once in the folder of the inputs, before measuring.
+    /// Commands that run once in each folder of inputs, before measuring.
     pub prepare: Option<String>,
     /// Source for each tool in [`FORMS`]; `None` if the tool cannot run the case.
     pub forms: [Option<String>; 3],
@@ -111,7 +111,8 @@ fn case(file: &'static str, block: &Block<'_>) -> Result<Case> {
     })
 }
 
-/// Parses sizes such as `1MB 100MB`, and returns them in millions of bytes.
+/// Parses sizes such as `1MB 100MB`, separated by blanks or commas, and returns them in millions of
+/// bytes.
 ///
 /// # Errors
 /// Returns an error if `value` has another format.
@@ -136,7 +137,8 @@ fn percent(value: &str) -> Result<f64> {
     }
 }
 
-/// Parses a file and its size, such as `words.txt 1MB`.
+/// Parses a file and its size, such as `words.txt 1MB`; returns the input and its size in millions
+/// of bytes.
 fn with(value: &str) -> Result<(&'static Input, u64)> {
     let parts = value.split_once(' ').and_then(|(name, size)| Some((name, megabytes(size)?)));
     let (name, size) =
@@ -151,10 +153,12 @@ impl Case {
         inputs.join(format!("{size}MB"))
     }
 
-    /// Makes those files of the case that do not exist yet, and returns their paths.
+    /// Makes those files of the case, with an input of `size` million bytes, that do not exist yet,
+    /// and returns their paths. Then runs the commands that prepare the case, unless they have run
+    /// in this folder.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be made.
+    /// Returns an error if a file cannot be made or the commands fail.
     pub fn make(&self, inputs: &Path, size: u64, seed: u64) -> Result<Vec<PathBuf>> {
         let folder = self.folder(inputs, size);
         let mut made = Vec::new();

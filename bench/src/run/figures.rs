@@ -7,11 +7,12 @@ use contend_record::stats::{Estimate, median};
 use super::cases::Case;
 use super::measure::Runs;
 
-/// Share of CPU time from which a stage counts as heavy, and a pipeline as mostly parallelisable.
+/// Least share of CPU time for a stage to count as heavy, and least parallelisable share of it for
+/// a case to count as mostly parallelisable.
 pub const HEAVY_SHARE: f64 = 0.8;
-/// Speed relative to bash below which a case is a loss.
+/// contend's speed, relative to bash, below which a case is a loss.
 pub const LOSS_SPEED: f64 = 0.97;
-/// Speed, relative to bash, that pipelines with a heavy stage should reach.
+/// contend's speed, relative to bash, that pipelines with a heavy stage should reach.
 pub const HEAVY_TARGET_SPEED: f64 = 1.6;
 
 /// Statistics of a case at one size of its input.
@@ -19,17 +20,19 @@ pub const HEAVY_TARGET_SPEED: f64 = 1.6;
 pub struct Figures {
     /// Name of the case.
     pub name: String,
-    /// Theme of the case.
+    /// Theme of the case ([`Case::theme`]).
     pub theme: &'static str,
     /// Size of the input, in millions of bytes.
     pub size: u64,
-    /// CPU time of bash, in seconds.
+    /// Median CPU time of bash, in seconds.
     pub cpu: f64,
     /// Share of CPU time that can be data-parallel, from 0 to 1.
     pub part: f64,
-    /// Number, from 1, of the stage with the most CPU time, and its share; `None` for scripts.
+    /// Number, from 1, of the stage with the most CPU time, and its share; `None` for scripts, and
+    /// if the stages used no CPU time.
     pub heaviest: Option<(usize, f64)>,
-    /// CPU time divided by the number of CPUs, relative to contend's wall time; may exceed 1.
+    /// CPU time of bash divided by the number of CPUs, relative to contend's wall time; may exceed
+    /// 1. `None` if contend was not measured or its output is wrong.
     pub limit: Option<f64>,
     /// Statistics of each tool, bash first.
     pub tools: Vec<ToolFigures>,
@@ -44,7 +47,7 @@ pub struct ToolFigures {
     pub wall: f64,
     /// Median CPU time, in seconds.
     pub cpu: f64,
-    /// Largest known resident set, in bytes.
+    /// Largest `Run::peak` of all runs, in bytes.
     pub peak: u64,
     /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
     pub ratio: Estimate,
@@ -54,11 +57,12 @@ pub struct ToolFigures {
     pub remark: Option<String>,
 }
 
-/// Computes the statistics of a case from its runs; `record` is a profile of its stages, if there
-/// is one.
+/// Computes the statistics of a case on an input of `size` million bytes from its runs, those of
+/// bash first. `record` is a profile of its stages, if there is one, `cpus` the number of CPUs,
+/// which may be fractional, and `seed` that of the intervals.
 ///
 /// # Errors
-/// Returns an error if bash has no runs.
+/// Returns an error if bash or another tool in `runs` has no runs.
 pub fn of_case(
     case: &Case,
     size: u64,
@@ -109,7 +113,8 @@ fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<ToolFigures> {
     })
 }
 
-/// Returns the share of CPU time outside of the stages `serial`, which count from 1.
+/// Returns the share of CPU time outside of the stages `serial`, which count from 1; 0 if no stage
+/// used CPU time. `cpus` are the times of all stages.
 fn parallel_part(cpus: &[f64], serial: &[usize]) -> f64 {
     let total: f64 = cpus.iter().sum();
     let of_serial = |stage: &usize| cpus.get(stage - 1).copied().unwrap_or(0.0);
@@ -134,7 +139,8 @@ impl Figures {
         self.of("contend").filter(|of| of.wrong.is_none()).map(|of| of.ratio.median)
     }
 
-    /// Returns whether one stage uses most of the CPU time.
+    /// Returns whether one stage uses at least [`HEAVY_SHARE`] of the CPU time; `false` for
+    /// scripts, whose stages are not known.
     pub fn is_heavy(&self) -> bool {
         self.heaviest.is_some_and(|(_, part)| part >= HEAVY_SHARE)
     }
@@ -154,20 +160,22 @@ impl Figures {
 /// Statistics over all cases.
 #[derive(Debug)]
 pub struct Summary {
-    /// Geometric mean of contend's speed relative to bash, over all cases.
+    /// Geometric mean of contend's speed relative to bash, over all cases in which contend's output
+    /// is right; `None` if there are none.
     pub gain: Option<f64>,
-    /// The same mean for each size, in millions of bytes.
+    /// Geometric mean of contend's speed relative to bash for each size, in millions of bytes.
     pub by_size: Vec<(u64, f64)>,
-    /// Geometric mean of the limit over mostly parallelisable cases, and the number of these cases.
+    /// Geometric mean of [`Figures::limit`] over the mostly parallelisable cases that have one, and
+    /// the number of these cases.
     pub limit: (Option<f64>, usize),
-    /// Cases whose speed is below [`LOSS_SPEED`].
+    /// Cases in which contend's speed is below [`LOSS_SPEED`], with size and speed.
     pub losses: Vec<String>,
-    /// Cases with a heavy stage: the number that reach [`HEAVY_TARGET_SPEED`], the number of all,
-    /// and the names of the others.
+    /// Cases with a heavy stage in which contend's output is right: the number that reach
+    /// [`HEAVY_TARGET_SPEED`], the number of all, and the others, with size and speed.
     pub heavy: (usize, usize, Vec<String>),
-    /// Cases in which contend's output differs from bash's.
+    /// Cases in which contend's output or status differs from bash's.
     pub wrong: Vec<String>,
-    /// Comparison of contend with each other tool.
+    /// Comparison of contend with each other tool that was measured.
     pub comparisons: Vec<ToolComparison>,
 }
 
@@ -178,9 +186,11 @@ pub struct ToolComparison {
     pub tool: &'static str,
     /// Number of cases in which both ran.
     pub cases: usize,
-    /// Number of cases in which contend took less time.
+    /// Number of cases in which contend's output was right, and it took less time or the tool's
+    /// output was wrong.
     pub wins: usize,
-    /// Cases in which contend took no less time, with its speed relative to the tool.
+    /// The other cases, with size and contend's speed relative to the tool (0 if contend's output
+    /// was wrong).
     pub losses: Vec<String>,
     /// Number of cases in which the tool's output was wrong.
     pub wrong: usize,

@@ -6,7 +6,7 @@ use crate::listing::Block;
 /// Tools that a case may have a source for, with the key of that source.
 pub const FORMS: [(&str, &str); 3] =
     [("parallel", "parallel_form"), ("xargs", "xargs_form"), ("forkrun", "forkrun_form")];
-/// Keys from which sources are made.
+/// Keys of a case whose values are the parts from which a tool's missing source is made.
 pub const PARTS: [&str; 5] = ["map", "rest", "partial", "merge", "after"];
 
 /// A case divided for tools that run a command over chunks of the input.
@@ -20,7 +20,8 @@ struct Parts<'a> {
     large: Option<(String, &'a str, Option<&'a str>)>,
 }
 
-/// Returns the source for each of [`FORMS`]: that in the case, or one made from the case's parts.
+/// Returns the source for each of [`FORMS`]: that in the case, or one made from the case's parts;
+/// `None` if neither is possible.
 pub fn forms(block: &Block<'_>, file: &str, from_stdin: bool) -> [Option<String>; 3] {
     let parts = block.value("map").map(|map| Parts {
         file,
@@ -71,7 +72,8 @@ fn parallel(parts: &Parts<'_>) -> String {
 }
 
 /// Returns the source for xargs: two processes, each with half of the file, which `split` cuts at
-/// line ends without a copy on disk. `None` if the case reads standard input.
+/// line ends without a copy on disk, and whose outputs are then combined. `None` if the case reads
+/// standard input.
 fn xargs(parts: &Parts<'_>) -> Option<String> {
     let (map, merge, after) = match &parts.large {
         Some((map, merge, after)) => (map.as_str(), *merge, *after),

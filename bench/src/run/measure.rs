@@ -18,7 +18,7 @@ use super::cases::Case;
 use super::tools::{Kind, Paths, RunContext, Tool};
 use crate::Timed;
 
-/// The settings of all runs.
+/// What all runs of cases have in common: tools, folders, and number and order of the runs.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// Paths of the tools.
@@ -37,14 +37,15 @@ pub struct Bench<'a> {
     pub seed: u64,
 }
 
-/// One run of a tool.
+/// One run of a case with a tool.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// Time and resources of the run.
     pub timed: Timed,
     /// Exit status; `None` if the run was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// The largest known resident set, in bytes.
+    /// Peak memory in bytes: the largest resident set of one process, or that of contend and its
+    /// commands together if contend has reported a larger one.
     pub peak: u64,
 }
 
@@ -53,7 +54,7 @@ pub struct Run {
 pub struct Runs {
     /// Name of the tool.
     pub tool: &'static str,
-    /// One run for each round, until the output is wrong.
+    /// The runs, up to and including the first whose output or status is wrong.
     pub runs: Vec<Run>,
     /// How the output or status differs from bash's; `None` if it does not.
     pub wrong: Option<String>,
@@ -61,20 +62,22 @@ pub struct Runs {
     pub remark: Option<String>,
 }
 
-/// Multiple of bash's time after which a run is killed, plus a minute.
+/// Factor in the time limit of a run: this multiple of bash's time, plus a minute.
 const TIMEOUT_FACTOR: u32 = 10;
-/// Time with bash below which a case is short. Bash and contend run short cases more often, by the
-/// factor below.
+/// Time with bash below which a case is short. Bash and contend run short cases more often.
 const SHORT_CASE: Duration = Duration::from_millis(200);
+/// Number of runs of a short case with bash and contend for each round.
 const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
-    /// Measures a case on inputs of one size, which must exist. The first run, with bash, is not
-    /// counted: it reads the inputs into the page cache, and its output is the expected one.
+    /// Measures a case on inputs of one size, which must exist. Returns the runs of each tool that
+    /// can run the case, bash first. The first run, with bash, is not counted: it reads the inputs
+    /// into the page cache, and its output is the expected one.
     ///
     /// # Errors
-    /// Returns an error if bash cannot run the case.
+    /// Returns an error if an input is missing, or if bash or a tool that can run the case cannot
+    /// be started.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
@@ -103,14 +106,15 @@ impl Bench<'_> {
         Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
     }
 
-    /// Returns the number of runs of a case that takes `wall` with bash. Short times vary more, and
-    /// show the cost of starting contend.
+    /// Returns the number of runs with `tool` of a case that takes `wall` with bash. Short times
+    /// vary more, and show the cost of starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
         if ours && wall < SHORT_CASE { self.rounds * SHORT_CASE_FACTOR } else { self.rounds }
     }
 
-    /// Adds one run of a tool, and compares its output with bash's.
+    /// Adds one run of a tool to `runs`, and compares its output and status with those of `first`,
+    /// bash's first run. Does nothing if the tool cannot run the case.
     fn once(
         &self,
         tool: &Tool,
@@ -129,8 +133,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs contend once more with statistics. Collecting them takes time, so only the memory of
-    /// this run counts.
+    /// Runs contend once more with statistics, and adds their peak memory to the last run.
+    /// Collecting them takes time, so only the memory of this run counts. Does nothing for other
+    /// tools.
     fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
@@ -169,7 +174,8 @@ impl Bench<'_> {
         self.outputs.join(name)
     }
 
-    /// Runs a case once; returns `None` if the tool cannot run it.
+    /// Runs a case once, with contend's statistics in the file `stats` if that is given; returns
+    /// `None` if the tool cannot run the case.
     fn run(
         &self,
         tool: &Tool,
@@ -205,8 +211,8 @@ fn peak(stats: &[u8]) -> Option<u64> {
     value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in its own process group, and kills the group at the limit. Returns the time, and
-/// the status, or `None` in its place if the group was killed.
+/// Runs a command in its own process group, and kills the group at the limit, if there is one.
+/// Returns the time, and the status, or `None` in its place if the group was killed.
 ///
 /// # Errors
 /// Returns an error if the command cannot be started.
@@ -230,8 +236,8 @@ pub fn run_with_limit(
     Ok((Timed { wall, usage: reaped.usage }, (!killed).then_some(reaped.status)))
 }
 
-/// Returns the position, from 1, of the first byte in which two files differ, or `None` if they are
-/// the same.
+/// Returns the position, from 1, of the first byte in which two files differ, or that only one of
+/// them has; `None` if they are the same.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read.

@@ -17,32 +17,35 @@ use crate::pipelines::stages;
 
 /// Chunk sizes, in bytes, that divide even small inputs into many chunks.
 const CHUNK_SIZES: [usize; 6] = [1, 5, 16, 64, 500, 4000];
-/// Maximum number of chunks of an input, each of which may start several processes.
+/// Approximate maximum number of chunks of an input, each of which may start several processes.
 const MAX_CHUNKS: usize = 100;
 /// Time after which a run counts as hanging.
 const RUN_TIMEOUT: Duration = Duration::from_secs(40);
 /// Maximum number of bytes of an input to show.
 const MAX_SHOWN_BYTES: usize = 400;
-/// Number of runs of bash that must agree.
+/// Number of runs of bash, with pipes filled in small pieces, that must have the same result as an
+/// ordinary run.
 const BASH_RUNS: usize = 4;
 /// Maximum number of pieces of an input when pipes are filled in small pieces.
 const MAX_PIECES: usize = 10_000;
 
-/// Numbers of pairs whose outputs differ.
+/// Numbers of pairs whose outputs or exit statuses differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Number of pairs for which contend differs from bash.
+    /// Number of pairs for which contend differs from bash, and bash does not differ from itself.
     pub differ: usize,
-    /// Number of pairs for which bash differs from itself if pipes are filled in other pieces, on
-    /// which for example the output of GNU grep on binary data depends.
+    /// Number of pairs for which contend differs from bash, but bash also differs from itself if
+    /// pipes are filled in other pieces, on which for example the output of GNU grep on binary data
+    /// depends.
     pub uncertain: usize,
 }
 
-/// Runs the first `count` pairs of `seed`, and reports each that differs, shrunk, with `tell`. The
-/// program `contend` must support `run -j 3 --part-size BYTES PIPELINE`.
+/// Runs the first `count` pairs of `seed`, and reports each that differs, shrunk, with `tell`, and
+/// unchanged if bash differs from itself. The program `contend` must support `run -j 3 --part-size
+/// BYTES PIPELINE`.
 ///
 /// # Errors
-/// Returns an error if a program cannot be run.
+/// Returns an error if a program cannot be run, or if contend does not support these options.
 pub fn check(contend: &Path, seed: u64, count: usize, tell: impl Fn(&str)) -> Result<Compared> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
     knows_its_options(contend)?;
@@ -95,7 +98,8 @@ impl Comparison<'_> {
         command
     }
 
-    /// Returns how contend differs from bash on `pair`, or `None` if it does not.
+    /// Returns how contend differs from bash on `pair`, or `None` if it does not, or if bash does
+    /// not end.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
         let least = pair.input.len() / MAX_CHUNKS;
@@ -116,7 +120,8 @@ impl Comparison<'_> {
         Ok(Some(what))
     }
 
-    /// Returns whether bash gives the same result if pipes are filled in small pieces.
+    /// Returns whether bash gives the same result several times if pipes are filled in small
+    /// pieces. The input must be in the folder.
     fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
         let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");
@@ -176,8 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a stand-in for contend: a script that runs its last argument with bash, modified by
-    /// `body`.
+    /// Writes a stand-in for contend, a bash script with the commands `body`, and returns its path.
     fn stand_in(folder: &Path, body: &str) -> std::path::PathBuf {
         let path = folder.join("contend");
         fs::write(&path, format!("#!/bin/bash\n{body}\n")).expect("a file");

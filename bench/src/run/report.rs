@@ -128,7 +128,8 @@ pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -
     text + "\n```text\n" + &summary(together) + "```\n"
 }
 
-/// Formats a tool's speed relative to bash, with its interval if `interval` is true.
+/// Formats a tool's speed relative to bash, with its interval if `interval` is true, or `wrong` if
+/// its output is.
 fn speed(of: &ToolFigures, interval: bool) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     match &of.wrong {
@@ -138,7 +139,7 @@ fn speed(of: &ToolFigures, interval: bool) -> String {
     }
 }
 
-/// Returns all results as JSON.
+/// Returns the machine, the tools and all results as JSON.
 pub fn json(host: &Host, tools: &[Tool], all: &[Figures]) -> Value {
     json!({
         "host": host,

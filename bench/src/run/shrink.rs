@@ -11,7 +11,7 @@ const MAX_ATTEMPTS: usize = 400;
 /// Maximum size of an input, in bytes, from which single bytes are removed.
 const MAX_BYTES_TO_SPLIT: usize = 2000;
 
-/// Returns the smallest pair found that still fails.
+/// Returns the smallest pair found, beginning with `pair`, that still fails.
 ///
 /// # Errors
 /// Returns the error of `fails`.
@@ -35,7 +35,7 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
     }
 }
 
-/// Removes single stages, beginning with the first.
+/// Removes single stages, beginning with the first, while the pair still fails.
 fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) -> Result<Pair> {
     let mut place = 0;
     loop {
@@ -56,7 +56,8 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
     }
 }
 
-/// Removes pieces of the input: halves, quarters, and so on down to single pieces.
+/// Removes pieces of the input, as `split` divides it, while the pair still fails: halves,
+/// quarters, and so on down to single pieces.
 fn fewer_pieces(
     mut small: Pair,
     split: fn(&[u8]) -> Vec<&[u8]>,

@@ -99,7 +99,8 @@ fn works(command: &mut Command, expected: &str) -> Result<(), String> {
     if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
 }
 
-/// Returns the first line that a command prints, or a reason if it fails or prints none.
+/// Returns the first line that a command prints and that is not blank, or, if it fails or prints
+/// none, the reason.
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let line = |bytes: &[u8]| {
@@ -154,7 +155,7 @@ impl Tool {
     }
 }
 
-/// The files and limits of a run.
+/// What a run needs in addition to the case: files, a folder and a number of CPUs.
 #[derive(Debug, Clone, Copy)]
 pub struct RunContext<'a> {
     /// File with the source of the case.

@@ -24,7 +24,7 @@ pub enum Form {
 pub enum Parts {
     /// contend decides.
     Default,
-    /// Every stage runs over chunks of a given size.
+    /// Every stage that can run over chunks does, with chunks of a given size.
     Forced,
 }
 
@@ -43,7 +43,7 @@ pub enum Verdict {
     Same,
     /// bash does not end within the limit.
     BashHangs,
-    /// bash differs from itself.
+    /// bash differs from itself. contend differs from bash in these kinds.
     NotRepeatable(Vec<Difference>),
     /// contend has another outcome than bash.
     Differs(Box<Finding>),
@@ -52,23 +52,24 @@ pub enum Verdict {
 /// A difference between contend and bash, with its reproduction.
 #[derive(Debug)]
 pub struct Finding {
-    /// Kinds of difference, the most severe first.
+    /// Kinds of difference of the whole script, the most severe first.
     pub kinds: Vec<Difference>,
-    /// Number of further runs, of [`FURTHER_RUNS`], that differ again.
+    /// Number of further runs of contend, of [`FURTHER_RUNS`], that differ in one of these kinds
+    /// again.
     pub again: usize,
-    /// The script after shrinking.
+    /// The script after shrinking; the whole script if not all further runs differ.
     pub small: Script,
-    /// Outcome with bash.
+    /// Outcome of [`Finding::small`] with bash.
     pub bash: Outcome,
-    /// Outcome with contend.
+    /// Outcome of [`Finding::small`] with contend.
     pub contend: Outcome,
-    /// Command line of contend.
+    /// Command line of contend for [`Finding::small`].
     pub command: Vec<String>,
 }
 
-/// Number of further runs of bash, and of contend if it differs.
+/// Number of further runs, first of bash and then of contend, if contend differs.
 pub const FURTHER_RUNS: usize = 3;
-/// Time beyond bash's, while a script is being shrunk, after which a run counts as hanging.
+/// Largest time limit of a run while a script is being shrunk.
 const SHORT_LIMIT: Duration = Duration::from_secs(4);
 
 /// A comparison of contend with bash, for any number of scripts.
@@ -76,15 +77,15 @@ const SHORT_LIMIT: Duration = Duration::from_secs(4);
 pub struct Checker<'a> {
     /// Path of contend.
     pub contend: &'a Path,
-    /// The runner of the scripts.
+    /// Runs scripts with either shell, each within [`Runner::limit`].
     pub runner: Runner,
     /// Maximum time to shrink a script.
     pub shrink_time: Duration,
 }
 
 impl Checker<'_> {
-    /// Runs all variants of a script, and returns the verdict on each, in the order of
-    /// `VARIANTS`.
+    /// Runs all variants of a script, and returns the verdict on each, in the order of `VARIANTS`.
+    /// If bash hangs on the script as text, that is the verdict on all variants.
     ///
     /// # Errors
     /// Returns an error if a program cannot be run.
@@ -191,7 +192,8 @@ impl Checker<'_> {
         shrink(script.clone(), self.shrink_time, fails)
     }
 
-    /// Returns whether bash repeats its outcome, also on a single CPU.
+    /// Returns whether further runs of bash, some of them on a single CPU, have the outcome
+    /// `first`.
     fn bash_repeats(&self, form: Form, script: &Script, first: &Outcome) -> Result<bool> {
         for round in 0..FURTHER_RUNS {
             let cpus = if round % 2 == 0 { Cpus::One } else { Cpus::All };

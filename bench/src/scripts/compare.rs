@@ -21,9 +21,9 @@ pub enum Difference {
     ExtraFile,
     /// A file that only bash leaves.
     MissingFile,
-    /// Processes that continue after the shell has ended.
+    /// Processes that continue after contend, but not bash, has ended.
     LeftRunning,
-    /// Files left in `TMPDIR`.
+    /// More files left in `TMPDIR` by contend than by bash.
     TemporaryFile,
     /// Different messages, after [`normalise`].
     Stderr,
@@ -45,8 +45,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the differences between a run of contend and one of bash, or none if bash had to be
-/// killed.
+/// Returns the differences between a run of contend and one of bash, the most severe first; none if
+/// bash had to be killed.
 pub fn compare(bash: &Outcome, contend: &Outcome) -> Vec<Difference> {
     if bash.status.is_none() {
         return Vec::new();
@@ -108,7 +108,8 @@ fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
         .into()
 }
 
-/// Returns whether two runs of bash have the same outcome, after [`normalise`].
+/// Returns whether two runs of bash have the same outcome, after [`normalise`], or both had to be
+/// killed.
 pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
     first.status == second.status
         && first.left_running == second.left_running

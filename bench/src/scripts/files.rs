@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use crate::awkward::Kind;
 
-/// A file that scripts read.
+/// A file, folder or link that scripts read.
 #[derive(Debug)]
 pub struct File {
     /// Path of the file in the script's folder.
@@ -78,7 +78,7 @@ pub const FILES: &[File] = &[
     further("big", Content::Big),
 ];
 
-/// Name of the file with random content, which every folder has as well.
+/// Name of the file with random content, which the folder of every script has as well.
 pub const INPUT: &str = "input";
 
 /// Kinds of content of [`INPUT`], all of them small.
@@ -102,7 +102,8 @@ pub fn known(name: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.name == name)
 }
 
-/// Writes the basic files, the files `wanted` and [`INPUT`] to a folder.
+/// Writes the basic files, the files `wanted` with their folders, and [`INPUT`] with the content
+/// `input` to an empty folder.
 ///
 /// # Errors
 /// Returns an error if a file cannot be written.

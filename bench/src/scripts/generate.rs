@@ -32,13 +32,13 @@ pub struct Part {
 /// Streams, locale and options for a script's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Standard input.
+    /// Source of standard input.
     pub stdin: Stdin,
-    /// Standard output.
+    /// Target of standard output.
     pub stdout: Stdout,
     /// Value of `LC_ALL`.
     pub locale: String,
-    /// Whether `BASH_ENV` names a file.
+    /// Whether `BASH_ENV` names the file `env.sh`; without effect if standard input is closed.
     pub bash_env: bool,
     /// Options of `contend run` that force the use of chunks.
     pub forced: Vec<String>,
@@ -55,7 +55,7 @@ pub enum Stdin {
     File,
     /// A pipe that is filled at full speed.
     Pipe,
-    /// A pipe into which a line is written every few milliseconds.
+    /// A pipe into which the first lines are written at intervals of some milliseconds.
     SlowPipe,
     /// A closed descriptor.
     Closed,
@@ -84,7 +84,7 @@ impl Stdin {
         Self::Closed,
     ];
 
-    /// Returns the name in the summary.
+    /// Returns the name of this kind among the features in a summary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "stdin/null",
@@ -100,12 +100,13 @@ const MAX_PARTS: usize = 4;
 const PART_SIZES: [&str; 7] = ["1", "3", "7", "16", "100", "1k", "64k"];
 const LARGE_PART_SIZES: [&str; 4] = ["4k", "16k", "33k", "64k"];
 const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
-/// With a probability of 1 in this number, a script has a `BASH_ENV`, and likewise a locale other
-/// than C and C.UTF-8.
+/// Reciprocal of the probability that a script has a `BASH_ENV`, and of the probability that its
+/// locale is drawn from all locales.
 const RARE_ODDS: u8 = 12;
 
 impl Script {
-    /// Generates the script with the given number; `locales` are the installed ones.
+    /// Generates the script with the given number; locales are drawn from `locales`, which must not
+    /// be empty.
     pub fn new(seed: u64, number: u64, locales: &[String]) -> Self {
         let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let random = &mut random;
@@ -132,7 +133,8 @@ impl Script {
         self.parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the names of the script's features, and of unusual settings.
+    /// Returns the names of the script's features, of its standard input and of unusual settings,
+    /// sorted and without duplicates.
     pub fn features(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.parts.iter().map(|part| part.feature).collect();
         names.push(self.setting.stdin.name());

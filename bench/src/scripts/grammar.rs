@@ -223,7 +223,7 @@ const RULES: &[Rule] = &[
     ("bigs", &["cat big", "cat <big", "cat big a big", "sort -r big", "head -c 300000 big"]),
 ];
 
-/// Expands a template. `«locale»` is replaced by one of `locales`.
+/// Expands a template. `«locale»` is replaced by one of `locales`, which must not be empty.
 pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
     Expansion { locales, files: Vec::new() }.text(template, 0, random)
 }
@@ -245,7 +245,7 @@ pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Frag
     Fragment { text, files: expansion.files }
 }
 
-/// Draws a feature by weight, among those for which `fits` returns true.
+/// Draws a feature by weight, among those for which `fits` returns true; there must be one.
 pub fn draw(random: &mut Rng, fits: impl Fn(&Feature) -> bool) -> &'static Feature {
     let candidates: Vec<&'static Feature> = all().filter(|feature| fits(feature)).collect();
     let total: u32 = candidates.iter().map(|feature| feature.weight).sum();
@@ -291,7 +291,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands a fragment of a random feature.
+    /// Expands a fragment of a random feature that is syntactically valid; at [`MAX_DEPTH`], a
+    /// pipeline.
     fn command(&mut self, depth: usize, random: &mut Rng) -> String {
         if depth == MAX_DEPTH {
             return self.rule("pipeline", depth, random);

@@ -69,7 +69,7 @@ const OUT_OF_SCOPE: [&str; 14] = [
 const BOOKS: u64 = 4;
 const LOGS: u64 = 2;
 
-/// Makes those inputs of the suites that do not exist yet, with `size` bytes for each script.
+/// Makes those inputs of the suites that do not exist yet, with about `size` bytes for each script.
 ///
 /// # Errors
 /// Returns an error if an input cannot be written.
@@ -112,7 +112,8 @@ fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes positions of buses, in the form that a city publishes: time, vehicle, line, and so on.
+/// Writes at least `size` bytes of positions of buses, in the form that a city publishes: time,
+/// vehicle, line, and so on.
 fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     let mut out = BufWriter::new(fs::File::create(path)?);
@@ -146,7 +147,7 @@ fn link(target: &Path, path: &Path) -> Result<()> {
 /// A published script, which belongs to a suite.
 #[derive(Debug)]
 pub struct Published {
-    /// The suite of the script.
+    /// The suite in whose folder the script is.
     pub suite: &'static Suite,
     /// Path of the script in the checkout.
     pub name: String,
@@ -154,6 +155,7 @@ pub struct Published {
 }
 
 /// Returns the scripts in a checkout that belong to a suite, sorted by name within each suite.
+/// Suites without a folder in the checkout are skipped.
 ///
 /// # Errors
 /// Returns an error if a folder or script cannot be read.
@@ -192,7 +194,7 @@ pub enum Verdict {
     Skipped(String),
 }
 
-/// The settings of all runs.
+/// What all runs of scripts have in common: programs, inputs, limits and locale.
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// Path of contend.
@@ -201,14 +203,15 @@ pub struct Bench<'a> {
     pub checkout: &'a Path,
     /// Folder that [`make_inputs`] has filled.
     pub inputs: &'a Path,
-    /// The runner of scripts.
+    /// Runs scripts, each within [`Runner::limit`].
     pub runner: Runner,
     /// Value of `LC_ALL`.
     pub locale: String,
 }
 
 impl Bench<'_> {
-    /// Runs a script with bash and with contend, and compares the outcomes.
+    /// Runs a script with bash and with contend, on standard input of the kind `stdin`, and
+    /// compares the outcomes.
     ///
     /// # Errors
     /// Returns an error if the script cannot be run.
@@ -272,8 +275,8 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// Copies all scripts of the folder, because some source others, and writes a file for standard
-    /// input.
+    /// Copies all scripts of the suite to the folder `work`, because some source others, and writes
+    /// a file for standard input. `script` itself is copied without its cleanup.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");
         for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {
@@ -290,8 +293,8 @@ impl Bench<'_> {
 }
 
 impl Published {
-    /// Returns why a script is skipped, or `None` if it is not: it contains a command of
-    /// `OUT_OF_SCOPE`.
+    /// Returns why the script is skipped, which is a command of `OUT_OF_SCOPE` in it, or `None` if
+    /// it has none of them.
     fn reason_to_skip(&self) -> Option<String> {
         let code = self.text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words: Vec<&str> = code
@@ -301,14 +304,14 @@ impl Published {
         outside.map(|command| format!("needs {command}"))
     }
 
-    /// Returns the script without commands that remove the outputs at the end.
+    /// Returns the script without lines that begin with `rm -rf`, which remove the outputs.
     fn without_cleanup(&self) -> String {
         let lines = self.text.lines().filter(|line| !line.trim_start().starts_with("rm -rf"));
         lines.collect::<Vec<_>>().join("\n") + "\n"
     }
 }
 
-/// Checks that the checkout contains at least one script.
+/// Checks that `found`, the scripts of a checkout, is not empty.
 ///
 /// # Errors
 /// Returns an error that names the expected repositories if there is none.

@@ -78,7 +78,7 @@ impl Summary {
     }
 }
 
-/// Returns a worker's result for a script as JSON.
+/// Returns a worker's result for a script as JSON; `verdicts` are in the order of [`VARIANTS`].
 pub fn row(script: &Script, verdicts: &[Verdict]) -> Value {
     let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
     json!({

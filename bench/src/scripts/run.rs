@@ -29,11 +29,12 @@ const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Default of [`Runner::grace`].
 const GRACE: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Interval between lines of [`Stdin::SlowPipe`], and number of slow lines.
+/// Interval between the first lines of [`Stdin::SlowPipe`].
 const SLOW_INTERVAL: Duration = Duration::from_millis(10);
+/// Number of lines of [`Stdin::SlowPipe`] that are written at intervals.
 const SLOW_LINES: usize = 10;
 
-/// The effects of a run.
+/// The result of a run: status, outputs, files, and whether processes remained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Exit status of the shell; `None` if it was killed at the limit.
@@ -42,11 +43,11 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// Bytes written to standard error.
     pub stderr: Vec<u8>,
-    /// Files in the working directory: kind, permissions and content by path.
+    /// Files left in the working directory: kind, permissions and content by relative path.
     pub files: BTreeMap<PathBuf, Entry>,
-    /// Names of files left in `TMPDIR`.
+    /// Paths, relative to `TMPDIR`, of files left there.
     pub temporary: Vec<PathBuf>,
-    /// Whether processes continued after [`Runner::grace`].
+    /// Whether processes continued after [`Runner::grace`]; `false` if the shell was killed.
     pub left_running: bool,
     /// Wall time of the shell.
     pub wall: Duration,
@@ -96,7 +97,8 @@ pub fn adopt_orphans() -> Result<()> {
     child::become_subreaper().context("cannot become a subreaper")
 }
 
-/// Limits the resources of this process and its children.
+/// Limits the size of files and the address space of this process and its later children, and
+/// disables core dumps.
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.
@@ -123,12 +125,13 @@ impl Runner {
         Ok(Self { folder, limit, grace: GRACE })
     }
 
-    /// Returns the path of a script that runs as a file.
+    /// Returns the path to which [`Runner::run`] writes the script.
     pub fn script(&self) -> PathBuf {
         self.folder.path().join("script.sh")
     }
 
-    /// Runs `command`, a shell that runs `script`, in a fresh folder, and returns the outcome.
+    /// Runs `command`, a shell that runs `script`, in a fresh folder with the script's files, and
+    /// returns the outcome.
     ///
     /// # Errors
     /// Returns an error if the command cannot be started or its files cannot be read.
@@ -186,7 +189,8 @@ impl Runner {
         }
     }
 
-    /// Starts the shell, waits for it and its descendants, and kills the remaining descendants.
+    /// Starts the shell, waits for it and its descendants within [`Runner::limit`] and
+    /// [`Runner::grace`], and kills the remaining ones. The outcome lacks outputs and files.
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;
@@ -278,7 +282,8 @@ fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<Join
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 
-/// Writes the input until no reader is left.
+/// Writes the input, with `interval` before each of the first lines, until its end or until no
+/// reader is left.
 fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
     let mut rest = input;
     if !interval.is_zero() {
@@ -308,7 +313,8 @@ fn ends_within(pid: Pid, limit: Duration) -> Result<bool> {
     }
 }
 
-/// Reaps orphans until none is left or `limit` has passed. Returns whether none is left.
+/// Reaps children of this process until none is left or `limit` has passed. Returns whether none is
+/// left.
 fn all_end_within(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while reap_exited() {

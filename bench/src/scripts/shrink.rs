@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::generate::{Part, Script, Stdin, Stdout};
 
-/// Returns the smallest script found within `time` that still fails.
+/// Returns the smallest script found within `time`, beginning with `script`, that still fails.
 ///
 /// # Errors
 /// Returns the error of `fails`.
@@ -54,8 +54,9 @@ fn simpler_setting(
     Ok(small)
 }
 
-/// Removes pieces of the source: halves, quarters, and so on down to single pieces (a simple form
-/// of delta debugging, Zeller & Hildebrandt 2002).
+/// Removes pieces of the source, as `split` divides it, while the script still fails: halves,
+/// quarters, and so on down to single pieces (a simple form of delta debugging, Zeller &
+/// Hildebrandt 2002).
 fn fewer_pieces(
     mut small: Script,
     split: fn(&Script) -> Vec<String>,

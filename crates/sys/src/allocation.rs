@@ -5,7 +5,7 @@
 ///
 /// By default glibc starts at 128 KiB but raises the threshold, up to 32 MiB, each time such a
 /// block is freed, so a program that repeatedly frees large blocks retains several of them. Does
-/// nothing under other C libraries.
+/// nothing under other C libraries, or if glibc does not accept `bytes` (more than 32 MiB).
 pub fn set_mmap_threshold(bytes: u32) {
     #[cfg(target_env = "gnu")]
     {
@@ -18,8 +18,8 @@ pub fn set_mmap_threshold(bytes: u32) {
     let _ = bytes;
 }
 
-/// Returns whole pages of freed memory to the kernel. Does nothing under C libraries other than
-/// glibc.
+/// Makes the allocator return whole pages of freed memory to the kernel. Does nothing under C
+/// libraries other than glibc.
 pub fn release_free_memory() {
     // SAFETY: `malloc_trim` takes a number, and locks the state that it changes; it releases only
     // memory that is not allocated.

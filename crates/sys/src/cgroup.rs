@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::procfs::MemInfo;
 
-/// The version of a group's interface.
+/// Version of the kernel's interface for control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Version 1: a hierarchy for each controller.
@@ -24,14 +24,14 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the number in `file` of the group, or `None` if the file does not exist or contains
-    /// `max` (no limit).
+    /// Returns the number in `file` of the group, or `None` if the file cannot be read or holds no
+    /// number (`max` means no limit).
     pub fn number(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
 
-    /// Returns the number in the line `name` of the group's `file`; `None` if there is no such line
-    /// or file.
+    /// Returns the number in the line `name` of the group's `file`; `None` if the file cannot be
+    /// read or has no such line with a number.
     pub fn field(&self, file: &str, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(file)).ok()?;
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -39,14 +39,16 @@ impl Group {
     }
 }
 
-/// Returns this process's groups for `controller`: the process's own group first, then the
-/// ancestors.
+/// Returns this process's groups in the hierarchies of `controller`, including that of version 2,
+/// which serves all controllers. In each hierarchy, the process's own group comes first, then the
+/// ancestors. Empty if there is no such hierarchy.
 pub fn of(controller: &str) -> Vec<Group> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
 }
 
-/// Returns the tightest memory limit of this process's cgroups, in bytes; `None` without a limit.
+/// Returns the tightest memory limit of this process's cgroups, in bytes; `None` if no limit is
+/// below the machine's memory.
 pub fn memory_limit() -> Option<u64> {
     let total = MemInfo::read().total;
     let limit = |group: &Group| match group.version {
@@ -58,7 +60,8 @@ pub fn memory_limit() -> Option<u64> {
 }
 
 /// Parses a line of `/proc/self/cgroup`, `NUMBER:CONTROLLERS:PATH`, and returns its group and the
-/// group's ancestors; `None` if the line is not for `controller`.
+/// group's ancestors; `None` if the line is malformed or not for `controller`. A line of version 2
+/// is for all controllers.
 fn hierarchy(line: &str, controller: &str) -> Option<Vec<Group>> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);

@@ -17,7 +17,7 @@ use rustix::process::Pid;
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// The process called `exit` with this status.
+    /// The process exited with this status, from 0 to 255.
     Exited(i32),
     /// The signal with this number killed the process.
     Signaled(i32),
@@ -50,14 +50,15 @@ pub enum Change {
     Stopped,
 }
 
-/// Resources of a reaped process and of all descendants it waited for (`getrusage(2)`).
+/// CPU time, memory, page faults and context switches, as `getrusage(2)` reports them: of a process
+/// with the descendants that it waited for, of such descendants alone, or of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode. The kernel splits user and system time by ticks; their sum is exact.
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
-    /// Largest resident set of any one of these processes, in bytes. A process starts with its
+    /// Largest resident set of any one of the processes, in bytes. A process starts with its
     /// parent's value, so a small value may be the parent's.
     pub max_rss: u64,
     /// Page faults that needed no I/O.
@@ -71,14 +72,15 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns total CPU time, user and system.
+    /// Returns the total CPU time: user plus system.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
 impl Usage {
-    /// Returns the usage since `before`. `max_rss` is not a difference but the value of `self`.
+    /// Returns the usage since `before`, an earlier value for the same processes or thread.
+    /// `max_rss` is not a difference but the value of `self`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -165,8 +167,8 @@ pub fn peek(which: Which) -> io::Result<Option<(Pid, Change)>> {
     Ok(Some((pid, change)))
 }
 
-/// Consumes a stop that [`peek`] has reported and returns its raw wait status, or `None` if the
-/// child is not (or no longer) stopped.
+/// Consumes a stop that [`peek`] has reported and returns its `si_status` (the signal, with a
+/// ptrace event in the second byte), or `None` if the child is not (or no longer) stopped.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -196,7 +198,7 @@ fn wait_id(
     Ok(unsafe { info.assume_init() })
 }
 
-/// Blocks until a child ends, without reaping it.
+/// Blocks until the child `pid` has ended, without reaping it.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -210,7 +212,7 @@ pub fn wait_for_end(pid: Pid) -> io::Result<()> {
     }
 }
 
-/// Reaps a child and returns its resource usage; blocks until it has ended.
+/// Reaps the child `pid`; blocks until it has ended. Returns its status and resource usage.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -263,7 +265,8 @@ pub fn own_usage() -> Usage {
     usage_of(libc::RUSAGE_SELF)
 }
 
-/// Returns the resource usage of reaped children and of their descendants (`RUSAGE_CHILDREN`).
+/// Returns the resource usage of this process's reaped children and of the descendants that they
+/// waited for (`RUSAGE_CHILDREN`).
 pub fn children_usage() -> Usage {
     usage_of(libc::RUSAGE_CHILDREN)
 }

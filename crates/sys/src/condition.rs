@@ -1,4 +1,4 @@
-//! A mutex and a condition variable that processes share.
+//! A counting semaphore made of a mutex and a condition variable that processes share.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -12,7 +12,7 @@ use crate::shared::Shared;
 struct Raw {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     condition: UnsafeCell<libc::pthread_cond_t>,
-    /// Posts that no thread has consumed yet; accessed only with the mutex locked.
+    /// Number of posts that no thread has consumed yet; accessed only with the mutex locked.
     count: UnsafeCell<u64>,
 }
 
@@ -39,10 +39,10 @@ fn check(result: i32) -> io::Result<()> {
 }
 
 impl Condition {
-    /// Creates a condition with count 0.
+    /// Creates a semaphore with count 0.
     ///
     /// # Errors
-    /// `ENOMEM`, `ENOTSUP`.
+    /// `ENOMEM`; `ENOTSUP` if the C library lacks robust mutexes or ones that processes share.
     pub fn new() -> io::Result<Self> {
         let at: NonNull<Raw> = Shared::map()?;
         // SAFETY: the mapping is new, and all zeros are a valid initial content.
@@ -143,8 +143,8 @@ impl Condition {
         self.locked(locked)
     }
 
-    /// Checks the result of a lock operation, and recovers the mutex if its owner has died, which
-    /// is sound because the count is always consistent.
+    /// Checks the result of an operation that locks the mutex, and recovers the mutex if its owner
+    /// has died, which is sound because the count is always consistent.
     fn locked(&self, result: i32) -> io::Result<()> {
         if result == libc::EOWNERDEAD {
             // SAFETY: the mutex is locked by this thread.

@@ -9,7 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cgroup::{self, Group, Version};
 
-/// Returns the name of the C library, with the version of glibc, such as `glibc 2.36`.
+/// Returns the name of the C library: `glibc` and its version (such as `glibc 2.36`), `musl`, or
+/// `unknown`.
 pub fn libc_version() -> String {
     #[cfg(target_env = "gnu")]
     {
@@ -37,20 +38,24 @@ pub fn allowed_list() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
-/// Binds the calling thread to one CPU.
+/// Binds the calling thread to the CPU with the number `cpu`.
 ///
 /// # Errors
 /// `EINVAL` if the thread may not run there.
+///
+/// # Panics
+/// Panics if `cpu` is `CpuSet::MAX_CPU` or more.
 pub fn pin(cpu: usize) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Requests a time slice for the calling thread, from 0.1 to 100 ms: the time that it runs before
-/// other runnable threads get the CPU. A shorter slice lets the thread run sooner after a wake-up.
-/// The request has an effect since Linux 6.12, and is inherited by threads and processes that the
-/// thread creates. Threads with a real-time or idle policy are left unchanged.
+/// Requests a time slice for the calling thread, which the kernel limits to 0.1 to 100 ms: the time
+/// that it runs before other runnable threads get the CPU. A shorter slice lets the thread run
+/// sooner after a wake-up. The request has an effect since Linux 6.12, and is inherited by threads
+/// and processes that the thread creates. Threads with a real-time or idle policy are left
+/// unchanged.
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` in a sandbox that does not allow it.
@@ -173,7 +178,7 @@ pub fn quota() -> Option<f64> {
 }
 
 /// Parses `cpu.max`, `QUOTA PERIOD` in microseconds, and returns the quota as a number of CPUs;
-/// `None` for `max PERIOD`.
+/// `None` for `max PERIOD` (no quota) and malformed text.
 fn parse_max(text: &str) -> Option<f64> {
     let mut fields = text.split_whitespace();
     let quota: f64 = fields.next()?.parse().ok()?;

@@ -31,7 +31,8 @@ impl Dispositions {
     }
 
     /// Sets the dispositions of this process and the mask of the calling thread. Removes handlers.
-    /// Safe to call between fork and exec.
+    /// SIGKILL, SIGSTOP and the signals that the C library reserves stay as they are. Safe to call
+    /// between fork and exec.
     pub fn apply(self) {
         for signal in (1..=64).filter(|&signal| is_settable(signal)) {
             let action =

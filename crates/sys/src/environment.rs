@@ -8,6 +8,9 @@ use std::io;
 /// # Errors
 /// Fails, and changes nothing, if this process has other threads, which may read the environment at
 /// any time, or if the number of threads cannot be read.
+///
+/// # Panics
+/// Panics if a name is empty or contains `=` or NUL, or if a value contains NUL.
 pub fn change(changes: &[(OsString, Option<OsString>)]) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));

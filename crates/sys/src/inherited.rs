@@ -23,7 +23,7 @@ const DESCRIPTORS: u8 = 10;
 /// Signals that were blocked at the start: bit n - 1 is signal n.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
-/// Descriptors whose state is recorded: those that every shell can name.
+/// Numbers of the descriptors whose state is recorded: those that every shell can name.
 pub const RECORDED_DESCRIPTORS: std::ops::Range<u8> = 0..DESCRIPTORS;
 
 const SIGPIPE_IGNORED: u32 = 1 << 16;
@@ -80,7 +80,7 @@ pub fn sigchld_ignored() -> bool {
     is_recorded(SIGCHLD_IGNORED)
 }
 
-/// Returns whether `signal` was blocked when this process started.
+/// Returns whether `signal`, a number from 1 to 64, was blocked when this process started.
 pub fn is_blocked(signal: libc::c_int) -> bool {
     BLOCKED.load(Ordering::Relaxed) >> (signal - 1) & 1 == 1
 }
@@ -91,7 +91,8 @@ pub fn children_survive_sigpipe() -> bool {
     sigpipe_ignored() || is_blocked(libc::SIGPIPE)
 }
 
-/// Returns whether descriptor `fd` (0 to 9) was open when this process started.
+/// Returns whether descriptor `fd` (0 to 9) was open when this process started; `false` for larger
+/// numbers, which are not recorded.
 pub fn was_open(fd: u8) -> bool {
     fd < DESCRIPTORS && is_recorded(1 << fd)
 }
@@ -116,7 +117,7 @@ pub fn is_writable(fd: u8) -> io::Result<bool> {
 /// otherwise.
 ///
 /// # Errors
-/// Returns an error if no descriptor is free.
+/// Returns an error if the descriptor's access mode cannot be read or no descriptor is free.
 pub fn writable_copy(fd: u8) -> io::Result<Option<File>> {
     match given(fd) {
         Some(given) if is_writable(fd)? => Ok(Some(given.try_clone_to_owned()?.into())),

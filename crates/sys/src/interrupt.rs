@@ -23,7 +23,8 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks the signals for the calling thread, so that they are read from this value instead of
-    /// acting on the process.
+    /// acting on the process. Leaves out those that have no effect on this process
+    /// ([`SignalFd::block`]).
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.
@@ -40,7 +41,8 @@ impl Signals {
         })
     }
 
-    /// Reads the next pending signal, if any, and remembers it if it asks contend to end.
+    /// Reads the next pending signal, if any. Remembers the one that asks contend to end, for
+    /// [`Signals::interrupted`].
     pub fn next(&self) -> Option<ReceivedSignal> {
         let arrived = self.fd.next()?;
         // A request from a process replaces one from the keyboard, because the latter may be
@@ -71,27 +73,28 @@ impl Signals {
         self.stopped.set(self.stopped.get() + began.elapsed());
     }
 
-    /// Returns the total time for which this process has been stopped.
+    /// Returns the total time for which [`Signals::stop`] has stopped this process.
     pub fn stopped(&self) -> Duration {
         self.stopped.get()
     }
 
-    /// Discards a request to end that came from the keyboard.
+    /// Forgets the request to end that has been read, if it came from the keyboard.
     pub fn discard_keyboard_interrupt(&self) {
         if self.interrupted.get().is_some_and(ReceivedSignal::is_from_keyboard) {
             self.interrupted.set(None);
         }
     }
 
-    /// Reads all pending signals and returns the number of the one that asked contend to end, or
-    /// `None`. The first one counts, unless it came from the keyboard and a process sent another
-    /// one later.
+    /// Reads all pending signals, as [`Signals::next_ending`] does, and returns the number of the
+    /// one that asked contend to end, now or earlier; `None` if none has. The first one counts,
+    /// unless it came from the keyboard and a process sent another one later.
     pub fn interrupted(&self) -> Option<i32> {
         while self.next_ending().is_some() {}
         self.interrupted.get().map(|arrived| arrived.signal)
     }
 
-    /// Returns the signal mask from before [`Signals::block`], for starting children.
+    /// Returns the signal mask from before [`Signals::block`], but without SIGCHLD, for starting
+    /// children.
     pub fn mask_before(&self) -> Mask {
         self.fd.mask_before()
     }

@@ -1,4 +1,4 @@
-//! A write lease (fcntl(2)): a file that other processes can open only once its holder permits it.
+//! A write lease (fcntl(2)): a file that cannot be opened until the holder of the lease permits it.
 //!
 //! A process that opens a leased file blocks in open(2) until the holder releases the lease or
 //! dies, in which case the kernel releases the lease. After `/proc/sys/fs/lease-break-time` (45 s)
@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
-/// From the kernel's `asm-generic/fcntl.h`; the libc crate does not have it.
+/// Command of fcntl(2) that sets the signal for lease breaks, from the kernel's
+/// `asm-generic/fcntl.h`; the libc crate does not have it.
 const F_SETSIG: i32 = 10;
 
 /// An empty, unnamed file in memory on which this process holds a write lease.

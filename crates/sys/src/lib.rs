@@ -9,7 +9,7 @@
 //! | [`signal`], [`interrupt`] | signal masks, signalfd, the signals that end contend |
 //! | [`dispositions`], [`inherited`] | signal state and descriptors inherited across execve(2) |
 //! | [`spawn`], [`process`], [`thread`] | creating processes and threads |
-//! | [`child`], [`trace`] | waiting for children, and ptrace(2) for their exit |
+//! | [`child`], [`trace`] | waiting for children, and stopping them with ptrace(2) as they exit |
 //! | [`procfs`], [`syscall`], [`pipe`], [`memory`] | sampling other processes |
 //! | [`cpu`], [`load`], [`topology`], [`cgroup`] | CPUs, their load, quotas and limits |
 //! | [`mapping`], [`pages`], [`reserve`], [`shared`], [`allocation`] | memory |

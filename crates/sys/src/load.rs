@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use crate::cgroup::{self, Group, Version};
 
-/// Totals since boot, from `/proc/stat`, which counts clock ticks.
+/// Totals since boot from `/proc/stat`, which counts clock ticks, and the throttling of this
+/// process's cgroup; or the increase of these numbers ([`Load::since`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// CPU time of all processes and interrupts on all CPUs.
+    /// CPU time of all processes and interrupts, on all CPUs or on those passed to
+    /// [`Load::read_on`].
     pub busy: Duration,
-    /// CPU time that the hypervisor gave to other virtual machines (steal).
+    /// CPU time of the same CPUs that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,
     /// Number of processes and threads created.
     pub forks: u64,
-    /// Time for which this process's cgroup was throttled by its CPU quota.
+    /// Time for which CPU quotas have throttled this process's cgroup or an ancestor (the longest
+    /// of these times); 0 if no cgroup reports it.
     pub throttled: Duration,
 }
 
@@ -27,8 +30,8 @@ impl Load {
         load
     }
 
-    /// Reads the totals, with busy and steal time of `cpus` alone; zeros if the kernel does not
-    /// provide them.
+    /// Reads the totals, with busy and steal time of the CPUs numbered `cpus` alone; zeros if the
+    /// kernel does not provide them.
     pub fn read_on(cpus: &[usize]) -> Self {
         let Ok(text) = std::fs::read_to_string("/proc/stat") else { return Self::default() };
         let ticks = ticks_per_second();
@@ -43,7 +46,7 @@ impl Load {
         load
     }
 
-    /// Returns the increase since `earlier`.
+    /// Returns the increase since `earlier`; 0 where a number has decreased.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -60,7 +63,7 @@ impl Load {
         Self { busy, steal, forks, throttled: Duration::ZERO }
     }
 
-    /// Returns busy and steal time from the line `name`.
+    /// Returns busy and steal time from the line `name`; zeros if there is no such line.
     fn times(text: &str, name: &str, ticks_per_second: f64) -> (Duration, Duration) {
         let cpu = numbers(text, name);
         let ticks = |indices: &[usize]| {

@@ -1,12 +1,14 @@
-//! Locales of the C library.
+//! Checks which locales the C library can set.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Locales that are part of the C library and need no files.
+/// Names that need no locale files: locales built into the C library, and the empty name, which
+/// counts as an unset variable.
 const BUILT_IN: [&str; 4] = ["", "C", "POSIX", "C.UTF-8"];
 
-/// Returns whether a program can set the locale `name` for all categories, as `LC_ALL` does.
+/// Returns whether a program can set the locale `name` for all categories, as `LC_ALL` does. The
+/// empty name counts as a locale.
 pub fn exists(name: &OsStr) -> bool {
     if BUILT_IN.iter().any(|known| name == *known) {
         return true;

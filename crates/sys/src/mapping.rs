@@ -34,7 +34,8 @@ pub enum Backing<'a> {
 }
 
 impl Mapping {
-    /// Maps `length` bytes, rounded up to the end of the last page.
+    /// Maps `length` bytes (at least 1), rounded up to the end of the last page. Accessing pages
+    /// beyond the end of a file raises SIGBUS.
     ///
     /// # Errors
     /// `ENOMEM`; `EACCES` if the file is not open for the required access.
@@ -42,10 +43,11 @@ impl Mapping {
         Self::with_flags(backing, length, 0)
     }
 
-    /// Maps as [`Mapping::new`] does, and populates all pages at once (`MAP_POPULATE`).
+    /// Maps `length` bytes as [`Mapping::new`] does, and populates all pages at once
+    /// (`MAP_POPULATE`).
     ///
     /// # Errors
-    /// See [`Mapping::new`].
+    /// `ENOMEM`; `EACCES` if the file is not open for the required access.
     pub fn populated(backing: Backing<'_>, length: usize) -> io::Result<Self> {
         Self::with_flags(backing, length, libc::MAP_POPULATE)
     }
@@ -87,7 +89,7 @@ impl Mapping {
         self.start
     }
 
-    /// Returns the address of the byte at offset `place`.
+    /// Returns the address of the byte at offset `place`, which must be less than the length.
     fn at(&self, place: usize) -> NonNull<u8> {
         assert!(place < self.length, "the mapping is shorter");
         // SAFETY: within the mapping.
@@ -99,7 +101,7 @@ impl Mapping {
         self.writes
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length in bytes: as requested, not rounded up to pages.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -140,8 +142,8 @@ impl Mapping {
         }
     }
 
-    /// Copies the first `bytes` bytes of `from` into this mapping with the C library (`memmove(3)`,
-    /// which is `memcpy(3)` with a check for overlap).
+    /// Copies the first `bytes` bytes of `from` into this mapping with the C library's
+    /// `memmove(3)`.
     ///
     /// # Panics
     /// Panics if a mapping is shorter than `bytes`, or if this one is not writable.
@@ -167,13 +169,13 @@ impl Mapping {
     }
 
     /// Writes `bytes` bytes of this mapping, from offset `from` on, to a file (`write(2)`). Returns
-    /// the number of bytes written.
+    /// the number of bytes written, which may be less than `bytes`.
     ///
     /// # Errors
     /// As write(2); `EFAULT` if the mapped memory cannot be read.
     ///
     /// # Panics
-    /// Panics if the mapping is shorter than that.
+    /// Panics if the range is not within the mapping, or `from` is the mapping's length.
     pub fn write_to(&self, file: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<usize> {
         let end = from.checked_add(bytes);
         assert!(end.is_some_and(|end| end <= self.length), "the mapping is shorter");
@@ -183,8 +185,8 @@ impl Mapping {
         usize::try_from(written).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Returns the number of resident pages (`mincore(2)`), and the number of all pages of the
-    /// mapping.
+    /// Returns the number of resident 4 KiB pages (`mincore(2)`), and the number of all 4 KiB pages
+    /// of the mapping.
     ///
     /// # Errors
     /// `ENOMEM` if part of the range is not mapped.

@@ -6,10 +6,11 @@ use std::io;
 use rustix::process::Pid;
 
 /// Copies up to `buffer.len()` bytes from `address` in the memory of `pid`, and returns the number
-/// of bytes copied.
+/// of bytes copied, which is smaller if the memory after them is not mapped.
 ///
 /// # Errors
-/// `EPERM` if this user may not read the process's memory, `EFAULT` if nothing is mapped there.
+/// `EPERM` if this user may not read the process's memory, `EFAULT` if nothing is mapped there,
+/// `ESRCH` if the process has ended.
 pub fn read(pid: Pid, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec {

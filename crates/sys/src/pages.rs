@@ -1,4 +1,4 @@
-//! Private anonymous mappings.
+//! Private anonymous mappings, with ordinary or huge pages.
 
 use std::io;
 use std::ptr::NonNull;
@@ -30,7 +30,8 @@ impl Pages {
     /// Maps `length` bytes of zeros, which use no memory until they are accessed.
     ///
     /// # Errors
-    /// `ENOMEM`, also if a limit on mappings or address space is reached.
+    /// `ENOMEM`, also if a limit on mappings or address space is reached; `EINVAL` if `length` is
+    /// 0.
     pub fn map(length: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -42,10 +43,11 @@ impl Pages {
         }
     }
 
-    /// Maps memory and writes to every page, so that all pages are allocated.
+    /// Maps `length` bytes in pages of `size` and writes to every page, so that all pages are
+    /// allocated.
     ///
     /// # Errors
-    /// See [`Pages::map`].
+    /// As for [`Pages::map`].
     pub fn touched(length: usize, size: PageSize) -> io::Result<Self> {
         let mut pages = Self::map(length)?;
         let advice = match size {

@@ -30,8 +30,8 @@ impl PipeProbe {
     /// Creates a probe of the pipe that process `pid` has open as descriptor `fd`.
     ///
     /// # Errors
-    /// Returns an error if the process has no such descriptor, or if the descriptor is not a pipe
-    /// or belongs to another user.
+    /// Returns an error if the process has ended or may not be inspected by this user, if it has no
+    /// such descriptor, or if the descriptor is not a pipe.
     pub fn open(pid: Pid, fd: i32) -> io::Result<Self> {
         let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
         let handle = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -47,7 +47,7 @@ impl PipeProbe {
         self.inode
     }
 
-    /// Reads the current fill level.
+    /// Reads the current fill level, for which a read end is open for a moment.
     ///
     /// # Errors
     /// Returns an error if the pipe may not be opened for reading, because it belongs to another

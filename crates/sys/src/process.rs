@@ -1,4 +1,5 @@
-//! Process creation by each of the methods that Linux and the C library offer.
+//! Process creation by methods that Linux and the C library offer: `fork(2)`, `clone(2)` with
+//! shared memory, `posix_spawn(3)` and `execve(2)`.
 //!
 //! The standard library chooses one of them; here callers choose, to measure the differences.
 
@@ -10,8 +11,9 @@ use rustix::process::Pid;
 
 use crate::pages::Pages;
 
-/// Creates a process by `fork(2)`. The child runs `child` and exits with the returned status,
-/// without running exit handlers.
+/// Creates a process by `fork(2)` and returns its PID. The child runs `child` and exits with the
+/// returned status, without running exit handlers. If `child` panics, the child ends as well: with
+/// status 101, or by SIGABRT where panics abort.
 ///
 /// If this process has several threads, `child` must neither allocate nor lock.
 ///
@@ -71,7 +73,8 @@ impl ChildStack {
     }
 }
 
-/// A child that shares this process's memory and runs on a stack in it.
+/// A child that shares this process's memory and runs on a stack in it. Dropping the value waits
+/// until the child has ended.
 #[derive(Debug)]
 pub struct SharingChild {
     pid: Pid,
@@ -124,7 +127,8 @@ impl Drop for SharingChild {
     }
 }
 
-/// Starts a program by `posix_spawn(3)` with this process's environment.
+/// Starts the program at the path `program` by `posix_spawn(3)`, with this process's environment,
+/// and returns its PID. `arguments` begin with the program's name.
 ///
 /// # Errors
 /// As `posix_spawn(3)`, which also reports that the program cannot be executed.
@@ -146,8 +150,8 @@ pub fn posix_spawn(program: &CStr, arguments: &[&CStr]) -> io::Result<Pid> {
     if result == 0 { created(pid) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
-/// Replaces this process by a program, with the same environment. Returns only on failure, with the
-/// error. Does not allocate: `arguments` come from [`pointers`].
+/// Replaces this process by the program at the path `program`, with the same environment. Returns
+/// only on failure, with the error. Does not allocate: `arguments` come from [`pointers`].
 pub fn execute(program: &CStr, arguments: &Arguments<'_>) -> io::Error {
     // SAFETY: the array ends with a null pointer and its strings live at least as long.
     unsafe { libc::execve(program.as_ptr(), arguments.0.as_ptr(), environment().cast()) };
@@ -164,7 +168,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Builds the null-terminated array of arguments for [`execute`].
+/// Builds the null-terminated array for [`execute`] from the arguments, which begin with the
+/// program's name.
 pub fn pointers<'a>(arguments: &[&'a CStr]) -> Arguments<'a> {
     let strings = arguments.iter().map(|argument| argument.as_ptr());
     Arguments(strings.chain([std::ptr::null()]).collect(), std::marker::PhantomData)

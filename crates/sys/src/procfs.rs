@@ -16,34 +16,37 @@ use rustix::process::Pid;
 pub struct ProcFile(OwnedFd);
 
 impl ProcFile {
-    /// Opens `path`.
+    /// Opens the file `path`, such as `/proc/PID/stat`.
     ///
     /// # Errors
-    /// Returns an error if the process has ended, or this user may not read the file.
+    /// Returns an error if there is no such file, as when the process has ended, or if this user
+    /// may not read it.
     pub fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Reads the file from its beginning, up to the size of `buffer`.
+    /// Reads the file from its beginning, up to the size of `buffer`, and returns the bytes read.
     ///
     /// # Errors
-    /// `ESRCH` if the process has ended, `EPERM` if the kernel forbids access to its program.
+    /// `ESRCH` if the process has ended; `EPERM` or `EACCES` if this user may not inspect the
+    /// process, as after it has executed a set-user-ID program.
     pub fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         let length = rustix::io::pread(&self.0, &mut *buffer, 0)?;
         Ok(&buffer[..length])
     }
 }
 
-/// Reads a small file of `/proc` once.
+/// Reads the file `path` of `/proc` once, up to the size of `buffer`, and returns the bytes read.
 ///
 /// # Errors
-/// See [`ProcFile::open`] and [`ProcFile::read`].
+/// Returns an error if there is no such file, if the process has ended, or if this user may not
+/// read the file.
 pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     ProcFile::open(path)?.read(buffer)
 }
 
-/// `schedstat` of a task: exact times from the scheduler.
+/// `schedstat` of a task: times from the scheduler, which may lag while the task runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Time on a CPU, in nanoseconds.
@@ -63,7 +66,7 @@ impl SchedStat {
     }
 }
 
-/// `syscall` of a task: the system call that blocks the task.
+/// `syscall` of a task: whether the task is blocked, and by which system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {
     /// Running or runnable.
@@ -142,11 +145,12 @@ pub struct Stat {
     pub state: u8,
     /// PID of the parent process.
     pub parent: i32,
-    /// Whether the process is exiting: its descriptors may be closed, and it will soon be a zombie.
+    /// Whether the main thread is exiting. If it is the last thread, the process's descriptors may
+    /// be closed already, and it will soon be a zombie.
     pub exiting: bool,
     /// Page faults of the process itself that needed no I/O.
     pub minor_faults: u64,
-    /// CPU time of reaped children and of their descendants, in clock ticks.
+    /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
     pub children_ticks: u64,
     /// Number of threads of the process.
     pub threads: u64,
@@ -159,7 +163,7 @@ const PF_EXITING: u64 = 4;
 
 impl Stat {
     /// Parses the file, in which the program's name may contain spaces and parentheses; `None` if a
-    /// field is missing.
+    /// field is missing or malformed.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end_of_name = text.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
@@ -178,7 +182,8 @@ impl Stat {
     }
 }
 
-/// The fields of `status` that contend uses.
+/// The fields of `status` that contend uses; 0 where the file lacks a line, such as those of a
+/// zombie's memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Largest resident set of the current program (`VmHWM`), in bytes; 0 for a zombie.
@@ -223,12 +228,13 @@ impl Status {
     }
 }
 
-/// `smaps_rollup` of a process: its memory by sharing, in bytes.
+/// `smaps_rollup` of a process: its resident memory, in total and divided into shared and private
+/// pages, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rollup {
     /// Resident set: shared pages count in full.
     pub rss: u64,
-    /// Proportional set: a page that n processes map counts for an nth.
+    /// Proportional set: of a page that n processes map, an nth part counts.
     pub pss: u64,
     /// Memory in pages that other processes map too.
     pub shared: u64,
@@ -302,8 +308,8 @@ impl MemInfo {
         info
     }
 
-    /// Returns the kernel memory in use for tasks, in bytes: stacks, page tables and unreclaimable
-    /// objects.
+    /// Returns the kernel memory that grows with the number of tasks, in bytes: stacks, page tables
+    /// and all unreclaimable objects.
     pub fn of_tasks(&self) -> u64 {
         self.kernel_stacks + self.page_tables + self.slab_unreclaimable
     }
@@ -322,7 +328,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     })
 }
 
-/// Parses a list of PIDs or TIDs, such as `task/TID/children`.
+/// Parses a list of PIDs or TIDs, such as `task/TID/children`; skips numbers that are too large.
 pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
     Numbers(text).filter_map(|number| i32::try_from(number).ok())
 }
@@ -339,7 +345,7 @@ pub fn with_descendants(root: Pid) -> Vec<Pid> {
     all
 }
 
-/// Returns the children of all threads of a process.
+/// Returns the children of all threads of the process `pid`; none if the process has ended.
 fn children(pid: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
     let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();

@@ -1,11 +1,11 @@
-//! Executable files.
+//! Distinguishes binaries from scripts.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Returns whether the file is an ELF binary, which the kernel loads itself, rather than a script;
-/// `false` if it cannot be read.
+/// Returns whether the file at `path` is an ELF binary, which the kernel loads itself, rather than
+/// a script; `false` if it cannot be read.
 pub fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
     File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()

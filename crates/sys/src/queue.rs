@@ -81,14 +81,15 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Creates an envelope for messages of `length` bytes.
+    /// Creates an envelope for messages of up to `length` bytes, filled with zeros.
     pub fn new(length: usize) -> Self {
         let mut words = vec![0; 1 + length.div_ceil(size_of::<libc::c_long>())];
         words[0] = 1; // the type has to be positive
         Self { words: words.into(), length }
     }
 
-    /// Returns the message.
+    /// Returns the room for the message, for reading and writing; a received message may be
+    /// shorter.
     pub fn message(&mut self) -> &mut [u8] {
         let start = self.words[1..].as_mut_ptr().cast();
         // SAFETY: the words after the first have at least this many bytes, all of them initialised.
@@ -101,11 +102,11 @@ impl Envelope {
 pub struct SysvQueue(SysvGuard);
 
 impl SysvQueue {
-    /// Creates a queue.
+    /// Creates a queue, and a keeper process that removes it once all its users have ended.
     ///
     /// # Errors
     /// `ENOSPC` if the system's limit on queues is reached; `ENOSYS` if the kernel has no System V
-    /// queues.
+    /// queues; errors of pipe(2) and fork(2).
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
@@ -115,8 +116,8 @@ impl SysvQueue {
     /// Sends a message; blocks while the queue is full.
     ///
     /// # Errors
-    /// `EINVAL` if the message is longer than `kernel.msgmax`; `EIDRM` if the queue was removed;
-    /// `EINTR`.
+    /// `EINVAL` if the message is longer than `kernel.msgmax` or the queue has been removed;
+    /// `EIDRM` if it is removed during the call; `EINTR`.
     pub fn send(&self, envelope: &Envelope) -> io::Result<()> {
         let start = envelope.words.as_ptr().cast();
         // SAFETY: the type and `length` bytes are readable there.
@@ -128,8 +129,8 @@ impl SysvQueue {
     /// in bytes.
     ///
     /// # Errors
-    /// `E2BIG` if the message is longer than the envelope; `EIDRM` if the queue was removed;
-    /// `EINTR`.
+    /// `E2BIG` if the message is longer than the envelope; `EINVAL` if the queue has been removed;
+    /// `EIDRM` if it is removed during the call; `EINTR`.
     pub fn receive(&self, into: &mut Envelope) -> io::Result<usize> {
         let start = into.words.as_mut_ptr().cast();
         // SAFETY: the type and `length` bytes are writable there.

@@ -27,11 +27,11 @@ impl OtherProcess {
 }
 
 impl RemoteBuffer {
-    /// Checks whether the kernel permits this process to write into other processes' memory, by
-    /// writing into its own.
+    /// Checks that the kernel has `process_vm_writev(2)` and that no sandbox forbids it, by writing
+    /// into this process's own memory. Writing to another process may still be forbidden.
     ///
     /// # Errors
-    /// `ENOSYS` or `EPERM` if the kernel does not permit it.
+    /// `ENOSYS` or `EPERM` if the call is not available; `ENOMEM`.
     pub fn check_permission() -> io::Result<()> {
         let own = Self::new(1, 1)?; // never read
         own.put(std::process::id().cast_signed(), 0, b"x")
@@ -47,7 +47,7 @@ impl RemoteBuffer {
         Ok(Self { memory: Mapping::new(Backing::Private, length)?, pieces, bytes })
     }
 
-    /// Returns the offset of a piece in the memory, in bytes.
+    /// Returns the offset in the memory, in bytes, of the piece with index `piece`.
     ///
     /// # Panics
     /// Panics if there is no such piece.
@@ -56,8 +56,9 @@ impl RemoteBuffer {
         piece * self.bytes // at most the length, which did not overflow
     }
 
-    /// Returns a piece that no process is writing to: its last writer has reported that it is done,
-    /// and no other writer has been permitted to begin.
+    /// Returns the piece with index `piece`. The caller must know that no process is writing to it:
+    /// its last writer has reported that it is done, and no other writer may begin while the piece
+    /// is borrowed.
     ///
     /// # Panics
     /// Panics if there is no such piece.
@@ -70,8 +71,9 @@ impl RemoteBuffer {
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }
     }
 
-    /// Writes `bytes` to a piece of another process's copy of this memory. That process is one that
-    /// this one has forked, or was forked from.
+    /// Writes `bytes` to the beginning of a piece in another process's copy of this memory. That
+    /// process must be one that this one has forked, or was forked from, after the memory was
+    /// mapped.
     ///
     /// # Errors
     /// `ESRCH` if that process has ended; `EPERM` if this process may not trace it.
@@ -105,8 +107,9 @@ impl RemoteBuffer {
     }
 }
 
-/// Allows another process to write into the memory of this one, where only ancestors may do so by
-/// default (`PR_SET_PTRACER`).
+/// Allows the process with the PID `process`, instead of one allowed earlier, to write into the
+/// memory of this one (`PR_SET_PTRACER`). Needed where Yama reserves that to ancestors; elsewhere,
+/// this does nothing.
 pub fn allow(process: u32) {
     // SAFETY: a call without pointers; kernels without that restriction (Yama) return an error.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(process), 0, 0, 0) };

@@ -23,8 +23,9 @@ unsafe impl Send for Reserved {}
 unsafe impl Sync for Reserved {}
 
 impl Reserved {
-    /// Reserves `length` bytes. Where limits (`RLIMIT_AS`, strict overcommit) do not allow that,
-    /// repeatedly tries half of the size, down to `least`. Both are multiples of [`PAGE`].
+    /// Reserves `length` bytes, or `least` if that is more. Where limits (`RLIMIT_AS`, strict
+    /// overcommit) do not allow that, repeatedly tries half of the size, down to `least`. Both must
+    /// be positive multiples of [`PAGE`].
     ///
     /// # Errors
     /// `ENOMEM` if not even `least` bytes can be reserved.
@@ -63,9 +64,9 @@ impl Reserved {
         self.length
     }
 
-    /// Populates the pages of a range at once, which takes a fraction of the time of one fault for
-    /// each page. Kernels before `MADV_POPULATE_WRITE` (Linux 5.14) refuse, and pages are populated
-    /// on first write.
+    /// Populates the pages of `length` bytes from `offset` on at once, which takes a fraction of
+    /// the time of one fault for each page. Kernels before `MADV_POPULATE_WRITE` (Linux 5.14)
+    /// refuse, and pages are populated on first write.
     ///
     /// # Panics
     /// Panics if the range is not within the reservation.
@@ -79,8 +80,8 @@ impl Reserved {
         unsafe { libc::madvise(at.cast(), length, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// Returns the kernel's whole pages within a range to the kernel. The range then reads as
-    /// zeros, or as what it held before.
+    /// Returns to the kernel its whole pages within `length` bytes from `offset` on. They then read
+    /// as zeros. Incomplete pages and locked memory keep their contents.
     ///
     /// # Safety
     /// Nothing in the range may be borrowed, and its contents must no longer be needed.
@@ -101,7 +102,8 @@ impl Reserved {
     }
 }
 
-/// Returns the beginning and the end of the whole pages of `page_size` bytes in a range.
+/// Returns the offsets of the beginning and the end of the whole pages of `page_size` bytes in a
+/// range; a beginning that is not before the end means that there are none.
 fn whole_pages(offset: usize, length: usize, page_size: usize) -> (usize, usize) {
     (offset.next_multiple_of(page_size), (offset + length) / page_size * page_size)
 }

@@ -31,7 +31,7 @@ impl Semaphore {
     /// Creates a semaphore in shared memory (`sem_init`), with value 0.
     ///
     /// # Errors
-    /// `ENOMEM`, `ENOSYS`.
+    /// `ENOMEM`; `ENOSYS` if semaphores cannot be shared between processes.
     pub fn unnamed() -> io::Result<Self> {
         let at = Shared::<UnsafeCell<libc::sem_t>>::map()?;
         // SAFETY: the mapping is new, and all zeros are a valid initial content.
@@ -48,7 +48,7 @@ impl Semaphore {
     /// semaphore vanishes with the last process that has it open.
     ///
     /// # Errors
-    /// `EACCES` or `ENOENT` if `/dev/shm` is not writable.
+    /// `EACCES` or `ENOENT` if `/dev/shm` is not writable or missing.
     pub fn named() -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -104,10 +104,12 @@ fn check(result: i32) -> io::Result<()> {
 pub struct SysvSemaphore(SysvGuard);
 
 impl SysvSemaphore {
-    /// Creates a semaphore with value 0.
+    /// Creates a semaphore with value 0, and a keeper process that removes it once all its users
+    /// have ended.
     ///
     /// # Errors
-    /// `ENOSPC` if the system's limit on semaphores is reached.
+    /// `ENOSPC` if the system's limit on semaphores is reached; `ENOSYS` if the kernel has no
+    /// System V semaphores; errors of pipe(2) and fork(2).
     pub fn new() -> io::Result<Self> {
         // SAFETY: a call without pointers.
         let make = || unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
@@ -117,7 +119,7 @@ impl SysvSemaphore {
     /// Increments the semaphore.
     ///
     /// # Errors
-    /// `EIDRM` if the semaphore has been removed.
+    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call.
     pub fn post(&self) -> io::Result<()> {
         self.operate(1)
     }
@@ -125,7 +127,7 @@ impl SysvSemaphore {
     /// Blocks until the semaphore is positive, and decrements it.
     ///
     /// # Errors
-    /// `EIDRM` if the semaphore has been removed.
+    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call.
     pub fn wait(&self) -> io::Result<()> {
         self.operate(-1)
     }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 /// A type whose values can be in memory that several processes share.
 ///
 /// # Safety
-/// The type contains no pointers, so that a value means the same in every process. It is changed
-/// only in ways that work between processes: by atomic operations, or by calls made for that
-/// purpose. It needs no drop.
+/// The type must contain no pointers, so that a value means the same in every process. It must be
+/// changed only in ways that work between processes: by atomic operations, or by calls made for
+/// that purpose. It must need no drop.
 pub unsafe trait Shareable: Sync {}
 
 // SAFETY: atomics of a machine word or less are lock-free, and contain no pointers.
@@ -52,7 +52,7 @@ unsafe impl<T: Shareable> Send for Shared<T> {}
 unsafe impl<T: Shareable> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Maps zeroed memory for a value of type `T`.
+    /// Maps zeroed shared memory for a value of type `T`, and returns its address.
     pub(crate) fn map() -> io::Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -69,8 +69,8 @@ impl<T> Shared<T> {
     /// Takes ownership of a mapping that holds a value.
     ///
     /// # Safety
-    /// The mapping comes from [`Shared::map`] and holds a valid value, and no other owner unmaps
-    /// it.
+    /// The mapping must come from [`Shared::map`] and hold a valid value, and no other owner may
+    /// unmap it.
     pub(crate) unsafe fn from_mapping(at: NonNull<T>) -> Self {
         Self { at }
     }

@@ -23,8 +23,8 @@ pub struct ReceivedSignal {
 }
 
 impl ReceivedSignal {
-    /// Returns whether the signal was typed at the terminal, which sends it to all foreground
-    /// processes.
+    /// Returns whether the signal is a SIGINT or SIGQUIT from the terminal, which sends it to all
+    /// foreground processes.
     pub fn is_from_keyboard(self) -> bool {
         let keyboard = [libc::SIGINT, libc::SIGQUIT];
         !self.from_process && keyboard.contains(&self.signal)
@@ -49,8 +49,8 @@ pub(crate) fn is_pending(signal: i32) -> bool {
 }
 
 impl SignalFd {
-    /// Blocks `signals` for the calling thread and threads that it creates. Signals that were
-    /// ignored (as by `nohup`, and by shells for background jobs) or blocked when this process
+    /// Blocks `signals` for the calling thread and threads that it creates. Signals that are
+    /// ignored (as by `nohup`, and by shells for background jobs) or were blocked when this process
     /// started are left out: as under a shell, they have no effect. SIGCHLD is always received.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Drop for SignalFd {
 }
 
 /// Ends this process by the signal's default action, so that its parent's wait status names the
-/// signal. Returns only if the signal is ignored or its default action does not end a process.
+/// signal. Returns only if that action does not end the process.
 pub fn end_by(signal: i32) {
     let mask = set_of(&[signal]);
     // SAFETY: SIG_DFL is a valid disposition for every signal number.
@@ -135,8 +135,9 @@ pub fn end_by(signal: i32) {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
 }
 
-/// Stops this process by the signal's default action, although the signal is blocked. Returns when
-/// the process is continued, or at once if the signal does not stop it.
+/// Stops this process by `signal`, whose default action must be in effect and which is unblocked
+/// for that and blocked afterwards. Returns when the process is continued, or at once if the signal
+/// does not stop it.
 pub fn stop_by(signal: i32) {
     let mask = set_of(&[signal]);
     // SAFETY: raise takes any number.
@@ -161,7 +162,7 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
 #[derive(Debug, Clone, Copy)]
 pub struct Wake {
     signal: i32,
-    /// PID of this process, which queued signals carry; read once.
+    /// PID of the process that called [`Wake::block`], which queued signals carry as the sender's.
     process: u32,
     user: u32,
 }
@@ -215,8 +216,8 @@ impl Wake {
         }
     }
 
-    /// Blocks until the signal arrives at this thread with a number, and returns the number. Only
-    /// [`Wake::send_number`] sends one.
+    /// Blocks until the signal arrives at this thread, and returns its number. It must be sent by
+    /// [`Wake::send_number`]: the number is arbitrary otherwise.
     ///
     /// # Errors
     /// `EINTR` if another signal, which is not blocked, was handled.
@@ -234,8 +235,8 @@ impl Wake {
         Ok(unsafe { info.si_value() }.sival_ptr.addr() as u64)
     }
 
-    /// Queues the signal with a number for a thread of a process, as `pthread_sigqueue(3)` and
-    /// `sigqueue(3)` do.
+    /// Queues the signal with a number for a thread of a process, by PID and TID, as
+    /// `pthread_sigqueue(3)` and `sigqueue(3)` do.
     ///
     /// # Errors
     /// `ESRCH` if the thread has ended; `EAGAIN` if `RLIMIT_SIGPENDING` signals are queued.
@@ -316,7 +317,8 @@ impl Nudge {
         }
     }
 
-    /// Interrupts the blocking system call of a thread of this process, if it is in one.
+    /// Interrupts the blocking system call of the thread with the TID `thread` of this process, if
+    /// it is in one.
     pub fn interrupt(self, thread: u32) {
         let process = std::process::id();
         // SAFETY: a call without pointers, which fails if the thread has ended.

@@ -19,9 +19,10 @@ use crate::inherited;
 use crate::signal::Mask;
 
 /// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
-/// changed it: ignored signals, and closed standard descriptors unless `command` has `redirected`
-/// them. The child gets the signal mask `mask`. It receives the signal `orphaned` when the thread
-/// that started it ends (`PR_SET_PDEATHSIG`), so that no child of a killed contend waits for ever.
+/// changed it: ignored signals, and closed standard descriptors, except those in `redirected`, for
+/// which `command` has streams of its own. The child gets the signal mask `mask`. It receives the
+/// signal `orphaned` when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child of
+/// a killed contend waits for ever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.
@@ -55,8 +56,9 @@ pub fn spawn(
 #[derive(Debug)]
 pub struct Prepared {
     path: CString,
-    /// Arguments and environment, in the form that execve(2) needs.
+    /// The program's name and its arguments.
     arguments: Strings,
+    /// Variables, each as `NAME=VALUE`.
     environment: Strings,
     /// Message for standard error if the program cannot be started.
     error_message: Vec<u8>,
@@ -87,9 +89,10 @@ impl Strings {
 }
 
 impl Prepared {
-    /// Prepares the program at the path that `command` names, with `name` as its first argument and
-    /// the command's arguments and environment. The child writes `error_message` to standard error
-    /// if the program cannot be started.
+    /// Prepares the program at the path that `command` names, with `name` as its argument 0, the
+    /// command's arguments, and this process's environment with the command's changes. The path is
+    /// not searched for in `PATH`. The child writes `error_message` to standard error if the
+    /// program cannot be started.
     ///
     /// # Errors
     /// Returns an error if one of the strings contains a NUL.
@@ -120,11 +123,13 @@ impl Prepared {
         })
     }
 
-    /// Starts the program in a child, as [`spawn`] does, and returns the child's PID. A standard
-    /// stream that is `None` is inherited from this process.
+    /// Starts the program in a child, with the state that [`spawn`] describes, and returns the
+    /// child's PID. `streams` become the child's standard streams; `None` is inherited from this
+    /// process.
     ///
-    /// If the program cannot be executed the child writes the message and exits with 126 or, if
-    /// there is no such program, with 127, as in a shell.
+    /// If the program cannot be executed, the child writes the message and exits with 126 or, if
+    /// there is no such program, with 127, as in a shell. If the child cannot be set up, it exits
+    /// with 126 and no message.
     ///
     /// # Errors
     /// Returns an error if no further process can be created.
@@ -224,7 +229,7 @@ extern "C" fn run_child(setup: *mut libc::c_void) -> libc::c_int {
     prepared.set_up_and_execute(streams, close, mask, orphaned, parent)
 }
 
-/// Returns whether the last call failed because there is no such file.
+/// Returns whether the last call to fail did so because there is no such file.
 fn is_absent() -> bool {
     io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT)
 }
@@ -236,7 +241,8 @@ fn end(status: libc::c_int) -> ! {
 }
 
 /// Replaces this process by `command`, with the state that this process was started with. Returns
-/// only if the program cannot be executed, with the error.
+/// only if the program cannot be executed, with the error; descriptors and signals of this process
+/// may then have changed.
 pub fn become_command(command: &mut Command) -> io::Error {
     let ignored = [
         inherited::sigpipe_ignored().then_some(libc::SIGPIPE),
@@ -271,11 +277,11 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The signal that a process of a case receives when its parent has died.
+/// The signal to pass to [`spawn`] as `orphaned` for a process that calls [`outlive_parent_by`].
 pub const ORPHANED: Signal = Signal::USR1;
 
 /// Handles [`ORPHANED`] from now on: instead of ending at once, this process has `seconds` seconds
-/// to clean up until SIGALRM ends it.
+/// (at least 1) to clean up until SIGALRM ends it.
 pub fn outlive_parent_by(seconds: u32) {
     static SECONDS: AtomicU32 = AtomicU32::new(0);
     extern "C" fn begin_to_end(_: libc::c_int) {

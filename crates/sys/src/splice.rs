@@ -21,7 +21,8 @@ pub struct LentBuffers {
 const PAGE_BYTES: usize = 4096;
 
 impl LentBuffers {
-    /// Creates buffers for messages of `bytes` bytes and a pipe with a capacity of `room` bytes.
+    /// Creates buffers of `bytes` bytes each, as many as a pipe with a capacity of `room` bytes
+    /// requires.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -35,7 +36,7 @@ impl LentBuffers {
         Ok(Self { memory, bytes, stride, count, current: 0 })
     }
 
-    /// Returns the buffer of the next message.
+    /// Returns the buffer of the next message; it may still hold an earlier one.
     pub fn draft(&mut self) -> &mut [u8] {
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(self.current * self.stride) };
@@ -46,13 +47,16 @@ impl LentBuffers {
     }
 
     /// Moves the pages of the message, from byte `from` on, into the pipe; blocks while the pipe is
-    /// full. Returns the number of bytes moved.
+    /// full. Returns the number of bytes moved, which may be less than the rest of the message.
     ///
     /// The bytes are not copied: a reader gets what the pages contain at the time of reading. The
     /// pipe keeps the pages alive, also when this process has unmapped them.
     ///
     /// # Errors
     /// `EPIPE`; `EINTR`.
+    ///
+    /// # Panics
+    /// Panics if `from` is more than the length of a message.
     pub fn lend(&mut self, pipe: impl AsFd, from: usize) -> io::Result<usize> {
         let slice = IoSlice::new(&self.draft()[from..]);
         let pages = [IoSliceRaw::from_slice(&slice)];
@@ -60,7 +64,7 @@ impl LentBuffers {
         Ok(unsafe { vmsplice(pipe, &pages, SpliceFlags::empty()) }?)
     }
 
-    /// Moves on to the next buffer, once the whole message is in the pipe.
+    /// Moves on to the next buffer. Must be called once the whole message is in the pipe.
     pub fn advance(&mut self) {
         self.current = (self.current + 1) % self.count;
     }

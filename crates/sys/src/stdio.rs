@@ -1,4 +1,4 @@
-//! Copies a file by character with the C library's buffered streams.
+//! Copies a file character by character with the C library's buffered streams.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
@@ -33,11 +33,11 @@ impl Drop for Stream {
     }
 }
 
-/// Copies from the offset of one file to the offset of the other, by `fgetc(3)` and `fputc(3)`.
-/// Returns the number of bytes copied.
+/// Copies from the offset of one file, up to its end, to the offset of the other, by `fgetc(3)` and
+/// `fputc(3)`. Returns the number of bytes copied.
 ///
 /// # Errors
-/// The error of reading or writing.
+/// The error of reading or writing, or of duplicating a descriptor.
 pub fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<u64> {
     let (from, to) = (Stream::over(from, c"r")?, Stream::over(to, c"w")?);
     let mut copied = 0;

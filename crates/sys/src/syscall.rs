@@ -35,22 +35,22 @@ pub enum Waiting {
     Sleep,
     /// A lock, a condition variable or another thread (futex, file lock, System V semaphore).
     Lock,
-    /// A child to end.
+    /// A child to end, or to execute a program if it shares the task's memory.
     Child,
     /// A signal.
     Signal,
-    /// A connection or a peer.
+    /// A connection to be established or to arrive.
     Network,
     /// A file system: a directory or file lookup, or a write to disk.
     Disk,
-    /// Opening a file: a FIFO waits for its other end, other files for a file system.
+    /// The opening of a file: of a FIFO by the other end, of other files by the file system.
     Open {
-        /// The directory that a relative path starts from; `None` is the current one.
+        /// Descriptor of the directory that a relative path starts from; `None` is the current one.
         folder: Option<i32>,
         /// Address of the path in the waiting process.
         path: u64,
     },
-    /// The wait that a signal interrupted, now restarted.
+    /// The event of an earlier call, now restarted after a signal; that call is not known.
     Restarted,
     /// Anything else, by its number.
     Other(c_long),
@@ -183,8 +183,8 @@ fn descriptor(argument: u64) -> i32 {
     low.cast_signed()
 }
 
-/// Returns the descriptors in a `pollfd` array, each with whether it is polled for reading and for
-/// writing.
+/// Returns the descriptors in the bytes of a `pollfd` array, each with whether it is polled for
+/// reading (`POLLIN`) and for writing (`POLLOUT`). Skips an incomplete entry at the end.
 pub fn pollfds(array: &[u8]) -> impl Iterator<Item = (i32, bool, bool)> + '_ {
     array.chunks_exact(8).map(|entry| {
         let number = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);

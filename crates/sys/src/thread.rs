@@ -16,7 +16,7 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
-    /// Leaks a function for threads to run.
+    /// Creates a job that calls `run`, and leaks it.
     pub fn leaked(run: impl Fn() + Send + Sync + 'static) -> &'static Self {
         Box::leak(Box::new(Self(Box::new(run))))
     }
@@ -66,7 +66,7 @@ impl Attributes {
         Ok(self)
     }
 
-    /// Returns the size of a thread's stack in bytes, without its guard page.
+    /// Returns the stack size attribute in bytes; a guard page may come on top of that.
     pub fn stack_bytes(&self) -> usize {
         let mut bytes = 0;
         // SAFETY: the attributes are initialised, and `bytes` is valid for writes.
@@ -89,7 +89,7 @@ pub struct Thread(Option<libc::pthread_t>);
 /// Creates a thread that runs the job.
 ///
 /// # Errors
-/// `EAGAIN` for every limit on threads.
+/// `EAGAIN` if memory is short or any limit on threads is reached.
 pub fn start(attributes: &Attributes, job: &'static Job) -> io::Result<Thread> {
     extern "C" fn run(job: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: the pointer is that of a `&'static Job`, see below.

@@ -14,24 +14,25 @@ pub struct Cpu {
     /// Core of the CPU, as the lowest CPU number in it: several CPUs may be hardware threads of one
     /// core.
     pub core: usize,
-    /// Last-level cache, as the lowest number of the CPUs that share it.
+    /// Last-level cache, as the lowest number of the CPUs that share it; without a third level, the
+    /// lowest number of the package's CPUs.
     pub last_cache: usize,
-    /// Number of the package, which is in one socket.
+    /// Number of the package (socket); 0 if unknown.
     pub package: usize,
-    /// Number of the NUMA node.
+    /// Number of the NUMA node; 0 if unknown.
     pub node: usize,
 }
 
 /// The closest level that two CPUs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distance {
-    /// No distance: one CPU.
+    /// Both are the same CPU.
     Same,
     /// Hardware threads of one core.
     Core,
     /// Cores that share a last-level cache.
     Cache,
-    /// Cores of one package that share no cache.
+    /// Cores of one package that share no last-level cache.
     Package,
     /// Cores of two packages.
     Machine,
@@ -75,22 +76,24 @@ pub fn allowed() -> Vec<Cpu> {
 
 const ROOT: &str = "/sys/devices/system/cpu";
 
-/// Returns the first pair of `cpus` at `distance`, or `None` if there is no such pair.
+/// Returns the numbers of the first pair of `cpus` at `distance` (twice the same for
+/// [`Distance::Same`]), or `None` if there is no such pair.
 pub fn pair(cpus: &[Cpu], distance: Distance) -> Option<[usize; 2]> {
     let pairs = cpus.iter().enumerate().flat_map(|(i, a)| cpus[i..].iter().map(move |b| (a, b)));
     let mut alike = pairs.filter(|(a, b)| a.distance(b) == distance);
     alike.next().map(|(a, b)| [a.number, b.number])
 }
 
-/// Returns two cores that are as close as possible, preferably with a common cache; `None` with
-/// fewer than two CPUs. Hardware threads of one core, which share the core's other caches too, are
-/// the last choice.
+/// Returns the numbers of two CPUs whose cores are as close as possible, preferably with a common
+/// cache; `None` with fewer than two CPUs. Hardware threads of one core, which share the core's
+/// other caches too, are the last choice.
 pub fn nearest_cores(cpus: &[Cpu]) -> Option<[usize; 2]> {
     let nearest_first = [Distance::Cache, Distance::Package, Distance::Machine, Distance::Core];
     nearest_first.into_iter().find_map(|distance| pair(cpus, distance))
 }
 
-/// Returns up to `most` of `cpus` that cover as many packages, caches and cores as possible.
+/// Returns `most` of `cpus`, or all if there are fewer, that cover as many packages, caches and
+/// cores as possible, sorted by number.
 pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     // One CPU of every package, then of every cache, of every core, then the others.
     let ranks: [fn(&Cpu) -> usize; 4] =

@@ -42,7 +42,8 @@ impl Stop {
     }
 }
 
-/// Starts tracing the process `pid`, which then stops once, as it exits.
+/// Starts tracing the process `pid`, which then stops as it exits, and before each signal that it
+/// receives.
 ///
 /// # Errors
 /// `EPERM` if the kernel does not allow this user to trace it, `ESRCH` if it has ended.

@@ -18,12 +18,12 @@ struct Buffer {
     in_flight: bool,
 }
 
-/// The operation of a submission.
+/// What a submitted operation does with its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Reads into a buffer.
+    /// Reads from a file into the buffer.
     Read,
-    /// Writes from a buffer.
+    /// Writes the buffer to a file.
     Write,
 }
 
@@ -41,7 +41,7 @@ impl Uring {
     ///
     /// # Errors
     /// `ENOSYS` if the kernel has no `io_uring`, `EPERM` if `kernel.io_uring_disabled` or a sandbox
-    /// forbids it.
+    /// forbids it, `EINVAL` for too many buffers.
     pub fn new(buffers: u32, bytes: usize) -> io::Result<Self> {
         let ring = IoUring::new(buffers.next_power_of_two())?;
         let buffer = |_| Buffer { bytes: vec![0; bytes].into(), in_flight: false };
@@ -51,17 +51,18 @@ impl Uring {
     /// Returns the buffer with index `buffer`.
     ///
     /// # Panics
-    /// Panics if the buffer is in flight.
+    /// Panics if there is no such buffer, or if it is in flight.
     pub fn buffer(&mut self, buffer: usize) -> &mut [u8] {
         let buffer = &mut self.buffers[buffer];
         assert!(!buffer.in_flight, "the kernel has the buffer");
         &mut buffer.bytes
     }
 
-    /// Queues a read or write of bytes `from..to` of a buffer, which [`Uring::enter`] submits.
+    /// Queues a read or write of bytes `from..to` of a buffer at a file offset (or at [`HERE`]),
+    /// which [`Uring::enter`] submits.
     ///
     /// # Panics
-    /// Panics if the buffer is in flight, or shorter than `to`.
+    /// Panics if there is no such buffer, if it is in flight, or if `from..to` is not within it.
     pub fn submit(
         &mut self,
         operation: Operation,
@@ -90,7 +91,8 @@ impl Uring {
         assert!(pushed.is_ok(), "the ring has an entry for each buffer");
     }
 
-    /// Submits queued operations (`io_uring_enter(2)`), and blocks until one of them has completed.
+    /// Submits queued operations (`io_uring_enter(2)`), and blocks until at least one operation has
+    /// completed. There must be one in flight.
     ///
     /// # Errors
     /// `EINTR`, in which case nothing was lost.

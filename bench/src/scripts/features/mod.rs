@@ -22,7 +22,7 @@ mod variables;
 pub struct Feature {
     /// Name in the summary: `family/name`.
     pub name: &'static str,
-    /// Weight in random draws.
+    /// Weight in random draws, relative to those of the other features.
     pub weight: u32,
     /// Files of [`super::files::FILES`] that the fragments need in addition to the basic ones.
     pub files: &'static [&'static str],
@@ -37,11 +37,11 @@ pub struct Feature {
 pub enum Syntax {
     /// `bash -n` accepts the fragment.
     Valid,
-    /// The shell should report a syntax error.
+    /// `bash -n` reports a syntax error.
     Invalid,
 }
 
-/// Creates a row without further files.
+/// Creates a feature with valid fragments that need no further files.
 const fn feature(name: &'static str, weight: u32, fragments: &'static [&'static str]) -> Feature {
     Feature { name, weight, files: &[], fragments, syntax: Syntax::Valid }
 }
@@ -58,7 +58,7 @@ impl Feature {
     }
 }
 
-/// Tables of all families.
+/// The features, family by family.
 const FAMILIES: &[&[Feature]] = &[
     pipelines::FEATURES,
     redirections::FEATURES,

@@ -55,7 +55,8 @@ pub(crate) fn wait(
     }
 }
 
-/// Wakes the waiter, if any, after a change. Returns whether there was one.
+/// Wakes the waiter if it has announced that it sleeps, and returns whether it had. Must be called
+/// after the condition has been made true.
 pub(crate) fn notify(waiter: &impl Waiter) -> bool {
     fence(Ordering::SeqCst);
     let sleeps = waiter.futex_word().load(Ordering::Relaxed) != 0
@@ -66,7 +67,8 @@ pub(crate) fn notify(waiter: &impl Waiter) -> bool {
     sleeps
 }
 
-/// A model of a sender and a receiver with a ring, which loom runs in all interleavings.
+/// A model of a sender and a receiver with a ring, which loom runs in all interleavings with few
+/// preemptions.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::{Arc, Condvar, Mutex};

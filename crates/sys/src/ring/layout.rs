@@ -8,7 +8,7 @@
 //! long slots
 //! ```
 
-/// The dimensions of a ring.
+/// Number and size of the messages that a ring holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Number of slots, each with room for one message; at least 2.
@@ -29,15 +29,15 @@ impl Shape {
         }
     }
 
-    /// Returns the length in bytes of the header before a message: the message's number, and
-    /// padding that aligns a message of 8 bytes or more to 8.
+    /// Returns the length in bytes of the header before a message: the message's number and, except
+    /// before tiny messages, padding to 8 bytes.
     pub(super) fn header(self) -> usize {
         if self.is_tiny() { 4 } else { 8 }
     }
 
-    /// Returns whether a message and its number are one word, which is written and read atomically.
-    /// A receiver that polls for the number then cannot take the cache line away between two
-    /// writes.
+    /// Returns whether a message and its number are one word of 8 bytes, which is written and read
+    /// atomically. A receiver that polls for the number then cannot take the cache line away
+    /// between two writes.
     pub(super) fn is_tiny(self) -> bool {
         self.bytes <= MAX_TINY_BYTES
     }
@@ -65,9 +65,9 @@ pub(super) const CONTROL_BYTES: usize = 4096;
 /// Positions of one direction's control words and slots, in bytes from the start of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    /// Position of the control words.
+    /// Position of the control words, in bytes from the start of the memory.
     pub control: usize,
-    /// Position of the first slot.
+    /// Position of the first slot, in bytes from the start of the memory.
     first: usize,
     /// Base-2 logarithm of the number of adjacent slots in a group; groups are `distance` bytes
     /// apart.

@@ -1,10 +1,10 @@
 //! The ring buffer: slots, and the protocol between the sender and the receiver.
 //!
 //! # Protocol
-//! The memory begins with a page of control words, each written by one side, followed by the slots.
-//! A slot begins with the number of its message, by which the receiver sees that the message has
-//! arrived: a small message and its number share one cache line, the only one that moves from one
-//! CPU to the other. Numbers begin with 1, so zeroed memory is an empty ring.
+//! The memory begins with a page of control words, followed by the slots. A slot begins with the
+//! number of its message, by which the receiver sees that the message has arrived: a small message
+//! and its number share one cache line, the only one that moves from one CPU to the other. Numbers
+//! begin with 1, so zeroed memory is an empty ring.
 //!
 //! | access | synchronised by |
 //! |---|---|
@@ -49,7 +49,7 @@ struct Control {
     sender_asleep: Line<AtomicU32>,
 }
 
-/// State that each end has: memory, layout and method of waiting.
+/// State that each end has: memory, layout, method of waiting, and counts of system calls.
 #[derive(Debug)]
 struct Side {
     memory: Arc<Mapping>,
@@ -60,12 +60,13 @@ struct Side {
     calls: [Cell<u64>; 2],
 }
 
-/// The sending end.
+/// The sending end of a ring, for one process or thread.
 #[derive(Debug)]
 pub struct Sender {
     side: Side,
-    /// Number of messages sent, and number of those that were freed when `freed` was last loaded.
+    /// Number of messages sent, modulo 2³².
     sent: u32,
+    /// Value of [`Control::freed`] when it was last loaded.
     freed: u32,
     /// The slot of the next message.
     next: Place,
@@ -73,19 +74,21 @@ pub struct Sender {
     tiny: [u8; MAX_TINY_BYTES],
 }
 
-/// The receiving end.
+/// The receiving end of a ring, for one process or thread.
 #[derive(Debug)]
 pub struct Receiver {
     side: Side,
-    /// Number of messages received; the last one is still borrowed.
+    /// Number of messages received, modulo 2³².
     received: u32,
-    /// The slots of the next message and of the last one.
+    /// The slot of the next message.
     next: Place,
+    /// The slot of the last message; `None` before the first one, and once it has been freed.
     last: Option<Place>,
     /// The last message, if messages are tiny; otherwise unused.
     tiny: [u8; MAX_TINY_BYTES],
-    /// Number of messages that are freed at once, and number still to be received before that.
+    /// Number of messages that are freed at once.
     free_batch: u32,
+    /// Number of messages still to be received before messages are freed.
     until_freeing: u32,
     /// Number of messages received without waiting since the last wait.
     at_once: u32,
@@ -109,7 +112,8 @@ const _: () = assert!(
 /// Creates a ring in `memory`, which must be zeroed and not used for anything else.
 ///
 /// # Errors
-/// `InvalidInput` if the memory is too small or not writable, or the ring has fewer than two slots.
+/// `InvalidInput` if the memory is shorter than [`Shape::length`] or not writable, or the ring has
+/// fewer than two slots.
 pub fn ring(memory: Mapping, shape: Shape, policy: WaitPolicy) -> io::Result<(Sender, Receiver)> {
     if memory.length() < shape.length() || shape.slots < 2 || !memory.can_be_written() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -117,11 +121,12 @@ pub fn ring(memory: Mapping, shape: Shape, policy: WaitPolicy) -> io::Result<(Se
     Ok(ends(&Arc::new(memory), shape, Layout::alone(shape), policy))
 }
 
-/// Creates two rings, one in each direction. Returns the sender and receiver of each of the two
-/// partners.
+/// Creates two rings, one in each direction, in `memory`, which must be zeroed and not used for
+/// anything else. Returns the sender and receiver of each of the two partners.
 ///
 /// # Errors
-/// See [`ring`].
+/// `InvalidInput` if the memory is shorter than [`Shape::length_of_pair`] or not writable, or the
+/// rings have fewer than two slots.
 pub fn pair(
     memory: Mapping,
     shape: Shape,
@@ -169,7 +174,7 @@ impl Side {
         unsafe { control.cast().as_ref() }
     }
 
-    /// Returns the slot with index `slot`: its number, then its message.
+    /// Returns the slot with index `slot`, whose address is that of its message's number.
     fn place(&self, slot: u32) -> Place {
         // SAFETY: within the mapping, as checked when the ring was made.
         let at = unsafe { self.memory.start().add(self.layout.at(slot)) };
@@ -190,7 +195,8 @@ impl Side {
         unsafe { place.at.add(self.shape.header()) }
     }
 
-    /// Polls until `look` returns a value, then falls back to [`Side::wait_longer`].
+    /// Returns the value of `look` as soon as it has one: polls a few times, then calls
+    /// [`Side::wait_longer`]. Fails if `gives_up` returns true. `asleep` is this side's futex.
     #[inline]
     fn wait<T>(
         &self,
@@ -251,7 +257,8 @@ impl Side {
 }
 
 impl WaitPolicy {
-    /// Returns the number of polls after which most waits have ended.
+    /// Returns the number of polls before [`Side::wait_longer`] is called, which suffices for most
+    /// waits.
     #[inline]
     fn first_polls(self) -> u32 {
         const MAX_FIRST_POLLS: u32 = 64;
@@ -287,8 +294,9 @@ fn halves(word: u64) -> [u32; 2] {
 }
 
 /// Pauses briefly if several messages were received without waiting and there is no further one:
-/// the sender is busy, and polling the line that it writes next slows both sides down. Does nothing
-/// if the receiver had to wait for each message.
+/// the sender is busy, and polling the line that it writes next slows both sides down. Resets
+/// `at_once`, the number of messages received without waiting. Does not pause if the receiver had
+/// to wait for each message.
 #[inline]
 fn pause_after_burst(at_once: &mut u32) {
     const BURST_MESSAGES: u32 = 4;
@@ -316,8 +324,9 @@ impl Waiter for AtomicU32 {
 }
 
 impl Sender {
-    /// Returns the buffer of the next message; blocks until there is room. Calls `gives_up` from
-    /// time to time, and after a signal, and stops waiting if it returns true.
+    /// Returns the buffer of the next message, with unspecified contents; blocks until there is
+    /// room. Calls `gives_up` from time to time, and after a signal, and stops waiting if it
+    /// returns true.
     ///
     /// # Errors
     /// `BrokenPipe` if `gives_up` returned true.
@@ -341,7 +350,8 @@ impl Sender {
         Ok(unsafe { std::slice::from_raw_parts_mut(message.as_ptr(), bytes) })
     }
 
-    /// Sends the message in the buffer that [`Sender::draft`] returned.
+    /// Sends the message in the buffer that [`Sender::draft`] returned. Each call must follow a
+    /// successful one of that function.
     #[inline]
     pub fn send(&mut self) {
         self.sent = self.sent.wrapping_add(1);
@@ -359,15 +369,15 @@ impl Sender {
         self.next = self.side.next_slot(self.next);
     }
 
-    /// Returns the number of times that this side slept, and that it woke the other one.
+    /// Returns how often this side has slept, and how often it has woken the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }
 }
 
 impl Receiver {
-    /// Receives the next message; blocks until there is one. The previous message may be freed.
-    /// Calls `gives_up` as [`Sender::draft`] does.
+    /// Receives the next message; blocks until there is one. Earlier messages are freed, in
+    /// batches. Calls `gives_up` as [`Sender::draft`] does.
     ///
     /// # Errors
     /// `BrokenPipe` if `gives_up` returned true.
@@ -407,7 +417,7 @@ impl Receiver {
         Ok(self.last())
     }
 
-    /// Publishes the number of processed messages, and wakes the sender if it sleeps.
+    /// Frees all messages received, by publishing their number, and wakes the sender if it sleeps.
     fn free(&mut self) {
         let control = self.side.control();
         control.freed.store(self.received, Ordering::Release);
@@ -416,7 +426,8 @@ impl Receiver {
         self.last = None;
     }
 
-    /// Returns the last message received, or an empty slice before the first.
+    /// Returns the last message received; empty before the first, and possibly after a failed
+    /// [`Receiver::receive`].
     #[inline]
     pub fn last(&self) -> &[u8] {
         let Some(place) = self.last else { return &[] };
@@ -429,7 +440,7 @@ impl Receiver {
         unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 
-    /// Returns the number of times that this side slept, and that it woke the other one.
+    /// Returns how often this side has slept, and how often it has woken the other one.
     pub fn calls(&self) -> [u64; 2] {
         self.side.calls()
     }

@@ -1,4 +1,4 @@
-//! Atomics of the ring, from the standard library or from loom, which explores all interleavings.
+//! Atomics of the ring, from the standard library or from loom, which explores interleavings.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
