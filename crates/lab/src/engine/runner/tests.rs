@@ -36,7 +36,7 @@ struct State {
     open: usize,
     most_open: usize,
     opened: usize,
-    /// Random numbers that scatter the samples, or `None` for exact samples.
+    /// Generator of the random numbers that scatter the samples, or `None` for exact samples.
     noise: Option<fastrand::Rng>,
 }
 
