@@ -188,7 +188,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     refused.or_else(|| case.location.unavailable(case.bytes))
 }
 
-/// The subject: a source file that every sample copies once.
+/// The subject of a case, which copies its source file once in each sample.
 struct FileCopy {
     case: CopyCase,
     files: FilePair,
@@ -332,23 +332,25 @@ impl Subject for FileCopy {
 struct CopyTotals<'a> {
     /// Wall time of the copy.
     wall_ns: f64,
-    /// The part of the wall time spent queued for a CPU.
+    /// Time spent queued for a CPU, by this thread and child processes.
     queued_ns: f64,
-    /// CPU time, page faults and context switches, as the kernel counts them.
+    /// CPU time, page faults and context switches of this process and its children, as the kernel
+    /// counts them.
     used: &'a Usage,
-    /// Number of system calls.
+    /// Number of system calls, as far as they are counted.
     calls: u64,
 }
 
 /// The wall time of a copy, attributed to causes. Each entry has the name of the metric, the value
 /// of the `limit` fact, and the time in nanoseconds. The first four times are products of counts
-/// and unit costs.
+/// and unit costs, so the sum may exceed the wall time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
 impl TimeBreakdown {
-    /// Attributes the time of a copy to causes. `reads` is true if the method reads the source with
-    /// system calls, and false if it reads a mapping by page faults.
+    /// Attributes the time of a copy of `bytes` bytes on `storage` to causes. `reads` is true if
+    /// the method reads the source with system calls, and false if it reads a mapping by page
+    /// faults.
     fn attribute(
         unit_costs: &UnitCosts,
         bytes: u64,
