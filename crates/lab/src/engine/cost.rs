@@ -92,8 +92,8 @@ impl CostModel {
     }
 }
 
-/// Returns the time in which cases of these costs, one after another, take their first samples.
-/// Each piece of shared work counts once.
+/// Returns the time in which cases of these costs, one after another, are set up and take their
+/// first samples. Each piece of shared work counts once.
 pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
     let own: Duration = costs.clone().map(Cost::first).sum();
     own + shared(costs)

@@ -202,7 +202,7 @@ pub enum Cap {
 /// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Sizes of the source documents.
+    /// Sizes as in the source documents with which reports compare.
     Full,
     /// Smaller sizes for a quick run.
     Quick,
@@ -233,7 +233,7 @@ impl Scope {
     }
 }
 
-/// The operation that a case measures, in the process of that case.
+/// The operation that a case measures. It is created and sampled in the process of the case.
 pub trait Subject {
     /// Runs the operation `iterations` times and returns measurements of one iteration. A
     /// demonstration passes its steps to `tell`.

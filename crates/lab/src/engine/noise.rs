@@ -34,7 +34,7 @@ const TICK_LENGTH: Duration = Duration::from_millis(10);
 /// The CPU time that other programs used between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Others {
-    /// CPU time of other programs, and time stolen by the hypervisor.
+    /// CPU time of other programs, plus the time stolen by the hypervisor.
     pub used: Duration,
     /// `used` as a share of the time of all CPUs; 0 if no time has passed.
     pub share: f64,

@@ -25,7 +25,7 @@ pub struct PlannedCase {
     pub sampling: Sampling,
     /// Upper bound on the number of samples, even if the interval is still wide.
     pub max_samples: usize,
-    /// Expected times of the setup and of a sample.
+    /// Expected times of the setup, of a sample, and of shared work.
     pub cost: Cost,
     /// Why the case is not measured, or `None` if it is: its parameters cannot be combined, it
     /// cannot be measured here, or the run has no time for it.

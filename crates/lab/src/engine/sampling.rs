@@ -96,7 +96,7 @@ impl Samples {
     }
 
     /// Returns the samples that count, each with whether it is disturbed. Disturbed samples of an
-    /// adaptive case do not count once there are enough others, which replace them.
+    /// adaptive case do not count once there are [`MIN_CI95_SAMPLES`] others, which replace them.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(index, sample)| (self.disturbed.contains(&index), sample));

@@ -32,7 +32,7 @@ pub struct Candidate<'a> {
     pub experiment: &'a str,
     /// Parameters of the case.
     pub parameters: &'a Parameters,
-    /// Expected duration of the case.
+    /// Expected times of the setup, of a sample, and of shared work.
     pub cost: Cost,
 }
 

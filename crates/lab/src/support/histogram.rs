@@ -27,7 +27,7 @@ pub const MIN_P999_SAMPLES: u64 = 1000;
 
 /// Returns the names and values, in nanoseconds, of the percentiles for which there are enough
 /// durations: one for the 50th, 100 for the 99th, and [`MIN_P999_SAMPLES`] for the 99.9th. With
-/// fewer, the percentile would be the maximum.
+/// fewer, the last two would be the maximum.
 pub fn percentiles(histogram: &Histogram<u64>) -> impl Iterator<Item = (&'static str, f64)> {
     let known = [("p50", 0.5, 1), ("p99", 0.99, 100), ("p99.9", 0.999, MIN_P999_SAMPLES)];
     let enough = known.into_iter().filter(|known| histogram.len() >= known.2);

@@ -159,8 +159,8 @@ pub fn memory_available() -> u64 {
 }
 
 /// Returns the known limits on units that this process creates, each of which takes the resources
-/// `unit`. The limit that allows the fewest units comes first; limits that cannot be read are left
-/// out.
+/// `unit`. The limit that allows the fewest units comes first; a limit whose use cannot be read is
+/// left out.
 pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
     let mut all: Vec<WatchedLimit> = Vec::new();
     all.extend(user_task_limit());

@@ -35,7 +35,8 @@ struct SessionPrimitives {
 /// The measurements of a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionStats {
-    /// Wall time from main's first measured turn until sub has finished.
+    /// Wall time from main's first measured turn until main has received `end`, or until sub has
+    /// exited if `end` does not wait.
     pub elapsed: Duration,
     /// Resource usage of main and of sub, in this order, in the measured turns.
     pub used: [ResourceUsage; 2],

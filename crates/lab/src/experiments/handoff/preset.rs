@@ -6,7 +6,7 @@ use crate::support::partners::Placement;
 /// A program of the test report, as defaults of parameters that the user does not set.
 #[derive(Debug)]
 pub struct Preset {
-    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     pub mechanisms: [&'static Mechanism; 4],
     /// Factor on the work in a turn.
     pub factor: u64,

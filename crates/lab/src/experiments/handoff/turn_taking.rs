@@ -43,7 +43,7 @@ const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 /// A case: a preset, overridden by the user's parameters.
 #[derive(Debug, Clone)]
 pub struct ResolvedCase {
-    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     mechanisms: [&'static Mechanism; 4],
     /// CPU time of the work of sub in a turn, including the factor.
     work: Duration,

@@ -19,7 +19,7 @@ pub struct PipelineSubject {
 }
 
 impl PipelineSubject {
-    /// Creates the subject of a pipeline in one copy, whose input has `lines` lines of base64.
+    /// Creates a subject that runs one copy of a pipeline on an input of `lines` lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
         let input = move || Input::new(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }

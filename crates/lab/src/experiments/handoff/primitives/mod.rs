@@ -35,7 +35,7 @@ pub trait SyncPrimitive: Sync {
         Ok(())
     }
 
-    /// Wakes the waiter, or makes its next wait return.
+    /// Makes the current or the next wait of the waiter return.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
@@ -58,7 +58,7 @@ pub trait SyncPrimitive: Sync {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitOutcome {
     /// Number of failed polls before the post arrived; 0 for primitives that do not poll, and 1 for
-    /// each sleep of `pause`.
+    /// `pause`, which always sleeps once.
     pub failed_polls: u64,
 }
 
