@@ -1,8 +1,8 @@
 //! Processes of cases, and this machine as a [`World`].
 //!
 //! The process of a case is this program, started again with [`CASE_VERB`]. Other cases affect
-//! neither its memory, nor its allocator, nor the kernel's accounting of it. It has a single
-//! thread, so that it may fork.
+//! neither its memory, nor its allocator, nor the kernel's accounting of it. It starts with a
+//! single thread, so that subjects may fork.
 //!
 //! No process outlives a run:
 //!

@@ -1,4 +1,4 @@
-//! `copy/file`: the time to copy a file, by every method that Linux offers, and what limits it.
+//! `copy/file`: the time to copy a file, by method, and what limits it.
 //!
 //! A sample makes one copy. Only the middle step is timed:
 //!
@@ -12,8 +12,8 @@
 //!
 //! The target is empty at the start, and the copy does not wait for it to reach the disk. The time
 //! is then attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times
-//! the unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
-//! largest share is reported as the limit.
+//! the unit costs measured on the same file system ([`UnitCosts`]), then the time off the CPU, in
+//! user space, and in the rest of the kernel. The largest share is reported as the limit.
 //!
 //! - [`methods`]: the copy methods and their table
 //! - [`location`]: disk or tmpfs, and the storage medium of a file system
