@@ -1,9 +1,9 @@
 //! Takes samples of all cases in rounds, until their confidence intervals are narrow or the time is
 //! used.
 //!
-//! A run is a sequence of rounds. A round visits cases that need samples: at first, in the order of
-//! the plan or of their cost, and once every case has been visited, in random order, so that slow
-//! changes of the machine affect all cases alike. A visit takes one sample:
+//! A run is a sequence of rounds. A round visits cases that need samples. The order is random once
+//! every case with a fixed number of samples has been visited, so that slow changes of the machine
+//! affect all cases alike. A visit takes one sample:
 //!
 //! ```text
 //!            ┌── no session ──► open a process, find the number of iterations
