@@ -21,7 +21,8 @@ pub struct Cost {
     pub shared: Option<SharedCost>,
 }
 
-/// Work that the first case of a run does for all cases that need it, such as compiling a probe.
+/// Work that the first case that needs it does for all such cases of a run, for example compiling a
+/// probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCost {
     /// Name of the work, the same in all cases that share it.
@@ -31,7 +32,7 @@ pub struct SharedCost {
 }
 
 impl Cost {
-    /// The cost of most cases: 100 ms until the process has started, and 150 ms for a sample.
+    /// The cost of most cases: 100 ms of setup, such as starting a process, and 150 ms per sample.
     pub const DEFAULT: Self = Self::of_millis(100, 150);
 
     /// Creates a cost without shared work from the times of setup and of one sample, in
@@ -64,7 +65,7 @@ impl Cost {
 pub enum CostModel {
     /// A cost that grows linearly with some parameters.
     Linear {
-        /// Cost of a case in which these parameters are 0 or missing.
+        /// Cost of a case in which the parameters of `per_ns` are 0 or missing.
         base: Cost,
         /// Parameters, and the additional time of a sample for each unit of them, in nanoseconds.
         per_ns: &'static [(&'static str, u64)],
@@ -91,13 +92,15 @@ impl CostModel {
     }
 }
 
-/// Returns the time until every case has its first sample. Shared work counts once.
+/// Returns the time in which cases of these costs, one after another, are set up and take their
+/// first samples. Each piece of shared work counts once.
 pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
     let own: Duration = costs.clone().map(Cost::first).sum();
     own + shared(costs)
 }
 
-/// Returns the total time of the cases' shared work, of which each piece counts once.
+/// Returns the total time of the shared work in `costs`, of which each piece, known by its name,
+/// counts once.
 pub fn shared<'a>(costs: impl Iterator<Item = &'a Cost>) -> Duration {
     let mut done: Vec<SharedCost> = Vec::new();
     for shared in costs.filter_map(|cost| cost.shared) {

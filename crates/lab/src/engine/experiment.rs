@@ -24,7 +24,7 @@ pub struct Experiment {
     pub about: &'static str,
     /// Presentation of the cases in reports.
     pub view: View,
-    /// Unit of the samples.
+    /// Unit of the samples' values.
     pub unit: Unit,
     /// Rule for the number of samples of a case.
     pub sampling: Sampling,
@@ -36,16 +36,17 @@ pub struct Experiment {
     pub cases: fn(&Scope) -> Vec<Parameters>,
     /// Returns why a case cannot be measured on this machine or by this user, or `None` if it can.
     pub unavailable: fn(&Parameters) -> Option<String>,
-    /// Returns whether two CPUs alternate in a case, so that the distance between them matters.
+    /// Returns whether two CPUs alternate in a case, so that the distance between these CPUs
+    /// matters.
     pub alternates_cpus: fn(&Parameters) -> bool,
     /// Requirements of the cases, such as time, and conflicts between parameters.
     pub demands: Demands,
-    /// Creates the subject of a case, in the process of that case.
+    /// Creates the subject of a case. Called in the process of that case.
     pub subject: fn(&Parameters) -> Result<Box<dyn Subject>, SubjectError>,
 }
 
 impl Experiment {
-    /// Returns the part of the name before the slash.
+    /// Returns the part of the name before the slash, or the whole name if it has none.
     pub fn family(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
     }
@@ -55,16 +56,17 @@ impl Experiment {
 /// parameters without a conflict.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
-    /// Expected duration of the cases.
+    /// Model of the expected durations of the cases.
     pub cost: CostModel,
     /// Returns whether the cases share a scratch directory. Their processes find its path in the
-    /// environment variable [`SCRATCH_VARIABLE`](super::isolate::SCRATCH_VARIABLE).
+    /// environment variable [`SCRATCH_VARIABLE`](super::isolate::SCRATCH_VARIABLE), which is not
+    /// set if the directory cannot be created.
     pub scratch: fn() -> bool,
-    /// Returns the limit, shared with other programs, that a case would exhaust, or `None` if there
-    /// is none. A user has to allow such a case explicitly.
+    /// Returns the limit, shared with other programs, that a case would exhaust or nearly exhaust,
+    /// or `None` if there is none. A user has to allow such a case explicitly.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
-    /// Returns why no machine can combine the parameters of a case, with the allowed values, or
-    /// `None` if they can be combined.
+    /// Returns why the parameters of a case cannot be combined on any machine, with the allowed
+    /// values, or `None` if they can.
     pub conflict: fn(&Parameters) -> Option<String>,
 }
 
@@ -79,7 +81,7 @@ impl Demands {
     };
 
     /// Returns these demands with the given expected times of setup and of one sample, in
-    /// milliseconds, for all cases.
+    /// milliseconds, for all cases. They replace the whole cost model.
     #[must_use]
     pub const fn with_cost_ms(self, setup_ms: u64, sample_ms: u64) -> Self {
         let base = Cost::of_millis(setup_ms, sample_ms);
@@ -87,7 +89,8 @@ impl Demands {
     }
 
     /// Returns these demands with samples whose time grows with parameters: by the given number of
-    /// nanoseconds for each unit of a parameter.
+    /// nanoseconds for each unit of a parameter. The base is the cost set by
+    /// [`Self::with_cost_ms`], or else [`Cost::DEFAULT`].
     #[must_use]
     pub const fn with_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
         let base = match self.cost {
@@ -103,7 +106,8 @@ impl Demands {
         Self { conflict, ..self }
     }
 
-    /// Returns these demands with a function that computes the cost of a case.
+    /// Returns these demands with a function that computes the cost of a case. It replaces the
+    /// whole cost model.
     #[must_use]
     pub const fn with_cost(self, cost: fn(&Parameters) -> Cost) -> Self {
         Self { cost: CostModel::ByCase(cost), ..self }
@@ -125,11 +129,11 @@ pub enum Fit {
 /// The rule for the number of samples of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Samples of many iterations each, until the confidence interval is narrow or the budget is
-    /// used.
+    /// Samples of many iterations each, until the confidence interval is narrow, the maximum number
+    /// of samples is reached, or the budget is used.
     Adaptive,
-    /// The given number of samples of a single iteration each, which takes long or counts
-    /// something.
+    /// The given number of samples, or fewer if the budget is used, of a single iteration each,
+    /// which takes long or counts something.
     Fixed(usize),
 }
 
@@ -138,7 +142,7 @@ pub enum Sampling {
 pub struct Scope {
     /// Size of the run's cases.
     pub size: Size,
-    /// Number of units at which a search for a limit stops.
+    /// Number of units (processes or threads) at which a search for a limit stops.
     pub cap: Cap,
     /// Pause after each step of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
@@ -153,15 +157,15 @@ pub struct Scope {
 /// The CPUs that cases may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpus {
-    /// CPUs in the affinity mask of this process.
+    /// CPUs in the affinity mask; empty if the mask cannot be read.
     pub allowed: Vec<Cpu>,
-    /// Number of CPUs that can run this process at the same time: those in the mask, or the CPU
-    /// quota, rounded up, if it is lower.
+    /// Number of CPUs that can run this process at the same time: those in the mask or, if it is
+    /// lower, the CPU quota rounded up.
     pub usable: u64,
 }
 
 impl Cpus {
-    /// Returns the CPUs that this process may use.
+    /// Returns the CPUs that this process may use, of which at least one counts as usable.
     pub fn here() -> Self {
         let allowed = topology::allowed();
         let cpu_count = allowed.len() as f64;
@@ -198,7 +202,7 @@ pub enum Cap {
 /// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Sizes of the source documents.
+    /// Sizes as in the source documents with which reports compare.
     Full,
     /// Smaller sizes for a quick run.
     Quick,
@@ -207,7 +211,7 @@ pub enum Size {
 }
 
 impl Scope {
-    /// Creates a scope of the given size with default options.
+    /// Creates a scope of the given size with default options and the CPUs of this process.
     pub fn of(size: Size) -> Self {
         Self {
             size,
@@ -229,7 +233,7 @@ impl Scope {
     }
 }
 
-/// The operation that a case measures, in the process of that case.
+/// The operation that a case measures. It is created and sampled in the process of the case.
 pub trait Subject {
     /// Runs the operation `iterations` times and returns measurements of one iteration. A
     /// demonstration passes its steps to `tell`.
@@ -246,13 +250,13 @@ pub trait Subject {
     /// by default, for subjects without such metrics.
     fn skip_slow_metrics(&mut self) {}
 
-    /// Returns facts for the record, such as the memory of the parent process.
+    /// Returns facts for the record, such as the memory of the parent process. None by default.
     fn facts(&self) -> Facts {
         Facts::new()
     }
 
     /// Returns the CPU time of living children, which the kernel does not yet include in its totals
-    /// for this process.
+    /// for this process. Zero by default, for subjects without such children.
     fn living_children_cpu(&self) -> Duration {
         Duration::ZERO
     }
@@ -268,11 +272,11 @@ pub struct Sample {
     pub value: f64,
     /// Further measurements of one operation with their units, by name.
     pub metrics: BTreeMap<String, (f64, Unit)>,
-    /// Result, if the subject searches for a limit.
+    /// Result of the search if the subject searches for a limit, and otherwise `None`.
     pub limit: Option<LimitReport>,
     /// Facts about the case that are known only after the sample.
     pub facts: Facts,
-    /// Times of the stages, if the subject is a pipeline.
+    /// Times of the stages if the subject is a pipeline, and otherwise empty.
     #[serde(default)]
     pub stages: Vec<StageSample>,
 }
@@ -296,7 +300,7 @@ impl Sample {
         Self { value, ..Self::default() }
     }
 
-    /// Returns the sample with an additional metric.
+    /// Returns the sample with the metric `name`, in addition to its other metrics.
     #[must_use]
     pub fn with(mut self, name: &str, unit: Unit, value: f64) -> Self {
         self.metrics.insert(name.to_owned(), (value, unit));
@@ -315,7 +319,7 @@ pub enum SubjectError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The operation had an unexpected result.
+    /// The operation had an unexpected result, or failed in another way, as the message says.
     #[error("{0}")]
     Unexpected(String),
 }
@@ -329,10 +333,10 @@ impl SubjectError {
 
 /// Adds context to the errors of system calls.
 pub trait ErrorContext<T> {
-    /// Adds the failed action to an error, as a phrase that follows "cannot".
+    /// Adds `what` to an error: the failed action, as a phrase that follows "cannot".
     ///
     /// # Errors
-    /// Returns the same error with context.
+    /// Returns the error as [`SubjectError::Syscall`] with `what`.
     fn context(self, what: &str) -> Result<T, SubjectError>;
 }
 

@@ -1,14 +1,15 @@
 //! Processes of cases, and this machine as a [`World`].
 //!
 //! The process of a case is this program, started again with [`CASE_VERB`]. Other cases affect
-//! neither its memory, nor its allocator, nor the kernel's accounting of it. It has a single
-//! thread, so that it may fork.
+//! neither its memory, nor its allocator, nor the kernel's accounting of it. It starts with a
+//! single thread, so that subjects may fork.
 //!
 //! No process outlives a run:
 //!
-//! - The process leads a process group, which is killed as a whole when the case ends.
+//! - The process leads a process group, which is killed as a whole when the engine ends the
+//!   process.
 //! - If the engine dies, the kernel sends the process a signal. The process finishes its sample,
-//!   reaps its children and exits within seconds.
+//!   reaps its children and exits; after 20 s, it is killed.
 //! - If the process dies, the kernel kills its children.
 
 use std::cell::RefCell;
@@ -41,7 +42,7 @@ pub const CASE_VERB: &str = "lab-case";
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
 pub const SCRATCH_VARIABLE: &str = "CONTEND_SHELF";
 
-/// This machine, with its clock and real processes.
+/// The [`World`] of real runs, in which processes on this machine measure the cases.
 #[derive(Debug)]
 pub struct Machine {
     registry: &'static Registry,
@@ -49,16 +50,19 @@ pub struct Machine {
     started: Instant,
     cpus: Vec<usize>,
     living: Living,
-    /// Scratch directory, created for the first case that needs one and removed on drop.
+    /// Scratch directory, created for the first case that needs one and removed on drop; `None`
+    /// before, or if it cannot be created.
     scratch: Option<TempDir>,
 }
 
-/// Each living process of a case, with the CPU time that it last reported.
+/// Each living process of a case, with the CPU time that it last reported; zero before its first
+/// sample.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// Creates a world that runs the experiments of `registry`. Makes this process a child
-    /// subreaper, so that it can reap the orphans of cases.
+    /// Creates a world that runs the experiments of `registry`, and ends a sample when `signals`
+    /// asks to stop. Makes this process a child subreaper, so that it can reap the orphans of
+    /// cases.
     ///
     /// # Errors
     /// Returns an error if this process cannot become a child subreaper.
@@ -161,8 +165,8 @@ impl World for Machine {
     }
 }
 
-/// Returns the number of times that a CPU was throttled because of heat, or 0 if the processor does
-/// not count them.
+/// Returns the number of times since boot that the CPU was throttled because of heat, or 0 if the
+/// processor does not count them.
 fn thermal_throttle_count(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
@@ -184,8 +188,8 @@ struct CaseProcess {
     reaped: bool,
     /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// Time at which the run has to end, not counting time for which this process was stopped.
-    /// `None` without a time limit.
+    /// Time at which the run has to end, not counting time for which the engine was stopped. `None`
+    /// without a time limit.
     deadline: Option<Instant>,
 }
 
@@ -234,8 +238,9 @@ impl CaseProcess {
         requests.write_all(line.as_bytes()).map_err(|_| gone())
     }
 
-    /// Blocks until a reply arrives, and passes steps to `on_step`. At the timeout, at the deadline
-    /// of the run, or on a signal to stop, kills the process and returns an error.
+    /// Blocks until a reply other than a step arrives, and passes steps to `on_step`. At the
+    /// timeout, at the deadline of the run, or on a signal to stop, kills the process and returns
+    /// an error. Also returns an error if the request failed or the process has ended.
     fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
         let deadline = Instant::now() + self.answer_timeout;
         loop {
@@ -310,8 +315,8 @@ impl CaseProcess {
 }
 
 impl CaseProcess {
-    /// Kills and reaps the process group of the case. Returns an error if the process has already
-    /// been reaped.
+    /// Kills the process group of the case, reaps its processes, and returns how the case's own
+    /// process ended. Returns an error if that one has already been reaped or cannot be.
     fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
@@ -352,7 +357,7 @@ impl Session for CaseProcess {
     }
 }
 
-/// Maximum time for a process to exit after the end of its requests.
+/// Maximum time to wait for a process to exit on its own.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Drop for CaseProcess {
@@ -380,7 +385,8 @@ impl CaseProcess {
     }
 }
 
-/// Reaps the orphans in the process group of a case.
+/// Waits until the processes in the group of a case, which have been killed, have ended, and reaps
+/// those that are children of this process.
 fn reap_group(group: Pid) {
     while rustix::process::test_kill_process_group(group).is_ok() {
         match child::peek(Which::Group(group)) {

@@ -1,4 +1,4 @@
-//! The engine plans cases, runs each in a process of its own, takes samples and summarises them.
+//! The engine plans cases, runs each in its own processes, takes samples and summarises them.
 //!
 //! ```text
 //!  Registry ──► Plan ──────────► runner::run ──────────────────────► RunRecord
@@ -13,7 +13,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`experiment`], [`registry`], [`suite`], [`setting`] | the experiments, and their parameters |
+//! | [`experiment`], [`registry`], [`suite`], [`setting`] | experiments, suites, parameters |
 //! | [`plan`], [`cost`], `trim` | the cases of a run, and those for which it has no time |
 //! | [`runner`], [`sampling`], [`noise`] | rounds, stop rules, disturbances by other programs |
 //! | [`isolate`], [`serve`], [`protocol`] | the process of a case, and the engine's side of it |
@@ -49,7 +49,7 @@ mod tests {
         paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Applies to the engine's tests, too, which define experiments of their own.
+    /// Also checks the engine's tests, which define their own experiments.
     #[test]
     fn the_engine_imports_no_experiment() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine"));

@@ -1,7 +1,8 @@
-//! Detects whether other programs used the CPUs while samples were taken.
+//! Detects whether other programs used the CPUs while samples were taken, and whether the
+//! hypervisor moved a CPU.
 //!
 //! The kernel accounts for CPU time in ticks of 10 ms, which is too coarse for a single sample. All
-//! samples in a window of time are therefore judged together.
+//! samples in a window of time are therefore judged together by the use of the CPUs.
 
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use std::time::Duration;
 pub struct Reading {
     /// Busy time of all these CPUs.
     pub busy: Duration,
-    /// CPU time of this process and of all processes of cases, including those that have ended.
+    /// CPU time of this process and of all processes of cases: of those that have ended in total,
+    /// and of living ones as they last reported it.
     pub own: Duration,
-    /// CPU time stolen by the hypervisor.
+    /// Time of these CPUs that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,
     /// Time during which the cgroup's CPU quota throttled this process.
     pub throttled: Duration,
@@ -20,29 +22,29 @@ pub struct Reading {
     pub thermal_throttle_count: u64,
 }
 
-/// Minimum length of a window.
+/// Minimum length of a window of time whose samples are judged together.
 pub const MIN_WINDOW: Duration = Duration::from_millis(600);
 
 /// Share of the CPU time that other programs may use without a warning.
 pub const TOLERATED_SHARE: f64 = 0.05;
 
-/// Length of a tick, which is the error of the accounting for each CPU.
+/// Length of a tick of the kernel's CPU accounting, which is its error for each CPU.
 const TICK_LENGTH: Duration = Duration::from_millis(10);
 
 /// The CPU time that other programs used between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Others {
-    /// CPU time of other programs, and time stolen by the hypervisor.
+    /// CPU time of other programs, plus the time stolen by the hypervisor.
     pub used: Duration,
-    /// `used` as a share of the time of all CPUs.
+    /// `used` as a share of the time of all CPUs; 0 if no time has passed.
     pub share: f64,
     /// Whether `used` exceeds the tolerated share by more than the error of the accounting.
     pub is_disturbance: bool,
 }
 
 impl Others {
-    /// Returns the CPU time that other programs used between two readings of `cpus` CPUs, `time`
-    /// apart.
+    /// Returns the CPU time that other programs used between two readings of `cpus` CPUs, taken
+    /// `time` apart.
     pub fn between(before: Reading, after: Reading, time: Duration, cpus: usize) -> Self {
         let busy = after.busy.saturating_sub(before.busy);
         let own = after.own.saturating_sub(before.own);
@@ -61,8 +63,8 @@ impl Others {
 /// hypervisor moves to another core changes the distance by more.
 const MAX_DISTANCE_RATIO: f64 = 1.5;
 
-/// Returns whether the hypervisor has moved a CPU between two measurements of a cache line's
-/// round-trip time.
+/// Returns whether two measurements of a cache line's round-trip time differ so much that the
+/// hypervisor must have moved a CPU between them.
 pub fn has_moved(before: f64, after: f64) -> bool {
     let (low, high) = if before < after { (before, after) } else { (after, before) };
     high > MAX_DISTANCE_RATIO * low

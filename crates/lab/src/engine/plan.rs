@@ -1,8 +1,8 @@
 //! The plan of a run: the cases that it measures, selected before it starts.
 //!
-//! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A run
-//! with a time limit leaves out cases until the rest fits (`trim.rs`); they stay in the
-//! plan, and thus in the record and the report, with the reason.
+//! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A plan
+//! with a time limit leaves out cases until the first samples of the rest are expected to fit
+//! (`trim.rs`); they stay in the plan, and thus in the record and the report, with the reason.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct PlannedCase {
     pub sampling: Sampling,
     /// Upper bound on the number of samples, even if the interval is still wide.
     pub max_samples: usize,
-    /// Expected duration of the case.
+    /// Expected times of the setup, of a sample, and of shared work.
     pub cost: Cost,
     /// Why the case is not measured, or `None` if it is: its parameters cannot be combined, it
     /// cannot be measured here, or the run has no time for it.
@@ -33,8 +33,8 @@ pub struct PlannedCase {
 }
 
 impl PlannedCase {
-    /// Creates a case for a run of the given size. In a run of the smallest size, it takes one
-    /// sample.
+    /// Creates a case for a run of the given size; in a run of the smallest size, it takes at most
+    /// one sample. It is skipped if its parameters conflict or it cannot be measured here.
     pub fn new(experiment: &'static Experiment, parameters: Parameters, size: Size) -> Self {
         let max_samples = if size == Size::Smallest { 1 } else { MAX_SAMPLES };
         let sampling = match experiment.sampling {
@@ -48,7 +48,8 @@ impl PlannedCase {
     }
 }
 
-/// Maximum number of samples of a case. More samples hardly narrow an interval.
+/// Maximum number of samples of a case, except in runs of the smallest size. More samples hardly
+/// narrow an interval.
 const MAX_SAMPLES: usize = 300;
 
 /// The cases of a run, with its budget and time limit.
@@ -65,10 +66,10 @@ pub struct Plan {
     /// Wall time that samples may use. Cases with a fixed number of samples take the first one
     /// even if the budget is used.
     pub budget: Duration,
-    /// Wall time after which the run ends, even if cases have no sample. `None` if the first
-    /// samples of all cases may take any time.
+    /// Wall time within which the run has to end, even if some cases then have no sample; `None`
+    /// without a limit.
     pub time_limit: Option<Duration>,
-    /// Target duration of a sample with adaptive sampling, which chooses the number of iterations.
+    /// Target duration of an adaptive sample, from which its number of iterations follows.
     pub sample_time: Duration,
     /// Seed of the random numbers that order the cases and determine the intervals.
     pub seed: u64,
@@ -87,8 +88,8 @@ pub struct Condition {
     pub value: String,
 }
 
-/// Returns whether the conditions `only` admit the case with these `parameters`, if all cases of
-/// its experiment are `all`.
+/// Returns whether the conditions `only`, all of which apply to the experiment, admit its case with
+/// these `parameters`. `all` has the parameters of all its cases.
 fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
@@ -98,10 +99,10 @@ fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> b
     })
 }
 
-/// Upper bound on the default budget of a run, in seconds, if its suite does not set another.
+/// Upper bound on the default budget of a full run of experiments chosen by name, in seconds.
 pub const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
 
-/// Time limit of a quick run of a suite.
+/// Time limit of a quick run of a suite, unless a budget is given.
 pub const QUICK_TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Share of a time limit that a plan fills. The rest is a margin for machines slower than the one
@@ -113,8 +114,8 @@ const OVERHEAD: Duration = Duration::from_millis(1500);
 
 impl Plan {
     /// Creates a plan of the cases that the conditions `only` admit. If `budget` is `None`, the
-    /// budget depends on the number of cases, and a quick run of a suite has the time limit
-    /// [`QUICK_TIME_LIMIT`].
+    /// budget depends on the size of the run and the number of its cases, and a quick run of a
+    /// suite has the time limit [`QUICK_TIME_LIMIT`].
     pub fn new(
         suite: Option<&'static Suite>,
         experiments: &[&'static Experiment],
@@ -149,7 +150,8 @@ impl Plan {
         if is_limited { plan.within(QUICK_TIME_LIMIT) } else { plan }
     }
 
-    /// Creates the plan of a suite for a run without options.
+    /// Creates the plan of a run of `suite` without options: with the suite's own conditions, the
+    /// default budget, and a seed of 0.
     pub fn of_suite(
         suite: &'static Suite,
         experiments: &[&'static Experiment],
@@ -198,7 +200,7 @@ impl Plan {
     }
 
     /// Returns the expected wall time of the run. Every case takes its first sample, and the
-    /// remaining samples share the rest of the budget.
+    /// remaining samples use at most the rest of the budget.
     pub fn expected(&self) -> Duration {
         let costs = self.measured().map(|case| &case.cost);
         let first = cost::first_samples(costs.clone());
@@ -209,8 +211,8 @@ impl Plan {
     }
 }
 
-/// Returns a budget for dozens of samples of each case, at most `max` seconds for a full run and 8
-/// seconds for a quick one.
+/// Returns the default budget. It is 3 s per case for a full run, at most `max` seconds; 0.5 s per
+/// case for a quick run, at most 8 s; and 0.1 s for a run of the smallest size.
 fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {

@@ -49,13 +49,14 @@ pub enum Reply {
     Failed(String),
 }
 
-/// A sample with its duration.
+/// A sample, its duration, and the CPU time of the process that took it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Result of the sample.
     pub sample: Sample,
     /// Wall time of the sample, whatever its value measures.
     pub elapsed: Duration,
-    /// CPU time so far of the case's process and all its children.
+    /// CPU time so far of the case's process, its reaped children, and those living children that
+    /// the subject reports.
     pub cpu: Duration,
 }

@@ -19,14 +19,16 @@ pub struct Registry {
     pub calibration: Calibrators,
 }
 
-/// The experiments with which the engine calibrates itself. They take no parameters.
+/// The experiments with which the engine calibrates itself. They take no parameters, and have to be
+/// among [`Registry::experiments`] too.
 #[derive(Debug, Clone, Copy)]
 pub struct Calibrators {
     /// Experiment that times an empty operation. The facts `clock_ns`, `clock_resolution_ns` and
-    /// `empty_loop_ns` are the cost and the resolution of the clock, and the cost of the loop.
+    /// `empty_loop_ns` are the cost and the resolution of the clock, and the cost of an iteration
+    /// of the loop.
     pub empty: &'static Experiment,
     /// Experiment that bounces a cache line between two CPUs. The value is the distance between
-    /// them, as a round-trip time.
+    /// them, as a round-trip time in nanoseconds.
     pub distance: &'static Experiment,
 }
 
@@ -60,7 +62,7 @@ impl Registry {
     }
 
     /// Fills in fields that records of older versions lack: the views of cases, and the chapter of
-    /// the suite.
+    /// the suite. Leaves them as they are if this registry lacks the experiment or the suite.
     pub fn complete(&self, record: &mut RunRecord) {
         for case in record.cases.iter_mut().filter(|case| case.view == View::Table) {
             case.view = self.find(&case.experiment).map_or(View::Table, |found| found.view);

@@ -12,31 +12,32 @@ use crate::engine::protocol::Measurement;
 
 /// Width below which an interval counts as narrow, relative to the median.
 const MAX_RELATIVE_WIDTH: f64 = 0.02;
-/// Minimum number of samples before an interval is checked. With fewer, it may be narrow by chance.
-/// It also has to be narrow at two checks in a row.
+/// Minimum number of undisturbed samples before an interval is checked. With fewer, it may be
+/// narrow by chance. It also has to be narrow at two checks in a row.
 const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
 #[derive(Debug)]
 pub struct Samples {
     sampling: Sampling,
-    /// Upper bound on the number of samples.
+    /// Upper bound on the number of samples with adaptive sampling, disturbed ones included.
     limit: usize,
     seed: u64,
     taken: Vec<Sample>,
-    /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved one.
+    /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved a CPU.
     disturbed: Vec<usize>,
     /// Number of undisturbed samples at which the interval is computed next. Each check takes
     /// milliseconds.
     next_check: usize,
-    /// Whether the interval was narrow at the last check.
+    /// Whether the interval was narrow at the previous check.
     was_narrow: bool,
     /// Number of iterations in each sample.
     pub iterations: u64,
 }
 
 impl Samples {
-    /// Creates an empty set of samples.
+    /// Creates an empty set of samples. `limit` is the maximum number of samples with adaptive
+    /// sampling, and `seed` that of the random numbers that determine the intervals.
     pub fn new(sampling: Sampling, limit: usize, seed: u64) -> Self {
         Self {
             sampling,
@@ -73,8 +74,9 @@ impl Samples {
         self.taken.len() - self.disturbed.len()
     }
 
-    /// Returns why no more samples are needed, or `None` if more are. Computes the interval each
-    /// time the number of samples has grown by a quarter, and remembers whether it was narrow.
+    /// Returns why no more samples are needed, or `None` if more are. With adaptive sampling,
+    /// computes the interval each time the number of undisturbed samples has grown by a quarter,
+    /// and remembers whether it was narrow.
     pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
@@ -94,7 +96,7 @@ impl Samples {
     }
 
     /// Returns the samples that count, each with whether it is disturbed. Disturbed samples of an
-    /// adaptive case do not count once there are enough others, which replace them.
+    /// adaptive case do not count once there are [`MIN_CI95_SAMPLES`] others, which replace them.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(index, sample)| (self.disturbed.contains(&index), sample));
@@ -102,7 +104,8 @@ impl Samples {
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
-    /// Returns the record of the case, with statistics over the samples that count.
+    /// Returns the record of the case `planned`, with statistics over the samples that count.
+    /// `stopped` is why the case takes no more samples, or `None` if it still does or never did.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -143,7 +146,7 @@ fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Me
     values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
 }
 
-/// Returns the times of each stage over all given samples.
+/// Returns the times, over all given samples, of each stage of the first one.
 fn stages(samples: &[&Sample]) -> Vec<Stage> {
     let metric = |index: usize, of: fn(&StageSample) -> f64| {
         let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
@@ -160,7 +163,8 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
 }
 
 /// Returns the number of iterations with which a sample takes about `target`, judging by `trial`
-/// with `iterations` iterations. The result is at most a hundred times `iterations`.
+/// with `iterations` iterations. The result is at least 1, and at most a hundred times
+/// `iterations`.
 pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);

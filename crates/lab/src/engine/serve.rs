@@ -16,9 +16,10 @@ use crate::engine::registry::Registry;
 /// died. Then it is killed.
 const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
-/// Answers requests from standard input on standard output, as [`serve`] does. First replaces both
-/// streams of the process by `/dev/null`, so that children can neither read requests nor write
-/// between replies.
+/// Answers requests from standard input on standard output, as [`serve`] does. First prepares this
+/// process: resets the dispositions of signals except SIGPIPE, lets it outlive its parent by at
+/// most 20 s, and replaces both streams by `/dev/null`, so that children can neither read requests
+/// nor write between replies.
 ///
 /// # Errors
 /// Returns the errors of [`serve`], or an error if the streams cannot be replaced.
@@ -36,7 +37,8 @@ pub fn serve_standard_streams(registry: &Registry) -> io::Result<()> {
     serve(registry, BufReader::new(File::from(requests)), File::from(replies))
 }
 
-/// Answers requests for experiments of `registry` until `requests` ends.
+/// Answers requests for experiments of `registry` until `requests` ends. The reply to a request
+/// that fails is [`Reply::Failed`].
 ///
 /// # Errors
 /// Returns an error if a request cannot be read or parsed, or a reply cannot be written.

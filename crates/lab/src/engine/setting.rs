@@ -27,7 +27,7 @@ impl Setting {
         Self { name, summary, values: Values::Numbers(min, max) }
     }
 
-    /// Creates a parameter whose values are the given names.
+    /// Creates a parameter whose values are the names that `names` returns.
     pub const fn named(
         name: &'static str,
         summary: &'static str,
@@ -39,7 +39,7 @@ impl Setting {
     /// Parses a value of this parameter.
     ///
     /// # Errors
-    /// Returns a description of the allowed values.
+    /// Returns a description of the allowed values if `text` is none of them.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match self.values {
             Values::Numbers(min, max) => match text.parse() {
@@ -90,7 +90,7 @@ impl Choices {
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// Returns the chosen numbers of a parameter, or `default` if none were chosen.
+    /// Returns the chosen numbers of a parameter, or `default` if no value was chosen for it.
     pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),
@@ -103,7 +103,7 @@ impl Choices {
     }
 
     /// Returns the given cases with every combination of the values chosen for `settings`, without
-    /// duplicates.
+    /// duplicates. A parameter for which none were chosen keeps its value.
     pub fn applied(&self, cases: Vec<Parameters>, settings: &[&Setting]) -> Vec<Parameters> {
         let mut cases = cases;
         for setting in settings {

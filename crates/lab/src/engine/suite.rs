@@ -12,12 +12,12 @@ pub struct Suite {
     pub summary: &'static str,
     /// Report chapter that presents the results.
     pub chapter: Chapter,
-    /// Patterns for the names or families of the experiments.
+    /// Patterns for names of experiments, or names of families, that select the experiments.
     pub patterns: &'static [&'static str],
     /// Conditions on cases: a pattern for experiment names, a parameter, and a value. Experiments
     /// with the parameter run only cases with one of the values given for it; an empty value admits
     /// cases without the parameter.
     pub only: &'static [(&'static str, &'static str, &'static str)],
-    /// Upper bound on the default budget of a run, in seconds.
+    /// Upper bound on the default budget of a full run, in seconds.
     pub budget_seconds: f64,
 }

@@ -28,7 +28,7 @@ const CALIBRATION_RUNS: usize = 11;
 const LOOP_ITERATIONS: u64 = 50_000;
 
 impl Overhead {
-    /// Measures the overhead, which takes milliseconds.
+    /// Measures the overhead. Takes some milliseconds.
     pub fn measure() -> Self {
         let clock = median_of_runs(|| {
             let started = Instant::now();
@@ -50,7 +50,7 @@ fn median_of_runs(mut once: impl FnMut() -> f64) -> f64 {
     median(&times).unwrap_or(0.0)
 }
 
-/// Returns the smallest step between two different readings of the clock, in nanoseconds.
+/// Returns the smallest observed step between two different readings of the clock, in nanoseconds.
 pub fn clock_resolution() -> f64 {
     let step = |_| {
         let first = Instant::now();
@@ -80,11 +80,15 @@ pub fn operations_within(time: Duration, taken: Duration, operations: u64) -> u6
     u64::try_from(time.as_nanos() / each.max(1)).unwrap_or(u64::MAX)
 }
 
-/// Returns the number of operations that fit into `time`, clamped to `range`. Calls `run` with
-/// `first_guess` operations, then with the resulting number, since a warm operation may be faster.
+/// Returns the number of operations that fit into `time`, clamped to `range`. `run` does the given
+/// number of operations and returns their duration. It is called with `first_guess` operations,
+/// then with the resulting number, since a warm operation may be faster.
 ///
 /// # Errors
 /// Returns the error of `run`.
+///
+/// # Panics
+/// Panics if `range` is empty.
 pub fn calibrate_operations(
     time: Duration,
     first_guess: u64,
@@ -99,8 +103,8 @@ pub fn calibrate_operations(
     Ok(operations)
 }
 
-/// Runs the operation `iterations` times and returns the wall time. Never inlined, so that the
-/// empty operation uses the same machine code.
+/// Runs the operation `iterations` times and returns the wall time. Never inlined, so that the same
+/// machine code times the empty operation and all others.
 #[inline(never)]
 fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io::Result<Duration> {
     let started = Instant::now();
@@ -122,20 +126,21 @@ pub struct Timed<F> {
 }
 
 impl<F: FnMut() -> io::Result<()>> Timed<F> {
-    /// Creates a subject that times `operation`, after it has measured the overhead.
+    /// Measures the overhead, then creates a subject that times `operation`.
     pub fn new(operation: F) -> Self {
         let overhead = Overhead::measure();
         Self { overhead, operation, units: 1, children: Vec::new(), facts: Facts::new() }
     }
 
-    /// Sets the number of units that one operation creates, by which measurements are divided.
+    /// Sets the number of units that one operation creates, by which measurements are divided. It
+    /// has to be positive; the default is 1.
     #[must_use]
     pub fn of_units(mut self, units: u64) -> Self {
         self.units = units;
         self
     }
 
-    /// Adds the CPU time of the given children, which outlive an operation.
+    /// Sets the children that outlive an operation, and whose CPU time counts too.
     #[must_use]
     pub fn with_children(mut self, children: Vec<Pid>) -> Self {
         self.children = children;

@@ -1,7 +1,8 @@
 //! Selects the cases to leave out of a plan so that it fits into a time limit.
 //!
-//! Cases that differ only in numbers, such as `n`, form a group: one subject at several sizes. Each
-//! step leaves out the case with the highest cost in relation to its worth, until the others fit:
+//! Cases of an experiment that differ only in numbers, such as `n`, form a group: one subject at
+//! several sizes. Each step leaves out the case with the highest cost in relation to its worth,
+//! until the others fit:
 //!
 //! | case that a step leaves out | worth |
 //! |---|---|
@@ -21,7 +22,7 @@ const SIZE_WORTH: f64 = 1.0;
 const LINE_WORTH: f64 = 2.0;
 const GROUP_WORTH: f64 = 6.0;
 
-/// A size that costs at least this share of the most expensive one counts as equally expensive.
+/// Ratio to the cost of the most expensive size from which a size counts as equally expensive.
 const SIMILAR_COST_RATIO: f64 = 0.75;
 
 /// A case that `trim` may leave out.
@@ -31,12 +32,12 @@ pub struct Candidate<'a> {
     pub experiment: &'a str,
     /// Parameters of the case.
     pub parameters: &'a Parameters,
-    /// Expected duration of the case.
+    /// Expected times of the setup, of a sample, and of shared work.
     pub cost: Cost,
 }
 
-/// Returns the indexes of the candidates to leave out, in ascending order, so that the first
-/// samples of the others fit into `limit`.
+/// Returns the indexes of the candidates to leave out, in ascending order, so that the setup, the
+/// first samples and the shared work of the others are expected to take at most `limit`.
 pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     let mut groups = groups(candidates);
     let mut left_out = Vec::new();
@@ -50,8 +51,8 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
     left_out
 }
 
-/// Returns the groups, each as the indexes of its cases, in the order of the plan. The sizes in a
-/// group are in ascending order if the plan's are.
+/// Returns the groups, each as the indexes of its candidates in ascending order. The sizes of a
+/// group thus have the order of the plan, which usually is ascending.
 fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     let key = |candidate: &Candidate<'_>| {
         let words = candidate.parameters.iter();
@@ -72,8 +73,8 @@ fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Returns the case with the highest cost in relation to its worth, as the index of its group and
-/// its index in the group; `None` if there is no group.
+/// Returns the case to leave out next, which has the highest cost in relation to its worth, as the
+/// index of its group and its index in the group; `None` if there is no group.
 fn next_to_leave_out(
     candidates: &[Candidate<'_>],
     groups: &[Vec<usize>],
@@ -92,9 +93,10 @@ fn next_to_leave_out(
     losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
 }
 
-/// Returns the index of the size to leave out first: the most expensive one. Of several that cost
-/// about the same, it is one in the middle, or else the smallest, since a line needs both ends and
-/// the largest size gives the best mean.
+/// Returns the index of the size to leave out first, given the costs of a group's sizes in
+/// ascending order of size: the most expensive one. Of several that cost about the same, it is the
+/// largest of those between the ends, or else the smallest, since a line needs both ends and the
+/// largest size gives the best mean.
 fn size_to_leave_out(costs: &[f64]) -> usize {
     let max = costs.iter().copied().fold(0.0, f64::max);
     let last = costs.len().saturating_sub(1);
@@ -103,8 +105,8 @@ fn size_to_leave_out(costs: &[f64]) -> usize {
     middle.or_else(|| (0..=last).find(alike)).unwrap_or(last)
 }
 
-/// Returns one group's part of the shared work of a case, in seconds, if all groups that need the
-/// work divide it evenly. Returns 0 for a case without shared work.
+/// Returns the time of the shared work of the case at `index`, in seconds, divided by the number of
+/// groups that need the work; 0 if the case has no shared work.
 fn shared_seconds(candidates: &[Candidate<'_>], groups: &[Vec<usize>], index: usize) -> f64 {
     let Some(shared) = candidates[index].cost.shared else { return 0.0 };
     let uses = |&&index: &&usize| {
@@ -119,8 +121,8 @@ mod tests {
     use super::*;
     use crate::engine::cost::SharedCost;
 
-    /// Returns the cases that are left out. Each case has a subject, a size, and the time of its
-    /// first sample in milliseconds.
+    /// Returns the cases that are left out, each as "subject size". A case in `cases` has a
+    /// subject, a size, and the time of its first sample in milliseconds.
     fn left_out(cases: &[(&str, u64, u64)], limit_millis: u64) -> Vec<String> {
         let costs = cases.iter().map(|&(unit, n, millis)| (unit, n, Cost::of_millis(0, millis)));
         left_out_with(&costs.collect::<Vec<_>>(), limit_millis)

@@ -87,7 +87,8 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     None
 }
 
-/// The subject: hand-offs between two CPUs.
+/// The subject of a case, which times hand-offs between two processes, each bound to one CPU of
+/// `pair`.
 struct CpuPair {
     hand_off: HandOff,
     pair: [usize; 2],

@@ -14,7 +14,8 @@ pub const BASE64_LINE_BYTES: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
-/// Writes a JSON array of `count` copies of [`EXAMPLE`], each 243 bytes long with its separator.
+/// Writes a JSON array of `count` copies of [`EXAMPLE`], each 243 bytes long with its separator, to
+/// `to`.
 ///
 /// # Errors
 /// Returns an error if a write fails.
@@ -29,8 +30,8 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes `count` lines of `BASE64_LINE_BYTES` pseudo-random characters of the base64 alphabet,
-/// always the same.
+/// Writes `count` lines of `BASE64_LINE_BYTES` pseudo-random characters of the base64 alphabet to
+/// `to`, always the same.
 ///
 /// # Errors
 /// Returns an error if a write fails.
@@ -51,7 +52,7 @@ pub fn base64_lines(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// An in-memory file that any number of readers can read from its start.
+/// An in-memory file that any number of readers can read, each from its start.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -62,7 +63,8 @@ impl Input {
     /// Creates an input from the bytes that `write` writes to its file.
     ///
     /// # Errors
-    /// Returns an error if `memfd_create(2)` or `write` fails.
+    /// Returns an error if `memfd_create(2)` or `write` fails, or the length of the file cannot be
+    /// read.
     pub fn new(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Self> {
         let file = File::from(rustix::fs::memfd_create("contend-input", MemfdFlags::CLOEXEC)?);
         write(&file)?;

@@ -2,8 +2,8 @@
 //! use, and the number of units that it still allows.
 //!
 //! Several limits make the creation of a unit fail with the same error. For some limits, the kernel
-//! counts refusals, and a higher count identifies the limit. Otherwise, it is a limit that is full
-//! when creation fails.
+//! counts refusals, and a higher count identifies the limit. Otherwise, the cause is a limit that
+//! is full when creation fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum UnitKind {
     Thread,
 }
 
-/// Resources that one unit takes on average.
+/// The resources that one unit takes, on average.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitResources {
     /// Memory in bytes, including kernel memory.
@@ -33,7 +33,7 @@ pub struct UnitResources {
     pub mappings: f64,
 }
 
-/// Returns typical resources of a unit, for units that have not been measured.
+/// Returns typical resources of a unit of the given kind, for units that have not been measured.
 pub fn typical_resources(kind: UnitKind) -> UnitResources {
     let memory = match kind {
         UnitKind::Process => 130e3,
@@ -50,7 +50,7 @@ pub struct WatchedLimit {
     /// File in which the kernel counts refusals, if it does.
     refusals: Option<PathBuf>,
     refused_before: u64,
-    /// Part of the limit that units cannot use.
+    /// Part of the limit's value that units cannot use.
     slack: u64,
 }
 
@@ -60,19 +60,19 @@ impl std::fmt::Debug for WatchedLimit {
     }
 }
 
-/// Whether a limit is exhausted.
+/// Whether a limit on units is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exhaustion {
-    /// The kernel has counted a refusal.
+    /// The kernel has counted refusals since the limit was first read.
     Refused {
         /// Message with the number of refusals and the file that counts them.
         evidence: String,
         /// Whether the limit is also full.
         is_full: bool,
     },
-    /// The limit is full; the message has its name, use and value.
+    /// The limit is full, without a counted refusal; the message has its name, use and value.
     Full(String),
-    /// The limit allows more units.
+    /// The limit allows more units, or its use cannot be read.
     No,
 }
 
@@ -101,7 +101,8 @@ impl WatchedLimit {
         self
     }
 
-    /// Reads the current use and returns whether the limit is exhausted.
+    /// Reads the current use and the refusals, and returns whether the limit is exhausted. It
+    /// counts as full if less than a thousandth of it would be left after one more unit.
     pub fn read_exhaustion(&self) -> Exhaustion {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
@@ -125,15 +126,16 @@ impl WatchedLimit {
     }
 }
 
-/// Returns the number of refusals in a `pids.events` file of a cgroup, or `None` if it is
-/// unreadable.
+/// Returns the number of refusals in `file`, the `pids.events` of a cgroup, or `None` if it is
+/// unreadable or lacks the number.
 fn refusal_count(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
 
 /// Returns the memory to leave free for other programs, in bytes: a twentieth of the machine's
-/// memory or of the cgroup's limit, whichever is lower, and at least 64 MiB.
+/// memory or of the tightest limit of this process's cgroups, whichever is lower, but at least 64
+/// MiB.
 pub fn memory_floor() -> u64 {
     let all = cgroup::memory_limit().unwrap_or(u64::MAX).min(MemInfo::read().total);
     (all / 20).max(64 << 20)
@@ -156,7 +158,9 @@ pub fn memory_available() -> u64 {
     cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
 }
 
-/// Returns all limits on units of this process, the tightest first.
+/// Returns the known limits on units that this process creates, each of which takes the resources
+/// `unit`. The limit that allows the fewest units comes first; a limit whose use cannot be read is
+/// left out.
 pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
     let mut all: Vec<WatchedLimit> = Vec::new();
     all.extend(user_task_limit());
@@ -189,8 +193,8 @@ pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
 const SHARED_LIMIT_NAMES: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
-/// Returns the tightest of the limits on units that other programs share, or `None` if none
-/// applies.
+/// Returns the tightest limit on units of typical size that other programs share, or `None` if
+/// there is none.
 pub fn tightest_shared(kind: UnitKind) -> Option<Limit> {
     let all = limits_on(kind, typical_resources(kind)).into_iter().map(|watched| watched.limit);
     all.into_iter().find(|limit| SHARED_LIMIT_NAMES.contains(&limit.name.as_str()))
@@ -207,12 +211,14 @@ fn spare_units(limit: &Limit) -> u64 {
     if SHARED_LIMIT_NAMES.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
-/// Returns why `n` more units of typical size cannot be created, or `None` if they can.
+/// Returns why `n` more units of typical size would exhaust a limit, apart from units that stay
+/// free for other programs; `None` if all limits allow more than `n`.
 pub fn shortage(kind: UnitKind, n: u64) -> Option<String> {
     shortage_for(kind, typical_resources(kind), n)
 }
 
-/// Returns why `n` more units with the given resources cannot be created, or `None` if they can.
+/// Returns why `n` more units with the resources `unit` would exhaust a limit, apart from units
+/// that stay free for other programs; `None` if all limits allow more than `n`.
 pub fn shortage_for(kind: UnitKind, unit: UnitResources, n: u64) -> Option<String> {
     let limits = limits_on(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
@@ -241,7 +247,9 @@ pub fn own_mappings() -> u64 {
     fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
 
-/// Returns the limits on the memory map of a process, which all its threads share.
+/// Returns the limits on the memory map of this process, which all its threads share, and on the
+/// committed memory of the machine if the kernel enforces it. Each applies to threads with the
+/// resources `unit`.
 fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";
@@ -265,8 +273,9 @@ fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     [mappings, address_space, data, commit].into_iter().flatten().collect()
 }
 
-/// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if there is none. In the
-/// initial user namespace, root and holders of `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
+/// Returns the limit `RLIMIT_NPROC` on the tasks of the user, or `None` if it is unlimited,
+/// unreadable or does not apply: in the initial user namespace, root and holders of
+/// `CAP_SYS_RESOURCE` or `CAP_SYS_ADMIN` are exempt.
 fn user_task_limit() -> Option<WatchedLimit> {
     const EXEMPTING_CAPABILITIES: u64 = 1 << 24 | 1 << 21;
     if in_first_user_namespace()
@@ -285,7 +294,8 @@ pub const NPROC: &str = "RLIMIT_NPROC";
 /// Name of the limit on the tasks of a cgroup.
 const CGROUP_PIDS: &str = "cgroup pids.max";
 
-/// Returns whether this process is in the initial user namespace, which maps all ids to themselves.
+/// Returns whether the user namespace of this process maps all ids to themselves, as the initial
+/// one does. Also returns `true` if the map is unreadable.
 fn in_first_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let numbers: Vec<&str> = map.split_whitespace().collect();
@@ -298,8 +308,8 @@ fn capabilities() -> u64 {
     line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Returns the number of tasks of this user in the visible part of procfs, threads included; `None`
-/// if procfs is unreadable.
+/// Returns the number of tasks of this process's real user in the visible part of procfs, threads
+/// included; `None` if procfs is unreadable.
 fn tasks_of_user() -> Option<u64> {
     let user = getuid().as_raw();
     let mut buffer = [0; 4096];
@@ -320,7 +330,8 @@ fn tasks_of_user() -> Option<u64> {
     Some(count)
 }
 
-/// Returns the number of tasks on the machine, or `None` if it cannot be read.
+/// Returns the number of tasks (processes and their threads) on the machine, or `None` if it cannot
+/// be read.
 pub fn tasks() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
@@ -338,7 +349,8 @@ fn cgroup_pids() -> Vec<WatchedLimit> {
     cgroup::of("pids").into_iter().filter_map(watched).collect()
 }
 
-/// Returns the number in a file, or `None` if the file is unreadable or contains `max`.
+/// Returns the number in a file, or `None` if the file is unreadable or contains something else,
+/// such as `max`.
 fn read_number(path: impl AsRef<Path>) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -1,5 +1,7 @@
-//! Building blocks that several experiments share: pairs of partners that exchange data, resource
-//! limits, generated inputs, installed programs, and computations of a given duration.
+//! Building blocks that several experiments share: pairs of partners that exchange data, limits on
+//! processes and threads, the memory and CPU time of process trees, counters of system calls,
+//! histograms, generated inputs, unnamed files, installed programs, and computations of a given
+//! duration.
 
 pub(crate) mod histogram;
 pub mod inputs;

@@ -20,7 +20,8 @@ pub struct MemoryUse {
 /// Returns the memory of the process `root` and its descendants.
 ///
 /// # Errors
-/// Returns an error if the memory of one of the processes cannot be read.
+/// Returns an error if the memory of one of the processes cannot be read, for example because it
+/// has just ended.
 pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     let machine = MemInfo::read(); // first: reading processes takes kernel memory
     let mut taken = MemoryUse {
@@ -36,8 +37,9 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     Ok(taken)
 }
 
-/// Calls `read` until two consecutive results agree, for at most about a second, and returns the
-/// last one. Kernels and runtimes defer some of their memory management.
+/// Calls `read` until the proportional set sizes of two consecutive results differ by at most 64
+/// KiB, for about a second at most, and returns the last result. Kernels and runtimes defer some of
+/// their memory management.
 ///
 /// # Errors
 /// Returns the error of `read`.
@@ -60,7 +62,8 @@ pub fn read_until_stable(
 }
 
 /// Returns the CPU time so far of the process `root`, its living descendants, and the children that
-/// it has waited for. The time of the latter has the resolution of a clock tick, usually 10 ms.
+/// it has waited for. The time of the latter has the resolution of a clock tick, usually 10 ms, and
+/// counts as zero if it cannot be read.
 pub fn cpu(root: Pid) -> Duration {
     let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
     living + reaped_children_cpu(root).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Counters of system calls, which experiments increment at each call that they make.
+//! Counters of system calls, which experiments increment themselves at each call that they make.
 
 macro_rules! calls {
     ($($variant:ident = $name:literal),* $(,)?) => {
@@ -50,18 +50,18 @@ calls! {
 pub struct Tally([u64; CALL_COUNT]);
 
 impl Tally {
-    /// Counts one call.
+    /// Counts one call of `call`.
     #[inline]
     pub fn add(&mut self, call: Call) {
         self.0[call as usize] += 1;
     }
 
-    /// Counts `count` calls.
+    /// Counts `count` calls of `call`.
     pub fn add_many(&mut self, call: Call, count: u64) {
         self.0[call as usize] += count;
     }
 
-    /// Returns the calls counted since the earlier tally `before`.
+    /// Returns the calls counted since `before`, which has to be an earlier copy of this tally.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(std::array::from_fn(|kind| self.0[kind] - before.0[kind]))
@@ -77,12 +77,13 @@ impl Tally {
         Self(counts)
     }
 
-    /// Returns the name and count of each system call with at least one call.
+    /// Returns the name and count of each system call that was counted at least once, in the order
+    /// of `Call`.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CALL_NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the total number of calls.
+    /// Returns the total number of calls of all system calls.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
-/// Returns the path of a new file in `folder`, unique among running processes and among calls.
+/// Returns a path for a new file in `folder`, which differs from the paths of other running
+/// processes and of other calls. Does not create the file.
 pub fn unique_path_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     folder.join(format!("contend-{}-{number}.tmp", std::process::id()))
 }
 
-/// Creates an unnamed file in `folder`, open for reading and writing.
+/// Creates an empty, unnamed file in `folder`, open for reading and writing.
 ///
 /// # Errors
 /// Returns an error if the file cannot be created.

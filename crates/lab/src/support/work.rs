@@ -1,4 +1,4 @@
-//! Computations that take a given CPU time.
+//! Computations of a given number of steps, or of a given CPU time.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,8 +15,8 @@ impl Work {
     /// A computation of no steps.
     pub const NONE: Self = Self { steps: 0 };
 
-    /// Creates a computation that takes about `time` of CPU time. Several trials of some
-    /// milliseconds each measure the time of a step; their median counts.
+    /// Creates a computation that takes about `time` of CPU time. For this, it measures the time of
+    /// a step in nine trials of some milliseconds each, of which the median counts.
     pub fn lasting(time: Duration) -> Self {
         const STEPS_PER_TRIAL: u64 = 2_000_000;
         const TRIALS: usize = 9;

@@ -20,7 +20,7 @@ pub(super) struct CaseState<'a> {
     /// Whether the first process started fast enough for every sample to have a process of its own;
     /// `None` before that start.
     pub(super) opens_fast: Option<bool>,
-    /// Time at which the first sample was complete.
+    /// Time at which the first sample was complete, or `None` before.
     pub(super) first_sample_at: Option<Duration>,
     /// Number of processes started for the case.
     pub(super) processes: u64,
@@ -28,9 +28,10 @@ pub(super) struct CaseState<'a> {
     pub(super) visits: u32,
     /// Total duration of all visits.
     pub(super) visited: Duration,
-    /// Duration of the first visit.
+    /// Duration of the first visit; zero before it.
     pub(super) first_visit: Duration,
-    /// Declared duration of the first visit, including the shared work that it did.
+    /// Declared duration of the first visit, including the shared work that it did; zero before the
+    /// visit.
     pub(super) declared: Duration,
     /// Time charged to the case's share of the budget: that of all visits, except those of an
     /// adaptive case before its first sample, which include the warm-up.
@@ -69,12 +70,14 @@ impl<'a> CaseState<'a> {
         self.stopped.is_some() || self.skipped.is_some()
     }
 
-    /// Returns whether the case gets a share of the budget.
+    /// Returns whether the case counts when the budget is divided: all cases but skipped ones do,
+    /// even if they are done.
     pub(super) fn shares_budget(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }
 
-    /// Ends the case and its process for the given reason. The first reason stays.
+    /// Ends the case and its process for the given reason; an earlier reason stays. A case that is
+    /// interrupted before its first sample counts as skipped.
     pub(super) fn stop(&mut self, why: Stopped) {
         if why == Stopped::Interrupt && self.samples.count() == 0 && self.skipped.is_none() {
             self.skipped = Some("the run was interrupted before its first sample".to_owned());
@@ -83,7 +86,8 @@ impl<'a> CaseState<'a> {
         self.session = None; // ends the process and its children
     }
 
-    /// Ends the case because its process failed. Without samples, the case counts as skipped.
+    /// Ends the case because its process failed. `message` becomes a warning or, if the case has no
+    /// samples, the reason for which it counts as skipped.
     pub(super) fn fail(&mut self, message: String) {
         if self.samples.count() == 0 {
             self.skipped = Some(message);

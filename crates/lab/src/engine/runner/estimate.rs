@@ -2,7 +2,8 @@
 //!
 //! The estimate for an unmeasured case is its declared cost, scaled by the ratio of measured
 //! durations to declared costs. The ratio is that of measured cases of the same experiment if there
-//! are any, and otherwise that of all measured cases.
+//! are any, and otherwise that of all measured cases, but then at least 1. It is kept within
+//! bounds, and is 1 before the first sample.
 
 use std::time::Duration;
 
@@ -35,8 +36,9 @@ fn shared_work<'a>(states: &'a [CaseState<'_>]) -> impl Iterator<Item = &'static
     visited.filter_map(|state| state.planned.cost.shared).map(|shared| shared.name)
 }
 
-/// Returns the factor by which first visits take longer than declared. Cases of other experiments
-/// show that the machine is slow, but not that it is fast: short ones often end early.
+/// Returns the expected ratio of measured to declared durations of the experiment's first visits.
+/// Cases of other experiments show that the machine is slow, but not that it is fast: short ones
+/// often end early.
 fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     let ratio = |is_counted: &dyn Fn(&CaseState<'_>) -> bool| {
         let measured = states.iter().filter(|state| state.samples.count() > 0);
@@ -54,8 +56,8 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
 
 /// Returns the expected time until the run ends, if `budget` remains.
 ///
-/// Cases without a sample take their first one even if the budget is used. The other samples share
-/// the rest of the budget.
+/// Cases that have not been visited take their first sample even if the budget is used. The other
+/// samples share the rest of the budget.
 pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
     let mut done: Vec<&str> = shared_work(states).collect();

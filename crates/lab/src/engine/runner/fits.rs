@@ -10,8 +10,9 @@ use contend_record::stats::{Law, Line, Point, Scaling, Unfit};
 use crate::engine::experiment;
 use crate::engine::plan::PlannedCase;
 
-/// Returns the lines through each group of cases that differ only in the parameter of the line: one
-/// for the value of the samples, and one for each metric.
+/// Returns the lines through each group of an experiment's cases that differ only in the parameter
+/// of the line: one for the value of the samples, and one for each metric, unless their points
+/// determine no line. `cases` are the records of the cases in `planned`.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
@@ -62,8 +63,8 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
 /// Cases that differ only in their number of workers, each with that number.
 type Members<'a> = Vec<(u64, &'a Case)>;
 
-/// Returns the scaling laws of the cases, on a machine on which `cpus` CPUs can run at the same
-/// time.
+/// Returns the scaling laws of the cases, measured with `cpus` usable CPUs. `cases` are the records
+/// of the cases in `planned`.
 pub(super) fn scaling(
     planned: &[PlannedCase],
     cases: &[Case],
@@ -125,7 +126,8 @@ fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
 }
 
 /// Fits both laws to the points with a CPU for each worker. The universal law needs one more point
-/// than Amdahl's. If there are too few such points, it is fitted to all points.
+/// than Amdahl's; if there are too few for it, it is fitted to all points. A law that still lacks
+/// points is left out.
 fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
     let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();

@@ -1,8 +1,9 @@
 //! Takes samples of all cases in rounds, until their confidence intervals are narrow or the time is
 //! used.
 //!
-//! A run is a sequence of rounds. A round visits every case that needs samples, in a random order,
-//! so that slow changes of the machine affect all cases alike. A visit takes one sample:
+//! A run is a sequence of rounds. A round visits cases that need samples. The order is random once
+//! every case with a fixed number of samples has been visited, so that slow changes of the machine
+//! affect all cases alike. A visit takes one sample:
 //!
 //! ```text
 //!            ┌── no session ──► open a process, find the number of iterations
@@ -61,12 +62,12 @@ pub use world::{
     MeasuringConditions, Observer, Progress, RunContext, Session, SessionError, World,
 };
 
-/// Minimum time that the samples of an adaptive case span, in multiples of the target duration of a
-/// sample. The speed of a machine changes within seconds.
+/// Minimum time that the samples of an adaptive case span before a narrow interval ends the case,
+/// in multiples of the target duration of a sample. The speed of a machine changes within seconds.
 const MIN_SPAN_FACTOR: u32 = 150;
 
-/// An iteration that takes more than this many target durations of a sample is a sample by itself,
-/// without warm-up.
+/// Number of target durations of a sample above which a case's first iteration is a sample by
+/// itself, without warm-up.
 const LONG_ITERATION_FACTOR: u32 = 10;
 
 /// Minimum time between two saves of an unfinished record.
@@ -76,7 +77,8 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(3);
 /// and to write the report.
 const CLOSING_TIME: Duration = Duration::from_secs(4);
 
-/// Measures the cases of the plan and returns their record.
+/// Measures the cases of the plan and returns their record, which is incomplete if the run is
+/// interrupted.
 pub fn run(
     plan: &Plan,
     context: RunContext,
@@ -99,7 +101,7 @@ pub fn run(
 /// A period whose samples are judged together, since the kernel's CPU accounting is too coarse for
 /// a single one.
 struct Window {
-    /// Start of the period.
+    /// Start of the period, on the clock of [`World::now`].
     since: Duration,
     before: Reading,
     /// Samples of the period: index of the case, and index of the sample in that case.
@@ -114,8 +116,8 @@ struct Run<'a> {
     states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
-    /// Start of the budget. A failed visit moves it by its duration, so that it does not use the
-    /// budget.
+    /// Time from which the budget is counted. A failed visit moves it by the duration of the visit,
+    /// so that such a visit does not use the budget.
     measuring_since: Duration,
     /// Time at which the last sample has to end, or `None` without a time limit.
     deadline: Option<Duration>,
@@ -130,7 +132,7 @@ struct Run<'a> {
 }
 
 /// A process that bounces a cache line between two CPUs, before and after samples in which two CPUs
-/// alternate. A changed round-trip time shows that the hypervisor has moved one of them.
+/// alternate. A changed round-trip time shows that the hypervisor has moved a CPU.
 struct Sentinel {
     session: Box<dyn Session>,
     iterations: u64,
@@ -198,7 +200,8 @@ impl<'a> Run<'a> {
         Ok(Sentinel { session, iterations })
     }
 
-    /// Visits every case that needs a sample. Returns whether another round is needed.
+    /// Visits the cases of a round ([`Self::order`]), and ends those that are complete or for which
+    /// no time is left. Returns whether another round is needed.
     fn round(&mut self) -> bool {
         for index in self.order() {
             if self.world.interrupted() {
@@ -219,10 +222,11 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// Returns the indexes of the cases of the next round. As long as a case with a fixed number of
-    /// samples has not been visited, these are all cases that have used none of the budget,
-    /// adaptive ones first since they take little time. Later, they are the cases that have not
-    /// used their share of the budget, or else all, in random order.
+    /// Returns the indexes of the cases of the next round. As long as an unfinished case with a
+    /// fixed number of samples has not been visited, these are all unfinished cases that have used
+    /// none of the budget: adaptive ones first since they take little time or, with a time limit,
+    /// those of the lowest declared cost first. Later, they are the unfinished cases that have not
+    /// used their share of the budget, or else all unfinished ones, in random order.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -249,9 +253,9 @@ impl<'a> Run<'a> {
         order
     }
 
-    /// Returns whether too little time is left for another sample of the case. The budget does not
-    /// apply to the first sample of a case with a fixed number of samples, but the deadline always
-    /// does.
+    /// Returns whether too little time is left for another sample of the case. The first sample may
+    /// exceed the budget: it needs only some budget in an adaptive case, and none in a case with a
+    /// fixed number of samples. The deadline always applies.
     fn lacks_time(&self, index: usize) -> bool {
         let state = &self.states[index];
         let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
@@ -286,7 +290,7 @@ impl<'a> Run<'a> {
         self.world.now().saturating_sub(self.started)
     }
 
-    /// Ends a case for which no time is left.
+    /// Ends a case for which no time is left. Without samples, the case counts as skipped.
     fn end_for_lack_of_time(&mut self, index: usize) {
         let over_budget = format!(
             "the budget of {} s was used before its first sample",
@@ -306,7 +310,8 @@ impl<'a> Run<'a> {
         state.stop(Stopped::Budget);
     }
 
-    /// Takes one sample of a case, and charges the time to the case.
+    /// Takes one sample of a case, and ends the case if that fails. Charges the time to the case,
+    /// except before the first sample of an adaptive case.
     fn visit(&mut self, index: usize) {
         self.report_progress(index);
         let began = self.world.now();
@@ -379,8 +384,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Opens the case unless it has a session, and finds the number of iterations for a sample. If
-    /// a single iteration takes very long, returns it as the sample, otherwise `None`.
+    /// Opens the case unless it has a session, and warms up an adaptive case: its first process
+    /// finds the number of iterations for a sample, later ones run a quarter of it. If the very
+    /// first iteration takes very long, returns it as the sample, otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -450,8 +456,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Judges the samples of the window and starts a new one, if the window is long enough or the
-    /// `last`.
+    /// Judges the samples of the window and starts a new window, if the current one is long enough
+    /// or is the `last`.
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
@@ -468,8 +474,8 @@ impl<'a> Run<'a> {
         self.window = Window { since: now, before: after, samples: Vec::new() };
     }
 
-    /// Ends the cases that have enough samples. An adaptive case continues until all of its samples
-    /// have been judged.
+    /// Ends the cases that have enough samples. An adaptive case continues at least until the
+    /// window of its latest sample has been judged.
     fn finish_complete_cases(&mut self) {
         for index in 0..self.states.len() {
             let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
@@ -491,8 +497,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Saves the record if a save is due, from the first sample on, so that a killed run loses
-    /// little.
+    /// Saves the record once there is a sample, and then each [`SAVE_INTERVAL`], so that a killed
+    /// run loses little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);
         let due = match self.last_saved {

@@ -54,7 +54,7 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
 }
 
 /// Returns the mean number of preemptions in a sample of a subject that never waits, and 0 for a
-/// subject that waits or has children.
+/// subject that waits or whose children use CPU time.
 fn lost_cpu(case: &Case) -> f64 {
     let mean = |name: &str| {
         let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
@@ -68,7 +68,7 @@ fn lost_cpu(case: &Case) -> f64 {
 }
 
 /// Returns warnings about conditions that make the measurements of the whole run less reliable,
-/// judging by readings `before` and `after` it.
+/// judging by the readings of `cpus` CPUs `before` and `after` it, `wall` apart.
 pub(super) fn run_warnings(
     before: Reading,
     after: Reading,

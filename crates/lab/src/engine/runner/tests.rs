@@ -36,7 +36,7 @@ struct State {
     open: usize,
     most_open: usize,
     opened: usize,
-    /// Random numbers that scatter the samples, or `None` for exact samples.
+    /// Generator of the random numbers that scatter the samples, or `None` for exact samples.
     noise: Option<fastrand::Rng>,
 }
 
@@ -238,8 +238,8 @@ fn measurements_match_the_simulated_world() {
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
 }
 
-/// Scatters samples by 5 % around a known value. Counts how often an interval contains the value,
-/// and how often the intervals of two runs overlap.
+/// Scatters samples around a known value, with a standard deviation of 5 %. Counts how often an
+/// interval contains the value, and how often the intervals of two runs overlap.
 #[test]
 fn intervals_contain_the_truth_and_overlap() {
     let once = |seed: u64| {

@@ -1,4 +1,4 @@
-//! The interfaces of a run: the machine, the processes of cases, and an observer.
+//! Interfaces through which a run reaches the machine, the processes of cases, and an observer.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ pub trait World {
     fn now(&self) -> Duration;
     /// Returns whether a signal has asked the run to stop.
     fn interrupted(&self) -> bool;
-    /// Reads the CPU accounting of the machine and of this run.
+    /// Reads the kernel's accounting of the CPUs, and of the CPU time of this run.
     fn reading(&mut self) -> Reading;
     /// Returns the number of CPUs that this process may use.
     fn cpus(&self) -> usize;
-    /// Measures the cost of the clock and of the loop.
+    /// Measures the cost and the resolution of the clock, the cost of the loop, and the distance
+    /// between two CPUs if this process may use two.
     ///
     /// # Errors
     /// Returns an error if the calibration fails or is interrupted.
@@ -29,13 +30,15 @@ pub trait World {
     /// Starts a process that measures the distance between two CPUs.
     ///
     /// # Errors
-    /// Returns an error if the process cannot be started.
+    /// Returns an error if the process cannot be started or cannot create its subject, or if a
+    /// signal asks to stop.
     fn open_sentinel(&mut self) -> Result<Box<dyn Session>, SessionError>;
-    /// Starts a process for a case. If the deadline passes while the case is opened or sampled, the
-    /// process ends and the call fails with [`SessionError::OutOfTime`].
+    /// Starts a process for a case. If the deadline of `conditions` passes while the case is opened
+    /// or sampled, the process is killed and the call fails with [`SessionError::OutOfTime`].
     ///
     /// # Errors
-    /// Returns an error if the process cannot be started, or cannot create its subject in time.
+    /// Returns an error if the process cannot be started, if it cannot create its subject in time,
+    /// or if a signal asks to stop.
     fn open(
         &mut self,
         experiment: &'static Experiment,
@@ -61,8 +64,8 @@ pub trait Session {
     /// Takes a sample of `iterations` iterations. Passes the steps of a demonstration to `tell`.
     ///
     /// # Errors
-    /// Returns an error if the subject fails, its process ends, the deadline passes, or a signal
-    /// asks to stop.
+    /// Returns an error if the subject fails or takes too long, its process ends, the deadline
+    /// passes, or a signal asks to stop.
     fn sample(
         &mut self,
         iterations: u64,
@@ -76,7 +79,7 @@ pub enum SessionError {
     /// A signal asked the run to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The deadline of the run passed before the sample was complete.
+    /// The deadline of the run passed before the case was open or the sample complete.
     #[error("the time limit was reached")]
     OutOfTime,
     /// The case failed for the given reason.
@@ -90,7 +93,8 @@ pub trait Observer {
     fn measuring(&mut self, progress: &Progress<'_>);
     /// Called at each step of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// Called regularly with the unfinished record.
+    /// Called with the unfinished record: first when there is a sample, then at intervals of a few
+    /// seconds or more.
     fn save(&mut self, record: &RunRecord);
 }
 
@@ -99,7 +103,7 @@ pub trait Observer {
 pub struct Progress<'a> {
     /// Time since the start of the run.
     pub elapsed: Duration,
-    /// Expected time until the end of the run.
+    /// Expected time until the end of the run, at most the time until its deadline.
     pub remaining: Duration,
     /// Case of the next sample.
     pub case: &'a PlannedCase,

@@ -26,7 +26,8 @@ impl FilePair {
     /// every run.
     ///
     /// # Errors
-    /// Returns an error if no folder is writable or a file cannot be created or written.
+    /// Returns an error if there is no writable folder at `location`, or a file cannot be created
+    /// or written.
     pub fn new(location: Location, bytes: u64) -> io::Result<Self> {
         let folder = location.folder().ok_or(io::ErrorKind::NotFound)?;
         let (mut source, target) = (unnamed_in(&folder)?, unnamed_in(&folder)?);
@@ -42,12 +43,12 @@ impl FilePair {
         Ok(Self { folder, source, target, bytes })
     }
 
-    /// Returns a path by which the source can be opened.
+    /// Returns a path by which the source can be opened while this pair exists.
     pub fn source(&self) -> PathBuf {
         path_of(&self.source)
     }
 
-    /// Returns a path by which the target can be opened.
+    /// Returns a path by which the target can be opened until [`Self::verify_copy`] replaces it.
     pub fn target(&self) -> PathBuf {
         path_of(&self.target)
     }
@@ -85,7 +86,7 @@ impl FilePair {
         }
     }
 
-    /// Compares the target with the source, then replaces the target by a new, empty file.
+    /// Replaces the target by a new, empty file, and compares the previous target with the source.
     ///
     /// # Errors
     /// Returns an error if the files differ or a system call fails.

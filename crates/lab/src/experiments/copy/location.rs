@@ -28,7 +28,8 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Returns the `limit` fact of a copy that spends most of its time waiting on this storage.
+    /// Returns the value of the `limit` fact of a copy whose largest share of the time is waiting
+    /// on this storage.
     pub fn waiting_limit(self) -> &'static str {
         match self {
             Self::Memory => "waiting, but not for a disk",
@@ -95,7 +96,7 @@ impl Location {
     /// Returns why two files of `bytes` bytes each cannot be stored at this location, or `None` if
     /// they can or the free space is unknown.
     pub fn unavailable(self, bytes: u64) -> Option<String> {
-        /// Free space left to other programs.
+        /// Number of bytes to leave free for other programs.
         const RESERVED_BYTES: u64 = 64 << 20;
         let Some(folder) = self.folder() else {
             return Some(match self {
@@ -118,8 +119,9 @@ impl Location {
     }
 }
 
-/// Returns why files in a tmpfs may not use `needed` bytes, or `None` if they may. Checking the
-/// free space of the tmpfs is not enough, because it can exceed the machine's memory.
+/// Returns why files in a tmpfs may not use `needed` bytes if `available` bytes of memory are
+/// available, or `None` if they may. Checking the free space of the tmpfs is not enough, because it
+/// can exceed the machine's memory.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());
     (needed > free).then(|| format!("needs {needed} bytes of memory, but only {free} may be used"))
@@ -129,12 +131,14 @@ fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Returns the name of the folder's file system type, or `unknown`.
+/// Returns the name of the folder's file system type, or `unknown` if it is not in [`FILE_SYSTEMS`]
+/// or cannot be read.
 pub fn file_system_name(folder: &Path) -> &'static str {
     known_file_system(folder).map_or("unknown", |(name, _)| name)
 }
 
-/// Returns the storage medium of the folder's file system.
+/// Returns the storage medium of the folder's file system; [`Storage::Other`] if its type is not
+/// known.
 pub fn storage_of(folder: &Path) -> Storage {
     known_file_system(folder).map_or(Storage::Other, |(_, storage)| storage)
 }

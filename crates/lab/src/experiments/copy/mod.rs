@@ -1,4 +1,4 @@
-//! `copy/file`: the time to copy a file, by every method that Linux offers, and what limits it.
+//! `copy/file`: the time to copy a file, by method, and what limits it.
 //!
 //! A sample makes one copy. Only the middle step is timed:
 //!
@@ -12,8 +12,8 @@
 //!
 //! The target is empty at the start, and the copy does not wait for it to reach the disk. The time
 //! is then attributed to causes ([`TimeBreakdown`]): counts of calls, faults, pages and bytes times
-//! the unit costs measured on the same file system ([`UnitCosts`]), plus the time off the CPU. The
-//! largest share is reported as the limit.
+//! the unit costs measured on the same file system ([`UnitCosts`]), then the time off the CPU, in
+//! user space, and in the rest of the kernel. The largest share is reported as the limit.
 //!
 //! - [`methods`]: the copy methods and their table
 //! - [`location`]: disk or tmpfs, and the storage medium of a file system
@@ -188,7 +188,7 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     refused.or_else(|| case.location.unavailable(case.bytes))
 }
 
-/// The subject: a source file that every sample copies once.
+/// The subject of a case, which copies its source file once in each sample.
 struct FileCopy {
     case: CopyCase,
     files: FilePair,
@@ -332,23 +332,25 @@ impl Subject for FileCopy {
 struct CopyTotals<'a> {
     /// Wall time of the copy.
     wall_ns: f64,
-    /// The part of the wall time spent queued for a CPU.
+    /// Time spent queued for a CPU, by this thread and child processes.
     queued_ns: f64,
-    /// CPU time, page faults and context switches, as the kernel counts them.
+    /// CPU time, page faults and context switches of this process and its children, as the kernel
+    /// counts them.
     used: &'a Usage,
-    /// Number of system calls.
+    /// Number of system calls, as far as they are counted.
     calls: u64,
 }
 
 /// The wall time of a copy, attributed to causes. Each entry has the name of the metric, the value
 /// of the `limit` fact, and the time in nanoseconds. The first four times are products of counts
-/// and unit costs.
+/// and unit costs, so the sum may exceed the wall time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeBreakdown([(&'static str, &'static str, f64); 8]);
 
 impl TimeBreakdown {
-    /// Attributes the time of a copy to causes. `reads` is true if the method reads the source with
-    /// system calls, and false if it reads a mapping by page faults.
+    /// Attributes the time of a copy of `bytes` bytes on `storage` to causes. `reads` is true if
+    /// the method reads the source with system calls, and false if it reads a mapping by page
+    /// faults.
     fn attribute(
         unit_costs: &UnitCosts,
         bytes: u64,

@@ -27,7 +27,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |_| Ok(Box::new(Timed::new(|| Ok(())).with_facts(calibration()))),
 };
 
-/// Returns the calibrated times of the clock and of the loop.
+/// Measures the cost and the resolution of the clock, and the cost of the loop, as facts.
 fn calibration() -> Facts {
     let overhead = Overhead::measure();
     let fact = |name: &str, value: f64| (name.to_owned(), format!("{value:.2}").into());

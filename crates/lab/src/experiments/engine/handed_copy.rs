@@ -37,14 +37,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-/// Number and size of the buffer's slots.
+/// Number of the buffer's slots, and the length of each in bytes.
 const RING_SHAPE: Shape = Shape { slots: 4, bytes: 1152 };
 /// Number of slots copied before the measured ones.
 const WARM_UP_SLOTS: u64 = 100;
-/// Length of a message. The value of a sample is the time for one message.
+/// Length of a message in bytes. The value of a sample is the time for one message.
 const MESSAGE_BYTES: usize = 64;
 
-/// The subject: the CPUs of the sender and the receiver.
+/// The subject of a case, with the CPUs of the sender and of the receiver.
 struct HandedCopy([usize; 2]);
 
 fn copy_in(sender: &mut Sender, slots: u64) -> std::io::Result<()> {

@@ -14,10 +14,10 @@ use crate::engine::experiment::{ErrorContext, Sample, Subject, SubjectError};
 
 /// The strategy by which a thread waits for the other thread's write.
 pub trait WaitStyle: Send + 'static {
-    /// Writes a number and wakes the other thread if necessary.
+    /// Writes `number` to `line`, and wakes the other thread if threads of this style sleep.
     fn publish(line: &AtomicU32, number: u32);
 
-    /// Waits while the line contains `number`. May return early.
+    /// Waits while `line` contains `number`. May return early.
     fn wait_while(line: &AtomicU32, number: u32);
 }
 
@@ -48,8 +48,8 @@ pub struct PingPong<H> {
 }
 
 impl<H: WaitStyle> PingPong<H> {
-    /// Creates the partner thread, and binds it and the calling thread to two cores that are as
-    /// close to each other as possible.
+    /// Creates the partner thread, and binds it and the calling thread to two CPUs: those of cores
+    /// that are as close to each other as possible, or else two hardware threads of one core.
     ///
     /// # Errors
     /// Returns an error if there is only one CPU, the partner thread cannot be created, or the
@@ -70,7 +70,7 @@ impl<H: WaitStyle> PingPong<H> {
         Ok(Self { line, partner: Some(partner), wait_style: PhantomData })
     }
 
-    /// Writes a number and unparks the partner, which may be parked.
+    /// Writes `number` and unparks the partner, in case it is parked.
     fn publish_and_unpark(&self, number: u32) {
         H::publish(&self.line.0, number);
         if let Some(partner) = &self.partner {
@@ -87,7 +87,7 @@ impl<H: WaitStyle> PingPong<H> {
     }
 }
 
-/// Replies to every odd number with the next even one, until `STOP` arrives.
+/// Replies to every odd number with the next even one, and parks at `PARK`, until `STOP` arrives.
 fn run_partner<H: WaitStyle>(line: &AtomicU32) {
     loop {
         match line.load(Ordering::Acquire) {

@@ -8,7 +8,7 @@ use contend_sys::cpu::{self, Clock};
 
 use crate::support::partners::Sub;
 
-/// A meter that samples the CPU time of main and sub at a fixed interval.
+/// A meter that samples the CPU time of main and sub at a fixed interval during one session.
 #[derive(Debug)]
 pub struct LoadMeter {
     main: Option<Clock>,
@@ -26,7 +26,7 @@ impl LoadMeter {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Includes the CPU time of `sub` in samples from now on.
+    /// Includes the CPU time of `sub` in samples from now on. There are no samples before.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
             let _ = self.sub.set(clock); // already set only if `watch` was called twice
@@ -34,7 +34,8 @@ impl LoadMeter {
     }
 
     /// Returns the current time and the total CPU time of both partners; `None` if sub has not
-    /// started or has exited, or if this thread was preempted between the readings.
+    /// started or has exited, if a partner has no CPU clock, or if this thread was preempted
+    /// between the readings.
     fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
         let begun = Instant::now();
         let cpu = self.main?.time()? + self.sub.get()?.time()?;
@@ -42,8 +43,9 @@ impl LoadMeter {
         (now - begun < Self::SAMPLING_INTERVAL / 100).then_some((now, cpu))
     }
 
-    /// Runs `body` and returns its result and the largest load between two samples, in percent of
-    /// all CPUs. The load is `None` if `body` was too short for two samples.
+    /// Runs `body` and returns its result and the largest load between two consecutive samples, in
+    /// percent of the CPUs that this process may use. The load is `None` if there were no two such
+    /// samples, for example because `body` was too short. May be called only once.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

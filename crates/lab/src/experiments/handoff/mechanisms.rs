@@ -68,10 +68,10 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// Parameters that the user can set.
 const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PERIOD];
 
-/// The subject: turns without work.
+/// The subject of a case, in which two partners alternate turns without work.
 pub struct HandOff {
     partners: Partners,
-    /// Number of turns in a sample; `None` until calibrated.
+    /// Number of turns of a sample that are timed together; `None` until calibrated.
     turns: Option<u64>,
     /// Description of the mechanism, for the record.
     mechanism_summary: &'static str,
@@ -88,7 +88,8 @@ impl HandOff {
         Ok(Self { partners, ..hand_off })
     }
 
-    /// Creates a subject that uses the mechanism called `name` in both directions.
+    /// Creates a subject that uses the mechanism called `name` in both directions, with sleeps of 1
+    /// ms if it sleeps.
     ///
     /// # Errors
     /// Returns an error if the mechanism does not exist.
@@ -117,9 +118,9 @@ const SAMPLE_TIME: Duration = Duration::from_millis(15);
 /// Maximum time of the individually timed turns, if the other turns of the sample are too few for a
 /// 99.9th percentile.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
-/// Minimum number of turns in a sample.
+/// Minimum number of turns of a sample that are timed together.
 const MIN_TURNS: u64 = 4;
-/// Maximum number of turns in a sample.
+/// Maximum number of turns of a sample that are timed together.
 const MAX_TURNS: u64 = 100_000;
 
 impl HandOff {

@@ -13,12 +13,12 @@ pub type TurnWork<'a> = &'a (dyn Fn() + Sync);
 /// The configuration of a session: two partners and the mechanisms between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Partners {
-    /// Processes or threads, and their placement.
+    /// Kind of the partners (processes or threads), their placement and their timer slack.
     pub pair: Pair,
     /// Mechanisms for `start` (sub has started), `to_sub` (sub's turn), `to_main` (main's turn) and
     /// `end` (sub has finished), in this order.
     pub mechanisms: [&'static Mechanism; 4],
-    /// Sleep times of polling primitives.
+    /// Sleep times of primitives that sleep.
     pub timing: SleepTiming,
     /// Number of unmeasured turns at the start of a session.
     pub warm_up: u64,
@@ -35,23 +35,25 @@ struct SessionPrimitives {
 /// The measurements of a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionStats {
-    /// Wall time from main's first measured turn until sub has finished.
+    /// Wall time from main's first measured turn until main has received `end`, or until sub has
+    /// exited if `end` does not wait.
     pub elapsed: Duration,
-    /// CPU time and context switches of main and of sub in the measured turns.
+    /// Resource usage of main and of sub, in this order, in the measured turns.
     pub used: [ResourceUsage; 2],
-    /// Number of turns in which main polled at least once before sub was ready.
+    /// Number of measured turns in which main's wait had at least one failed poll.
     pub not_ready_turns: u64,
-    /// Start of main's first measured turn.
+    /// Start of main's first measured turn; `None` before the session.
     begun: Option<Instant>,
 }
 
 impl Partners {
-    /// Runs a session of `turns` measured turns, with the work of main and of sub in each. Calls
-    /// `on_turn_time` with the time of every measured turn, from main's post until its wait
-    /// returns.
+    /// Runs a session of `turns` measured turns after the warm-up. `work` is that of main and of
+    /// sub in each turn. Calls `on_turn_time`, if given, with the time of every measured turn, from
+    /// main's post until its wait returns.
     ///
     /// # Errors
-    /// Returns an error if a system call fails or sub exits before its last turn.
+    /// Returns an error if the mechanisms cannot be combined, a system call fails, or sub exits
+    /// before its last turn.
     pub fn run(
         &self,
         turns: u64,
@@ -61,10 +63,11 @@ impl Partners {
         self.run_observed(turns, work, on_turn_time, &|_| ())
     }
 
-    /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has been created.
+    /// Runs a session as [`Partners::run`] does, and calls `observer` once sub has started.
     ///
     /// # Errors
-    /// See [`Partners::run`].
+    /// Returns an error in the same cases as [`Partners::run`]: if the mechanisms cannot be
+    /// combined, a system call fails, or sub exits before its last turn.
     pub fn run_observed(
         &self,
         turns: u64,

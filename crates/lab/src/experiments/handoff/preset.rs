@@ -6,9 +6,9 @@ use crate::support::partners::Placement;
 /// A program of the test report, as defaults of parameters that the user does not set.
 #[derive(Debug)]
 pub struct Preset {
-    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     pub mechanisms: [&'static Mechanism; 4],
-    /// Factor on the default work of sub in a turn.
+    /// Factor on the work in a turn.
     pub factor: u64,
     /// Whether main computes as much as sub in each turn.
     pub main_works: bool,
@@ -17,7 +17,8 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Creates a preset in which sub announces its start with a semaphore.
+    /// Creates a preset in which sub announces its start with a semaphore, the factor on the work
+    /// is 1, main does not work, and the scheduler places the partners.
     pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

@@ -170,8 +170,8 @@ fn sweep_cases(scope: &Scope) -> Vec<Parameters> {
     with_ticks_and_turns(scope, &SWEEP_BASE, cases)
 }
 
-/// Applies the user's parameters, expands a case with a sleeping partner into one case for each
-/// tick, and adds the number of turns.
+/// Applies the user's parameters, expands each case with a sleeping partner into one case for each
+/// tick, and sets the number of turns unless the user has chosen it.
 fn with_ticks_and_turns(scope: &Scope, preset: &Preset, cases: Vec<Parameters>) -> Vec<Parameters> {
     let all_but_tick: Vec<&Setting> =
         SETTINGS.iter().copied().filter(|setting| setting.name != TICK.name).collect();

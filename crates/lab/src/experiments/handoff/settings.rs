@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 use super::primitives;
 use crate::engine::setting::Setting;
 
-/// Length of a polling partner's sleep, in microseconds.
+/// Length of a sleep of the mechanisms that sleep, in microseconds.
 pub const PERIOD: Setting = Setting::number(
     "period_us",
     "microseconds that `sleep`, `timer` and `pause` sleep each time [default: 1000]",
@@ -24,7 +24,7 @@ pub const TICK: Setting = Setting::number(
     1_000_000,
 );
 
-/// Work of a partner in a turn, in microseconds of CPU time.
+/// Work in a turn before the factor, in microseconds of CPU time.
 pub const WORK: Setting = Setting::number(
     "work_us",
     "CPU time of the work in a turn, in microseconds [default: 37]",
@@ -50,7 +50,7 @@ pub const TURNS: Setting = Setting::number(
     100_000_000,
 );
 
-/// Mechanism of hand-offs in both directions.
+/// Mechanism of the hand-offs in both directions, which has to wait.
 pub const MECHANISM: Setting = Setting::named(
     names::MECHANISM,
     "mechanism by which partners notify each other",

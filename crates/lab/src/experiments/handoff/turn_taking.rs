@@ -1,4 +1,4 @@
-//! Sessions with work in every turn, and a model that predicts their time.
+//! Sessions of two partners with work in every turn, and a model that predicts their time.
 
 use std::time::Duration;
 
@@ -34,21 +34,22 @@ const DEFAULT_WORK: Duration = Duration::from_micros(37);
 const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
 /// The kernel's default timer slack.
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
-/// Maximum expected time of a sample. A case that would take longer is refused.
+/// Maximum expected time of a sample. A case that is expected to take longer is refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Maximum time of the hand-off measurement on which the model's prediction is based.
+/// Maximum time of the measurement of hand-offs on which the prediction for a notified main is
+/// based.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
 /// A case: a preset, overridden by the user's parameters.
 #[derive(Debug, Clone)]
 pub struct ResolvedCase {
-    /// Mechanisms for `start`, `to_sub`, `to_main` and `end`, in this order.
+    /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     mechanisms: [&'static Mechanism; 4],
-    /// CPU time of sub in a turn.
+    /// CPU time of the work of sub in a turn, including the factor.
     work: Duration,
     main_works: bool,
     timing: SleepTiming,
-    /// Processes or threads, and their placement.
+    /// Kind of the partners (processes or threads), their placement and their timer slack.
     pub pair: Pair,
 }
 
@@ -83,16 +84,16 @@ impl ResolvedCase {
         self.mechanisms.iter().any(|mechanism| mechanism.sleeps)
     }
 
-    /// Returns a lower bound on the time of a turn. If a mechanism sleeps, sub works during the
-    /// sleep; otherwise, the hand-off follows the work.
+    /// Returns an optimistic estimate of the time of a turn. If any mechanism sleeps, every turn is
+    /// taken to sleep once, while sub works; otherwise, the hand-off follows the work.
     fn min_turn_time(&self) -> Duration {
         const HAND_OFF_TIME: Duration = Duration::from_micros(3);
         let slept = self.timing.tick.max(self.timing.period);
         if self.sleeps() { self.work.max(slept) } else { self.work + HAND_OFF_TIME }
     }
 
-    /// Returns the number of turns that fit into `max_sample_us` microseconds, but at least 4 and
-    /// at most [`REPORT_TURNS`].
+    /// Returns the number of turns that are expected to fit into `max_sample_us` microseconds, but
+    /// at least 4 and at most [`REPORT_TURNS`].
     pub fn turns_within(&self, max_sample_us: u64) -> u64 {
         let turn = u64::try_from(self.min_turn_time().as_micros()).unwrap_or(u64::MAX);
         (max_sample_us / turn.max(1)).clamp(4, REPORT_TURNS)
@@ -124,7 +125,7 @@ impl ResolvedCase {
         !self.mechanisms[1].sleeps
     }
 
-    /// Returns the maximum number of turns that can fit into [`MAX_SAMPLE_TIME`].
+    /// Returns the maximum number of turns that are expected to fit into [`MAX_SAMPLE_TIME`].
     fn max_turns(&self) -> u64 {
         let turn = self.min_turn_time().as_nanos().max(1);
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
@@ -148,7 +149,7 @@ impl ResolvedCase {
     }
 }
 
-/// Returns the number of turns in a sample, at least 1.
+/// Returns the number of turns in a sample, which is at least 1, and 1 if the parameter is not set.
 fn turns(parameters: &Parameters) -> u64 {
     parameters.number(TURNS.name).unwrap_or(1).max(1)
 }
@@ -164,13 +165,13 @@ enum MainWait {
     NoWait,
 }
 
-/// The subject: sessions with work in every turn.
+/// The subject of a case, whose samples are sessions with work in every turn.
 #[derive(Debug)]
 pub struct TurnTaking {
     case: ResolvedCase,
     partners: Partners,
     turns: u64,
-    /// The work of main and of sub in a turn.
+    /// Work of main and of sub in a turn, in this order.
     work: [Work; 2],
 }
 
@@ -178,7 +179,7 @@ impl TurnTaking {
     /// Creates the subject of a case.
     ///
     /// # Errors
-    /// Returns an error if the parameters cannot be combined.
+    /// Returns an error if the parameters cannot be combined, or ask for too many turns.
     pub fn new(parameters: &Parameters, preset: &Preset) -> Result<Self, SubjectError> {
         let case = ResolvedCase::resolve(parameters, preset);
         if let Some(reason) = case.conflict(parameters) {
@@ -192,7 +193,8 @@ impl TurnTaking {
 
     /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
     /// `not_ready` is the fraction of turns in which main finds sub not ready. If main is notified,
-    /// this measures hand-offs for at most `taken`, the time of the session itself.
+    /// this measures hand-offs for about `taken`, the time of the session itself, or
+    /// [`MAX_CALIBRATION_TIME`] if that is less.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;
         if !self.case.is_modelled() {

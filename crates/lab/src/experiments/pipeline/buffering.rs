@@ -82,7 +82,7 @@ impl Subject for BufferingStage {
     }
 }
 
-/// Returns the events of all lines in chronological order.
+/// Returns the events that a line is produced or arrives, for all lines in chronological order.
 fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> {
     let step = |what: &str, number: usize, at: &Duration| Step {
         at_seconds: at.as_secs_f64(),
@@ -99,11 +99,12 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
     steps
 }
 
-/// Production times and arrival times of all lines, since the start of the sample.
+/// Production times and arrival times of all lines, as durations since the start of the sample.
 type LineTimes = (Vec<Duration>, Vec<Duration>);
 
-/// Writes lines to `input` in a thread, with a pause after each, while reading `output`. Each word
-/// of the output counts as a line, because `xargs` joins lines.
+/// Writes [`LINE_COUNT`] lines to `input` in a thread, with a pause after each, while reading
+/// `output` to its end. Times are counted from `begun`. Each word of the output counts as a line,
+/// because `xargs` joins lines.
 fn time_lines(
     mut input: ChildStdin,
     output: ChildStdout,

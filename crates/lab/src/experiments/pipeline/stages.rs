@@ -23,14 +23,14 @@ use crate::support::inputs::Input;
 /// A stage: a program with its arguments.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// Name of the stage in tables.
+    /// Name of the stage in tables and errors.
     pub label: String,
-    /// The program and its arguments.
+    /// Program and its arguments; must not be empty.
     pub words: Vec<String>,
 }
 
 impl Stage {
-    /// Creates a stage whose label is its command.
+    /// Creates a stage whose label is its words, separated by spaces.
     pub fn new(words: &[&str]) -> Self {
         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
         Self { label: words.join(" "), words }
@@ -104,8 +104,9 @@ impl PipelineTimes {
 /// value of the sample is the wall time until all copies have ended, in nanoseconds.
 ///
 /// # Errors
-/// Returns an error if a stage cannot be started or does not exit with status 0. In the second
-/// case, the error includes the first line of standard error.
+/// Returns an error if a stage cannot be started or does not exit with status 0, or if a system
+/// call fails. The error of a stage that ran includes the first line that any stage wrote to
+/// standard error.
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)
@@ -146,7 +147,8 @@ fn start(
     Ok(running)
 }
 
-/// Waits until all stages have exited, and records the time of each exit.
+/// Waits until all stages have exited, reaps them, and records the time and the outcome of each
+/// exit.
 fn await_all(pipelines: &mut [Vec<RunningStage>]) -> io::Result<()> {
     loop {
         let mut left: Vec<&mut RunningStage> =
@@ -210,8 +212,8 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
     }
 }
 
-/// Builds the sample. With several copies, the times of a stage are means over the copies, and the
-/// times of a copy are medians.
+/// Builds the sample. With several copies, the times of a stage are means over the copies, `user`
+/// and `system` are totals, and the times of a copy are medians.
 fn sample(stages: &[Stage], copies: &[PipelineTimes], wall: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {

@@ -52,7 +52,8 @@ fn subject(parameters: &Parameters) -> Result<Box<dyn Subject>, SubjectError> {
     Ok(Box::new(Repeated { inner, iterations }))
 }
 
-/// A subject whose samples run a fixed number of iterations.
+/// A subject whose samples run a fixed number of iterations of `inner`, whatever the engine
+/// requests.
 struct Repeated {
     inner: Box<dyn Subject>,
     iterations: u64,

@@ -19,7 +19,7 @@ pub struct PipelineSubject {
 }
 
 impl PipelineSubject {
-    /// Creates one copy of a pipeline whose input has `lines` lines of base64.
+    /// Creates a subject that runs one copy of a pipeline on an input of `lines` lines of base64.
     pub fn on_lines(lines: u64, stages: Vec<Stage>) -> Self {
         let input = move || Input::new(|file| base64_lines(file, lines));
         Self { stages, copies: 1, input: Box::new(input) }
@@ -49,7 +49,8 @@ impl Subject for PipelineSubject {
     }
 }
 
-/// Returns the locale that child processes use for character types.
+/// Returns the locale that the environment sets for character types in child processes; `C` if it
+/// sets none.
 fn locale() -> String {
     let set = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
     let name = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(set);

@@ -27,7 +27,7 @@ pub const EXPERIMENT: Experiment = experiment(
     },
 );
 
-/// Number of blocks that a worker keeps allocated.
+/// Maximum number of blocks that a worker keeps allocated at a time.
 const LIVE_ALLOCATIONS: usize = 64;
 /// Number of allocations in one unit of `work`.
 const ALLOCATIONS_PER_WORK_UNIT: u64 = 512;

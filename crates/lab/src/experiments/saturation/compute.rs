@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = experiment(
     },
 );
 
-/// Steps of the random number generator in one unit of `work`.
+/// Number of steps of the random number generator in one unit of `work`.
 const STEPS_PER_WORK_UNIT: u64 = 500_000;
 
 struct Compute(Work);

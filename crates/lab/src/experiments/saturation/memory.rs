@@ -22,11 +22,11 @@ pub const EXPERIMENT: Experiment = experiment(
     |parameters| Ok(saturation_subject(parameters, MemoryCopy::new)),
 );
 
-/// Maximum length of a buffer. Larger CPU caches are rare.
+/// Maximum length of a buffer in bytes. Larger CPU caches are rare.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
-/// Minimum length of a buffer, even if memory is short.
+/// Minimum length of a buffer in bytes, even if memory is short.
 const MIN_BUFFER_BYTES: u64 = 64 << 10;
-/// Bytes copied in one unit of `work`.
+/// Number of bytes copied in one unit of `work`.
 const BYTES_PER_WORK_UNIT: u64 = 8 << 20;
 
 struct MemoryCopy {
@@ -37,8 +37,9 @@ struct MemoryCopy {
 }
 
 impl MemoryCopy {
-    /// Creates a workload whose buffers, two for each worker, take at most half of the available
-    /// memory, but have at least `MIN_BUFFER_BYTES` each.
+    /// Creates a workload of `work` units for each of `workers` workers. The buffers, two for each
+    /// worker, take at most half of the available memory, but have at least `MIN_BUFFER_BYTES`
+    /// each.
     fn new(work: u64, workers: u64) -> Self {
         let available = limits::memory_available() / 2 / workers.max(1) / 2;
         let bytes = MAX_BUFFER_BYTES.min(available).max(MIN_BUFFER_BYTES);

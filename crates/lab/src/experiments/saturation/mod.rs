@@ -28,7 +28,7 @@ use crate::engine::setting::Setting;
 use crate::support::limits::{self, UnitKind};
 use workers::{WorkerGroup, Workload};
 
-/// Units of work for each worker.
+/// Number of units of work for each worker.
 const WORK: Setting = Setting::number(
     "work",
     "units of work of each worker, about 1 ms each [default: 100]",
@@ -70,7 +70,8 @@ const fn experiment(
     }
 }
 
-/// Appends the description common to all experiments of this family.
+/// Appends the description common to all experiments of this family to `$work`, which is specific
+/// to one.
 macro_rules! about {
     ($work:literal) => {
         concat!(
@@ -106,8 +107,8 @@ fn unavailable(parameters: &Parameters) -> Option<String> {
     limits::shortage(kind, workers)
 }
 
-/// Returns the numbers of workers to measure, from 1 to twice the number of CPUs: dense at first,
-/// then sparse.
+/// Returns the numbers of workers to measure on `cpus` CPUs, from 1 to twice that number in
+/// ascending order: dense at first, then sparse.
 fn worker_counts(cpus: u64) -> Vec<u64> {
     let max = 2 * cpus;
     let mut counts: Vec<u64> = (1..=max.min(4)).collect();
@@ -140,7 +141,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// The subject: workers and their workload.
+/// The subject of a case, whose samples run a workload once in each worker of a group.
 struct Saturation<J> {
     group: WorkerGroup,
     workload: J,

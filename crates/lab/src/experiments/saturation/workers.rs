@@ -34,14 +34,14 @@ pub struct WorkerGroup {
     pub threads: u64,
 }
 
-/// The measurements of a run.
+/// The measurements of one [`WorkerGroup::run`].
 #[derive(Debug, Clone, Default)]
 pub struct GroupResult {
     /// Wall time from the opening of the gate until the last worker has finished.
     pub elapsed: Duration,
     /// CPU time of all workers since the opening of the gate.
     pub cpu: Duration,
-    /// Involuntary context switches of all workers.
+    /// Number of involuntary context switches of all workers since the opening of the gate.
     pub involuntary_switches: u64,
     /// Time for which the CPU quota of the cgroup throttled the workers; `None` without a quota.
     pub throttled: Option<Duration>,
@@ -132,11 +132,11 @@ impl Drop for WorkerProcesses {
     }
 }
 
-/// Interval between checks whether all workers are ready.
+/// Interval between checks of whether all workers have reached the gate.
 const READY_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 impl WorkerGroup {
-    /// Returns the number of workers.
+    /// Returns the number of workers in all processes.
     pub fn workers(&self) -> u64 {
         self.processes * self.threads
     }
@@ -144,7 +144,8 @@ impl WorkerGroup {
     /// Runs the workload once in every worker. The calling process must be single-threaded.
     ///
     /// # Errors
-    /// Returns an error if a process cannot be created, or exits before its workers have finished.
+    /// Returns an error if a process cannot be created or reaped, or exits before its workers have
+    /// finished, or if shared memory cannot be mapped.
     pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
         let state = SharedState::new()?;
         let mut processes = WorkerProcesses::default();

@@ -49,7 +49,7 @@ fn unavailable(_: &Parameters) -> Option<String> {
     crate::experiments::units::parent::memory_unreadable()
 }
 
-/// A reporter of the steps of a demonstration, which pauses after each.
+/// A reporter of the steps of a demonstration, which pauses after each step.
 struct StepReporter<'a> {
     begun: Instant,
     pause: Duration,
@@ -82,7 +82,8 @@ impl<'a> StepReporter<'a> {
     }
 }
 
-/// Returns all threads of the given processes with their state and memory, from `/proc`.
+/// Returns all threads of the given processes with their state and the memory of their process,
+/// from `/proc`. What cannot be read is empty or 0.
 fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))
@@ -115,7 +116,8 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Waits, for at most 100 ms, until process `pid`, which is about to block, is asleep.
+/// Waits, for about 100 ms at most, until the main thread of process `pid`, which is about to
+/// block, is asleep.
 fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {

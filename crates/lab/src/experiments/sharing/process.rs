@@ -33,7 +33,7 @@ pub const EXPERIMENT: Experiment = experiment(
 struct ProcessSharing(Parameters);
 
 /// A child process that receives commands of one byte and answers each with the value of the
-/// variable.
+/// variable: `+` adds 1 to it first, any other byte only reads it.
 struct Child {
     pid: Pid,
     commands: OwnedFd,

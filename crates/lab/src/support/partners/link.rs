@@ -29,7 +29,7 @@ const MAX_EXPLANATION_WORDS: usize = 24;
 pub struct Link {
     state: Shared<Line<AtomicU64>>,
     values: Shared<[AtomicU64; MAX_VALUES]>,
-    /// Message about why sub ended early, padded with zeros.
+    /// Message about why sub ended early, padded with zeros; all zeros without one.
     why: Shared<[AtomicU64; MAX_EXPLANATION_WORDS]>,
 }
 
@@ -56,7 +56,8 @@ impl Link {
         self.state.load(Ordering::Relaxed) == BROKEN
     }
 
-    /// Marks sub as finished, and passes the first [`MAX_VALUES`] of the given values to main.
+    /// Marks sub as finished unless the link is broken, and passes the first [`MAX_VALUES`] of the
+    /// given values to main.
     pub fn finish(&self, values: &[u64]) {
         for (to, &value) in self.values.iter().zip(values) {
             to.store(value, Ordering::Relaxed);
@@ -75,7 +76,7 @@ impl Link {
         Ok(array::from_fn(|index| self.values[index].load(Ordering::Relaxed)))
     }
 
-    /// Stores the error because of which sub ends early, cut after 192 bytes.
+    /// Stores the message of the error because of which sub ends early, cut after 192 bytes.
     pub(super) fn explain(&self, why: &io::Error) {
         let text = why.to_string();
         for (to, bytes) in self.why.iter().zip(text.as_bytes().chunks(8)) {

@@ -30,10 +30,10 @@ pub use usage::ResourceUsage;
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// The kind of the partners.
+/// Whether partners are processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerKind {
-    /// Two processes.
+    /// Two processes, of which main creates sub.
     Processes,
     /// Two threads of one process.
     Threads,
@@ -46,7 +46,7 @@ pub struct Pair {
     pub kind: PartnerKind,
     /// CPUs on which the partners run.
     pub placement: Placement,
-    /// Timer slack of both partners, or `None` for the kernel's default.
+    /// Timer slack of both partners, or `None` for the default.
     pub slack: Option<Duration>,
 }
 
@@ -60,7 +60,8 @@ pub enum Sub {
 }
 
 impl Sub {
-    /// Returns the clock of sub's CPU time, or `None` if the kernel has no such clock.
+    /// Returns the clock of sub's CPU time, or `None` if the process has ended or the thread has no
+    /// such clock.
     pub fn clock(self) -> Option<cpu::Clock> {
         match self {
             Self::Process(pid) => cpu::Clock::of_process(pid),
@@ -69,7 +70,8 @@ impl Sub {
     }
 }
 
-/// A function that is called once sub has started.
+/// A function that receives the handle to sub once sub has started. Runs on main's thread if sub is
+/// a process, and on sub's thread otherwise.
 pub type Observer<'a> = &'a (dyn Fn(Sub) + Sync);
 
 /// Functions that wake a partner after the other one has ended. Each receives a predicate that
@@ -82,17 +84,19 @@ pub struct Release<'a> {
     pub sub: &'a (dyn Fn(HasFinished<'_>) + Sync),
 }
 
-/// A predicate that returns whether a partner has finished its part.
+/// A predicate that returns whether a partner has finished its part or has failed to start it.
 pub type HasFinished<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
     /// Runs both parts and returns the result of `main`. `sub` has to call [`Link::finish`] before
     /// it returns. If the partners are processes, each drops the other's closure before it calls
-    /// its own, and the calling process must have a single thread.
+    /// its own, and the calling process must have a single thread. Restores the CPUs of the calling
+    /// thread, but not its timer slack.
     ///
     /// # Errors
     /// Returns the error of `main`, or else of `sub` if it is a thread. A `sub` that is a process
-    /// breaks the link instead. Also returns an error if a partner cannot be started.
+    /// breaks the link instead. Also returns an error if a partner cannot be started, bound to its
+    /// CPU or reaped.
     pub fn run<T>(
         &self,
         link: &Link,
@@ -207,14 +211,16 @@ impl Pair {
         })
     }
 
-    /// Binds the calling thread to the CPU of main (0) or sub (1), and sets its timer slack.
+    /// Binds the calling thread to the CPU of main (`who` is 0) or sub (1), if the placement names
+    /// CPUs, and sets its timer slack.
     fn bind_to_cpu(&self, who: usize) -> io::Result<()> {
         let slack = self.slack.and_then(|slack| NonZeroU64::new(slack.as_nanos().try_into().ok()?));
         set_current_timer_slack(slack)?;
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Runs main's part. With `Placement::TwoAwakeCpus`, threads keep both CPUs awake meanwhile.
+    /// Binds main to its CPU and runs its part. With `Placement::TwoAwakeCpus`, threads keep both
+    /// CPUs awake meanwhile.
     fn run_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,

@@ -2,7 +2,7 @@
 
 use contend_sys::topology::{self, Cpu, Distance};
 
-/// The CPUs on which partners run.
+/// The CPUs on which two partners run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// Any CPUs, chosen by the scheduler.
@@ -48,7 +48,8 @@ impl Placement {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, placement)| placement)
     }
 
-    /// Returns why this machine does not allow the placement, or `None` if it does.
+    /// Returns why this machine does not allow the placement, or `None` if it does. Does not check
+    /// the CPUs of `Placement::On`.
     pub fn unavailable(self) -> Option<String> {
         let missing = match self {
             Self::Free | Self::Same | Self::On(_) => return None,
@@ -63,7 +64,8 @@ impl Placement {
         self.cpus().is_none().then(|| missing.to_owned())
     }
 
-    /// Returns whether the partners are sure to run on different CPUs.
+    /// Returns whether the placement binds the partners to different CPUs. Without a binding, they
+    /// may still run on different ones.
     pub fn uses_two_cpus(self) -> bool {
         match self {
             Self::Free | Self::Same => false,
@@ -72,8 +74,8 @@ impl Placement {
         }
     }
 
-    /// Returns the CPUs of main and sub, or `None` if the placement does not bind them or the
-    /// machine lacks such CPUs.
+    /// Returns the CPUs of main and sub, or `None` if the placement does not bind them or this
+    /// process may not use such CPUs. Those of `Placement::On` are not checked.
     pub fn cpus(self) -> Option<[usize; 2]> {
         self.of(&topology::allowed())
     }
@@ -90,8 +92,8 @@ impl Placement {
         }
     }
 
-    /// Returns a description of the CPUs and their distance, or `None` if the partners are not
-    /// bound.
+    /// Returns the numbers of the CPUs and their distance as text, or `None` if the partners are
+    /// not bound or this process may not use the CPUs.
     pub fn describe(self) -> Option<String> {
         let cpus = topology::allowed();
         let [main, sub] = self.of(&cpus)?;

@@ -6,10 +6,10 @@ use contend_sys::{child, cpu};
 
 use crate::engine::timing::nanoseconds;
 
-/// Number of values in [`Used`].
+/// Number of values that represent a [`ResourceUsage`].
 pub const USAGE_VALUES: usize = 5;
 
-/// Resource usage of a thread.
+/// Resource usage of a thread, in total or between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceUsage {
     /// CPU time, in user and kernel mode.
@@ -37,7 +37,8 @@ impl ResourceUsage {
         }
     }
 
-    /// Returns the usage of the calling thread since `self`, an earlier reading of it.
+    /// Returns the usage of the calling thread since `self`, which has to be an earlier reading of
+    /// the same thread.
     #[must_use]
     pub fn since(self) -> Self {
         let now = Self::so_far();

@@ -78,7 +78,9 @@ pub const SPLICE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Calls `make` with the number of remaining bytes, repeatedly, until the whole file is copied.
+/// Opens the files, and calls `make` with them and the number of remaining bytes, repeatedly, until
+/// the whole source is copied. `make` makes the system call `call` and returns the number of bytes
+/// that it copied.
 fn copy_whole_file(
     job: &mut CopyJob<'_>,
     call: Call,

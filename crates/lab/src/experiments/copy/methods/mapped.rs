@@ -86,8 +86,8 @@ fn unavailable(location: Location, advice: MappingAdvice) -> Option<String> {
     huge_pages_disabled(&std::fs::read_to_string(setting).unwrap_or_default())
 }
 
-/// Returns why files in tmpfs have no huge pages, or `None` if they have. `setting` is the content of
-/// `shmem_enabled`, which lists all values, with the current one in brackets.
+/// Returns why files in tmpfs cannot have huge pages, or `None` if they can. `setting` is the
+/// content of `shmem_enabled`, which lists all values, with the current one in brackets.
 fn huge_pages_disabled(setting: &str) -> Option<String> {
     match setting.split(['[', ']']).nth(1) {
         Some("always" | "within_size" | "advise" | "force") => None,

@@ -30,11 +30,11 @@ pub struct CopyJob<'a> {
     pub bytes: usize,
     /// Advice to the kernel about mappings, for methods that map a file.
     pub advice: MappingAdvice,
-    /// Resources that the method has allocated before the copy.
+    /// Resources that [`CopyMethod::prepare`] has allocated before the copy.
     pub resources: &'a mut Resources,
-    /// System calls made by the method itself, not by libraries or child processes.
+    /// Counts of the system calls made by the method itself, not by libraries or child processes.
     pub tally: Tally,
-    /// Time that child processes were queued for a CPU.
+    /// Total time that child processes of the method were queued for a CPU.
     pub queued: Duration,
 }
 
@@ -124,13 +124,14 @@ pub fn find(name: &str) -> Option<&'static CopyMethod> {
     TABLE.iter().copied().find(|method| method.name == name)
 }
 
-/// Returns `None`, for methods without requirements.
+/// Returns `None`. Serves as [`CopyMethod::unavailable`] of methods without requirements.
 fn always_available(_: Location, _: MappingAdvice) -> Option<String> {
     None
 }
 
 impl CopyJob<'_> {
-    /// Makes a system call, counts it, and retries it while signals interrupt it.
+    /// Makes a system call by calling `make`, and retries it while signals interrupt it. Counts
+    /// every try as a call of `call`.
     fn call<T>(&mut self, call: Call, mut make: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             self.tally.add(call);
@@ -159,7 +160,8 @@ impl CopyJob<'_> {
         drop(files);
     }
 
-    /// Maps a file, gives the kernel the job's advice, and counts the calls.
+    /// Maps as many bytes of a file as the source has, gives the kernel the job's advice, and
+    /// counts the calls.
     fn map(&mut self, backing: Backing<'_>) -> io::Result<Mapping> {
         let (advice, bytes) = (self.advice, self.bytes);
         let mapping = self.call(Call::Mmap, || match advice {

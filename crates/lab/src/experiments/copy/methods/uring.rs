@@ -44,7 +44,7 @@ struct Transfer {
     offset: usize,
     /// Length of the block in bytes.
     bytes: usize,
-    /// Bytes transferred so far.
+    /// Number of bytes of the block transferred so far by this operation.
     done: usize,
 }
 

@@ -37,7 +37,7 @@ impl SyncPrimitive for Futex {
     }
 }
 
-/// Sleeps until a post is available. May return early.
+/// Sleeps until a post is available. May return early. Only the waiter may call it.
 pub(super) fn wait_for_post(posts: &PostCounter) -> io::Result<()> {
     match futex::wait(posts.posted(), futex::Flags::empty(), posts.taken(), None) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),

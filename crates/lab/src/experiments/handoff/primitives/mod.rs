@@ -26,7 +26,8 @@ use crate::engine::experiment::SubjectError;
 /// A synchronisation primitive in one direction: one side posts, the other waits. The primitive is
 /// created before the partners start, so they share it.
 pub trait SyncPrimitive: Sync {
-    /// Registers the calling thread as the waiter, before any post.
+    /// Registers the calling thread as the waiter. Must be called before the first post, which may
+    /// block otherwise. The default does nothing.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
@@ -34,7 +35,7 @@ pub trait SyncPrimitive: Sync {
         Ok(())
     }
 
-    /// Wakes the waiter, or makes its next wait return.
+    /// Makes the current or the next wait of the waiter return.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
@@ -45,8 +46,8 @@ pub trait SyncPrimitive: Sync {
         let _ = self.post(); // a waiter that stays blocked reports an error itself
     }
 
-    /// Blocks until there is a post, and consumes it. Primitives of mechanisms that do not wait
-    /// return without a post.
+    /// Blocks until there is a post, and consumes it. Primitives of mechanisms whose
+    /// [`Mechanism::waits`] is false return without a post.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
@@ -56,14 +57,15 @@ pub trait SyncPrimitive: Sync {
 /// The result of a wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitOutcome {
-    /// Number of failed polls before the post arrived; 0 for primitives that do not poll.
+    /// Number of failed polls before the post arrived; 0 for primitives that do not poll, and 1 for
+    /// `pause`, which always sleeps once.
     pub failed_polls: u64,
 }
 
-/// Sleep times of polling primitives.
+/// Sleep times of primitives that sleep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SleepTiming {
-    /// Time between two polls.
+    /// Length of a sleep, which is the time between two polls.
     pub period: Duration,
     /// Simulated clock tick: sleeps and timers end at a multiple of it, as on a system with a
     /// periodic tick. Zero disables the simulation.
@@ -81,7 +83,7 @@ pub struct Mechanism {
     pub waits: bool,
     /// Whether a wait sleeps for a period, in which case clock ticks matter.
     pub sleeps: bool,
-    /// Whether posts are counted, so that n posts end n waits.
+    /// Whether posts are counted, so that n posts end n waits; also true if waits do not block.
     pub counts: bool,
     /// Creates a primitive with the given sleep times.
     pub make: fn(SleepTiming) -> Result<Box<dyn SyncPrimitive>, SubjectError>,
@@ -121,13 +123,13 @@ pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
 
-/// Returns the names of the mechanisms that wait for a post.
+/// Returns the names of the mechanisms that wait for a post, in display order.
 pub fn waiting_names() -> Vec<&'static str> {
     let waiting = TABLE.iter().filter(|mechanism| mechanism.waits);
     waiting.map(|mechanism| mechanism.name).collect()
 }
 
-/// Returns the names of the mechanisms that count posts.
+/// Returns the names of the mechanisms that count posts or do not wait, in display order.
 pub fn counting_names() -> Vec<&'static str> {
     let counting = TABLE.iter().filter(|mechanism| mechanism.counts);
     counting.map(|mechanism| mechanism.name).collect()

@@ -7,7 +7,7 @@ use contend_sys::semaphore::Semaphore;
 use super::{Mechanism, SyncPrimitive, WaitOutcome};
 use crate::engine::experiment::ErrorContext;
 
-/// An unnamed POSIX semaphore in shared memory (`sem_init`).
+/// The `semaphore` mechanism: an unnamed POSIX semaphore in shared memory (`sem_init`).
 pub const UNNAMED: Mechanism = Mechanism {
     name: "semaphore",
     summary: "POSIX semaphore in shared memory (sem_init)",
@@ -17,7 +17,7 @@ pub const UNNAMED: Mechanism = Mechanism {
     make: |_| Ok(Box::new(Semaphore::unnamed().context("make a semaphore")?)),
 };
 
-/// A named POSIX semaphore (`sem_open`).
+/// The `named-semaphore` mechanism: a named POSIX semaphore (`sem_open`).
 pub const NAMED: Mechanism = Mechanism {
     name: "named-semaphore",
     summary: "named POSIX semaphore (sem_open)",

@@ -22,7 +22,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |timing| polling(move || pause(timing)),
 };
 
-/// Sleeps for the period, extended to the next tick if ticks are simulated.
+/// Sleeps for the period, extended to the next tick if ticks are simulated. A signal ends the sleep
+/// early.
 pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     let slept = match next_tick(timing) {
         Some(deadline) => clock_nanosleep_absolute(ClockId::Monotonic, &deadline),
@@ -37,8 +38,8 @@ pub(super) fn pause(timing: SleepTiming) -> io::Result<()> {
     }
 }
 
-/// Returns the time of the first tick after a period from now, on `CLOCK_MONOTONIC`; `None` if no
-/// ticks are simulated.
+/// Returns the time of the first tick that is at least a period from now, on `CLOCK_MONOTONIC`;
+/// `None` if no ticks are simulated.
 pub(super) fn next_tick(SleepTiming { period, tick }: SleepTiming) -> Option<Timespec> {
     let tick = tick.as_nanos();
     (tick > 0).then(|| {

@@ -27,8 +27,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Arms the timer for the period, or for the first tick after it, and blocks until the timer
-/// expires.
+/// Arms the timer for the period, or for the first tick after it if ticks are simulated, and blocks
+/// until the timer expires.
 fn await_timer(timer: &OwnedFd, timing: SleepTiming) -> io::Result<()> {
     let (flags, it_value) = match next_tick(timing) {
         Some(deadline) => (TimerfdTimerFlags::ABSTIME, deadline),
