@@ -94,7 +94,7 @@ pub enum Action {
     For(Box<For>),
     /// `for (in)`: the variable, the array and the body.
     ForIn(String, String, Box<Statement>),
-    /// `delete` of an array or, with a subscript, of an element.
+    /// `delete` of an array or, with a subscript, of one of its elements.
     Delete(String, Option<Vec<Expression>>),
     /// `next`, which ends the processing of the record.
     Next,
@@ -148,13 +148,14 @@ pub enum Expression {
     Number(String),
     /// A string constant.
     Text(Text),
-    /// A regular expression, as written. Its value is whether the record matches.
+    /// A regular expression, as written between the slashes. Its value is whether the record
+    /// matches, except as a pattern, as after `~`.
     Regex(String),
     /// The value of a variable, an element or a field.
     Place(Place),
     /// An array as an argument of a built-in function.
     Array(String),
-    /// A bare name as an argument of a function: a variable or an array.
+    /// A bare name as an argument of a function that may take an array: a variable or an array.
     Name(String),
     /// An expression in parentheses.
     Group(Box<Self>),
@@ -168,9 +169,9 @@ pub enum Expression {
     Not(Box<Self>),
     /// Unary `-` or `+`.
     Signed(Box<Self>),
-    /// Operands of binary operators that evaluate both sides, in unspecified order.
+    /// Operands of one or more binary operators that evaluate both sides, in unspecified order.
     Chain(Chain, Vec<Self>),
-    /// Membership in an array; several values form one subscript.
+    /// Membership in an array (`in`): the values, which form one subscript, and the array.
     In(Vec<Self>, String),
     /// Logical conjunction (`&&`).
     And(Vec<Self>),
@@ -215,11 +216,11 @@ pub enum Source {
 /// An lvalue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A variable.
+    /// A variable, by name.
     Variable(String),
-    /// An element of an array.
+    /// An element of an array: the array and the values of the subscript.
     Element(String, Vec<Expression>),
-    /// A field, or the record (`$0`).
+    /// A field, by number, or the record (`$0`).
     Field(Box<Expression>),
 }
 
@@ -238,7 +239,7 @@ pub struct Assignment {
     pub value_place: Range<usize>,
 }
 
-/// An increment or a decrement.
+/// An increment or a decrement, before or after its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The lvalue that the operation changes.

@@ -110,7 +110,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses the statement after a condition, which may be on a later line.
+    /// Parses the statement after a condition, `do` or `else`, which may be on a later line.
     fn body(&mut self) -> Result<Statement, Rejection> {
         self.skip_newlines()?;
         self.statement()

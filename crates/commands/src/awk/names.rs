@@ -120,7 +120,7 @@ pub(super) fn is_function(word: &str) -> bool {
     BUILTIN_FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
-/// Returns whether a built-in function accepts the given number of arguments.
+/// Returns whether `name` is a built-in function that accepts the given number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
     BUILTIN_FUNCTIONS
         .iter()
@@ -144,8 +144,8 @@ enum Kind {
     Array,
 }
 
-/// Checks that each name denotes only one function, scalar or array, and that called functions are
-/// defined.
+/// Checks that each name denotes only one function, scalar or array, that called functions are
+/// defined with enough parameters, and that lists are only used as subscripts.
 pub(super) fn check(program: &Program) -> Result<(), Rejection> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
@@ -224,8 +224,9 @@ fn check_uses<'a>(
     wrong.or(calls).map_or(Ok(()), |reason| Err(Rejection::Unread(reason)))
 }
 
-/// Calls `note` for each name in a node itself, with whether it is an array. Skips bare names as
-/// arguments, since only the called function determines what they denote.
+/// Calls `note` for each name of a variable or an array in a node itself, not in its children, with
+/// whether it is an array. Skips bare names as arguments, since only the called function determines
+/// what they denote.
 pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
     match node {
         Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {

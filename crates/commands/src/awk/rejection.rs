@@ -30,7 +30,7 @@ pub enum Rejection {
     /// A BEGIN action has effects other than assignments.
     #[error("{0} in the BEGIN action has to run exactly once")]
     HasBeginEffect(&'static str),
-    /// A range pattern.
+    /// A range pattern, as written.
     #[error("`{0}` is a range of lines")]
     Range(String),
     /// The program uses `getline`.
@@ -51,7 +51,8 @@ pub enum Rejection {
     /// A loop over an array, whose order is unspecified.
     #[error("`for (… in {0})` iterates in an unspecified order")]
     UnspecifiedOrder(String),
-    /// A user-defined function with side effects.
+    /// A user-defined function that may do more than compute a value from its parameters and
+    /// constants.
     #[error("function `{0}` does more than compute a value")]
     Function(String),
     /// A rule prints, although there is an END action.

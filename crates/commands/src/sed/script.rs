@@ -111,8 +111,8 @@ pub struct Regex {
     pub ignores_case: bool,
     /// Whether `^` and `$` also match at newlines (`M`).
     pub multiline: bool,
-    /// Whether a bracket expression contains a backslash, `[.` or `[=`, which implementations
-    /// interpret differently.
+    /// Whether a bracket expression contains a backslash, `[.` or `[=`, or is not closed, which
+    /// implementations interpret differently.
     pub has_odd_brackets: bool,
 }
 
