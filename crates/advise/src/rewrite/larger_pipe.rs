@@ -5,8 +5,8 @@ use contend_record::pipe::{Boundary, WaitingSide};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Pipe capacity that an unprivileged process may request, in bytes, unless
-/// `/proc/sys/fs/pipe-max-size` is lower.
+/// Requested pipe capacity in bytes: the most for an unprivileged process, unless
+/// `/proc/sys/fs/pipe-max-size` has been changed.
 const PIPE_BYTES: u64 = 1 << 20;
 /// Smallest amount of data for which a larger pipe pays off, in bytes.
 const MIN_TRANSFER_BYTES: u64 = 64 * PIPE_BYTES;
