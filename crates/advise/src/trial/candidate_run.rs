@@ -18,7 +18,7 @@ const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference of wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
 /// Difference of wall time, relative to the original, that all samples must exceed for a conclusion
-/// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs.
+/// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs that do not confirm an earlier result.
 const CLEAR_DIFFERENCE: f64 = 0.05;
 /// Half width below which an interval of ratios that shows neither a faster nor a slower candidate
 /// shows that there is no relevant difference.
@@ -57,8 +57,9 @@ pub(super) struct CandidateRun {
     /// The shell text to run.
     pub text: String,
     samples: Samples,
-    /// The samples on which the candidate first beat the original. Fresh samples must confirm the
-    /// result: in repeated tests, chance alone may put a candidate ahead at some point.
+    /// The samples on which the candidate first beat the original; `None` until then. Fresh samples
+    /// must confirm the result: in repeated tests, chance alone may put a candidate ahead at some
+    /// point.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
@@ -98,8 +99,8 @@ impl CandidateRun {
     }
 
     /// Decides about the candidate if its samples are clear, after the numbers of pairs in
-    /// [`JUDGED_AFTER_PAIRS`]. A first recommendation only discards the samples: fresh ones have to
-    /// confirm it. `seed` is that of the resampling.
+    /// [`JUDGED_AFTER_PAIRS`]. A first recommendation only sets the samples aside: fresh ones have
+    /// to confirm it. `seed` is that of the resampling.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;

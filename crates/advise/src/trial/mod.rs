@@ -39,8 +39,8 @@ pub struct TrialConfig<'a> {
     pub whole: Option<Option<File>>,
     /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,
-    /// Whether the caller then measures concurrent copies, so that candidates that save only CPU
-    /// time are tried, too.
+    /// Whether the caller then measures concurrent copies, so that candidates that are slower but
+    /// save CPU time are tried, too.
     pub under_load: bool,
     /// Wall time after which no further round begins. The final check on the whole input may exceed
     /// it.
@@ -135,8 +135,9 @@ pub fn run(
     })
 }
 
-/// Runs rounds until every candidate is decided, the budget is used up, or a signal interrupts.
-/// Returns the number of complete rounds, and whether all candidates were decided.
+/// Runs rounds until every candidate is decided, the budget is used up, the original takes too
+/// long, or a signal interrupts. Returns the number of complete rounds, and whether all candidates
+/// were decided.
 fn run_rounds(
     trial_runner: &mut TrialRunner<'_>,
     candidates: &mut Vec<Prepared>,
