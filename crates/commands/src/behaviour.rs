@@ -19,8 +19,8 @@ pub fn is_barrier(command: &str) -> bool {
     BARRIERS.contains(&program) || digests || counts
 }
 
-/// Returns whether the command is a `sort` that certainly sorts its whole input (no option contains
-/// `m`, `c` or `C`), and so may spill to temporary files before reaching EOF.
+/// Returns whether the command is a `sort` that certainly sorts its whole input, without options to
+/// merge or check, and so may spill to temporary files before reaching EOF.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other

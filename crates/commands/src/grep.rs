@@ -79,8 +79,8 @@ pub struct Grep {
 }
 
 impl Grep {
-    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, no pattern
-    /// or options for different syntaxes, or reads patterns from a file (`-f`).
+    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, lacks a
+    /// pattern, has options for different syntaxes, or reads patterns from a file (`-f`).
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
     }

@@ -16,10 +16,10 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// The first or last lines of one input.
+/// A `head` or `tail` that writes the first or last lines of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// The number of lines to write.
+    /// The maximum number of lines to write.
     pub count: u64,
     /// At most one input file; empty for standard input.
     pub files: Vec<Word>,

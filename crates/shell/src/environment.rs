@@ -110,8 +110,8 @@ impl Environment {
     }
 
     /// Returns the environment of commands that are started without a shell: those of the given
-    /// programs that are genuine (see [`is_genuine`]), and `grep` in `PATH`, with the locale and
-    /// variables of this process. No program counts as GNU's by [`Self::is_gnu`].
+    /// programs that are genuine (see [`is_genuine`]), and, if not given, `grep` in `PATH`, with
+    /// the locale and variables of this process. No program counts as GNU's by [`Self::is_gnu`].
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));

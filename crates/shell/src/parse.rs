@@ -22,7 +22,7 @@ pub struct Parsed {
     pub inverted: bool,
 }
 
-/// The position of a stage in the source.
+/// The position of a stage in the source, and the name of its command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageText {
     /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the

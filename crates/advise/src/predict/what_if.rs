@@ -17,11 +17,11 @@ enum Change {
     Fuse { first: usize },
     /// A stage, by its index from 0, is removed.
     Drop { stage: usize },
-    /// The machine has a different number of CPUs.
+    /// The pipeline can use this number of CPUs.
     Cpus(f64),
-    /// Several copies run at the same time.
+    /// This number of copies runs at the same time.
     Copies(f64),
-    /// The size of the input is multiplied by a factor.
+    /// The size of the input is multiplied by this factor.
     Input(f64),
 }
 
@@ -35,7 +35,7 @@ pub struct Question {
 /// An error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
-    /// A part of the question has none of the known forms.
+    /// A part of the question has none of the known forms, or the question is empty.
     #[error(
         "'{0}': expected 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' or 'input x100' (numbers \
          from 0.000001 to 1000000), or several separated by `;`"
@@ -51,7 +51,7 @@ pub enum QuestionError {
         /// Number of stages after the preceding changes.
         stages: usize,
     },
-    /// The question would remove every stage.
+    /// A part of the question would remove the only stage that is left.
     #[error("'{0}': no stage would be left")]
     NoneLeft(String),
     /// A part of the question fuses stages that are not neighbours.

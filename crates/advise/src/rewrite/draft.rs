@@ -6,7 +6,7 @@ use contend_shell::parse::Parsed;
 
 use super::{Change, Replacement};
 
-/// A pipeline as a list of stages.
+/// A pipeline as a list of stages, which changes can replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     /// Whether the exit status is inverted by `!`.

@@ -354,7 +354,7 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
 struct TrialRunner<'a> {
     config: &'a TrialConfig<'a>,
     original: String,
-    /// Output and exit code of the original.
+    /// Output and exit code of the original's first run.
     reference: (File, i32),
     output: File,
     walls: Vec<f64>,

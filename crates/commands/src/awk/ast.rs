@@ -27,7 +27,7 @@ pub enum ItemKind {
     Begin(Vec<Statement>),
     /// `END`: an action that runs after the last record.
     End(Vec<Statement>),
-    /// A rule, which runs for each record.
+    /// A rule, which runs for each record that its pattern selects.
     Rule(Rule),
     /// A user-defined function.
     Function(Function),
@@ -49,14 +49,15 @@ pub enum Pattern {
     Always,
     /// Records for which the expression is true.
     When(Expression),
-    /// Records from one that the first expression selects up to one that the second selects.
+    /// Records from one for which the first expression is true up to the first one from there for
+    /// which the second is true, both included.
     Range(Expression, Expression),
 }
 
 /// A user-defined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The name by which calls refer to the function.
+    /// The name, which no other function or variable has.
     pub name: String,
     /// The parameters, which double as local variables.
     pub parameters: Vec<String>,
@@ -111,11 +112,11 @@ pub enum Action {
 /// The parts of a C-style loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
-    /// The initialization, evaluated once.
+    /// The initialization, evaluated once; `None` if there is none.
     pub start: Option<Expression>,
     /// The condition for another iteration; `None` for an endless loop.
     pub condition: Option<Expression>,
-    /// The expression evaluated after each iteration.
+    /// The expression evaluated after each iteration; `None` if there is none.
     pub step: Option<Expression>,
     /// The statement that each iteration runs.
     pub body: Statement,
@@ -132,7 +133,7 @@ pub struct Print {
     pub output: Option<Output>,
 }
 
-/// A redirection of `print`.
+/// A redirection of `print` or `printf`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// A file (`>` or `>>`).

@@ -18,7 +18,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
+    /// Fails with [`Rejection::Unread`] if the program has a syntax error or a construct that is
+    /// unknown or ambiguous, or is nested too deeply.
     pub fn read(text: &str) -> Result<Self, Rejection> {
         let mut parser = Parser::new(text)?;
         let mut items = Vec::new();
@@ -216,7 +217,8 @@ impl Parser<'_> {
         Ok((Action::For(Box::new(For { start, condition, step, body })), end))
     }
 
-    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it.
+    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it, and
+    /// `None` otherwise.
     fn for_in_header(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;

@@ -94,7 +94,8 @@ impl Awk {
     /// Parses the program source.
     ///
     /// # Errors
-    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
+    /// Fails with [`Rejection::Unread`] if the program has a syntax error or a construct that is
+    /// unknown or ambiguous, or is nested too deeply.
     pub fn parsed(&self) -> Result<Program, Rejection> {
         Program::read(&self.program)
     }

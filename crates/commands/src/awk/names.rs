@@ -6,7 +6,7 @@ use super::ast::{Action, Expression, Function, Place, Program, Statement};
 use super::rejection::Rejection;
 use super::walk::{Node, Walk};
 
-/// Reserved words of any awk.
+/// Words that are reserved in at least one awk.
 const RESERVED_WORDS: &[&str] = &[
     "BEGIN",
     "END",
@@ -35,7 +35,8 @@ const RESERVED_WORDS: &[&str] = &[
     "default",
 ];
 
-/// Built-in functions of any awk, with their minimum and maximum number of arguments.
+/// Functions that are built into at least one awk, with their minimum and maximum number of
+/// arguments.
 const BUILTIN_FUNCTIONS: &[(&str, usize, usize)] = &[
     ("and", 2, 9),
     ("asort", 1, 3),
@@ -111,7 +112,8 @@ pub(super) fn is_special(name: &str) -> bool {
     SPECIAL_VARIABLES.contains(&name) || GAWK_VARIABLES.contains(&name)
 }
 
-/// Returns whether a word cannot be a user-defined name.
+/// Returns whether a word cannot be a user-defined name in some awk: it is reserved or a built-in
+/// function.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED_WORDS.contains(&word) || is_function(word)
 }
@@ -127,8 +129,8 @@ pub(super) fn takes(name: &str, arguments: usize) -> bool {
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
 
-/// Returns the index of the argument of a built-in function that must be an array, or `None` if no
-/// argument must.
+/// Returns the index of the argument of a built-in function that must be an array if it is given,
+/// or `None` if no argument must.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),

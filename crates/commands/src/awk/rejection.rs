@@ -1,6 +1,7 @@
 //! Reasons why a program is not run in chunks, as messages for the user.
 
-/// A construct that depends on more than the current record, or that is unknown or ambiguous.
+/// The reason why a program cannot run in chunks, such as a construct that depends on more than the
+/// current record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The program contains an unknown or ambiguous construct.
@@ -36,7 +37,7 @@ pub enum Rejection {
     /// The program uses `getline`.
     #[error("`getline` reads lines itself")]
     UsesGetline,
-    /// The program uses `exit`.
+    /// A rule uses `exit`.
     #[error("`exit` ends the program early")]
     EndsEarly,
     /// A function whose value differs from run to run.
@@ -58,7 +59,8 @@ pub enum Rejection {
     /// A rule prints, although there is an END action.
     #[error("it prints before its END action")]
     Prints,
-    /// The END action uses the last record, or a variable that it assigned.
+    /// The END action uses the last record, or a variable whose value a rule assigned for that
+    /// record.
     #[error("`{0}` in the END action depends on the last line")]
     LastLine(String),
 }

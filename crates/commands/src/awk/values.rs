@@ -161,7 +161,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Adds the names that a call of a built-in function assigns to `defined`.
+/// Returns `defined` with the names that a call of the built-in function `name` certainly assigns.
 fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
     if name == "match" {
         defined = with(with(defined, "RSTART"), "RLENGTH");

@@ -156,7 +156,7 @@ enum Token {
     Zero,
     /// An atom that matches one character.
     Some,
-    /// An atom that matches one character, which the expression treats as several bytes.
+    /// A character of several bytes in a locale in which every byte is a character.
     Several,
 }
 
@@ -228,8 +228,8 @@ struct Quantifier<'a> {
 }
 
 impl<'a> Quantifier<'a> {
-    /// Parses all repetition operators at the start of `text`. Returns `None` for an unterminated
-    /// one.
+    /// Parses all repetition operators at the start of `text`. Returns `None` for an interval (`{`)
+    /// that is not terminated.
     fn read(text: &'a str, syntax: Syntax) -> Option<Self> {
         let mut read = Self { is_there: false, is_needed: true, behind: text };
         loop {

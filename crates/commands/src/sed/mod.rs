@@ -146,8 +146,8 @@ impl Sed {
         })
     }
 
-    /// Returns whether the commands of both scripts have the same meaning with the options of
-    /// either.
+    /// Returns whether a single `sed` can run the commands of both scripts: they use at most one
+    /// dialect of regular expressions, and lines end alike.
     pub fn has_same_dialect(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()

@@ -10,7 +10,7 @@ use super::script::{
 type Read<T> = Result<T, Unread>;
 
 impl Script {
-    /// Parses a script. The caller joins the scripts of several `-e` and `-f` with newlines.
+    /// Parses a script. The scripts of several `-e` and `-f` must be joined with newlines.
     ///
     /// `sed` may still reject a script that parses, since the syntax of regular expressions is not
     /// checked.

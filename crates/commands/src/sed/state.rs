@@ -66,8 +66,8 @@ pub struct Rejection(pub String);
 /// Proves that a command processes each record independently. `contents` returns the contents of a
 /// script file as the command would read it, or `None` if they are unknown.
 ///
-/// The caller checks the input files, the locale's encoding, and that `sed` is GNU `sed` and runs
-/// without `POSIXLY_CORRECT` in its environment.
+/// The caller must check the input files, the locale's encoding, and that `sed` is GNU `sed` and
+/// runs without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
 /// Names a construct that may depend on more than the current record. Also fails if the options or
@@ -96,8 +96,8 @@ pub fn of_command(
     per_record(&text, mode)
 }
 
-/// Proves that a script processes each record independently. The caller joins the scripts of
-/// several `-e` and `-f` with newlines.
+/// Proves that a script processes each record independently. The scripts of several `-e` and `-f`
+/// must be joined with newlines.
 ///
 /// `sed` may still reject such a script, since the syntax of regular expressions is not checked. In
 /// that case, `sed` fails before it reads any input.

@@ -54,11 +54,11 @@ const READ_NAMES: &[&str] = &[
 /// A command that runs the command in its arguments.
 struct Wrapper {
     name: &'static str,
-    /// Options without a value.
+    /// The wrapper's own options without a value.
     alone: &'static [&'static str],
-    /// Options with a value.
+    /// The wrapper's own options with a value.
     with_value: &'static [&'static str],
-    /// Number of operands before the command.
+    /// Number of the wrapper's own operands before the command.
     operands: usize,
 }
 
