@@ -11,7 +11,7 @@ use crate::{Simple, purity, wc};
 const BARRIERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
 /// Returns whether the command counts as a barrier, which writes nothing until its input ends. No
-/// option is considered except `grep -c`: `tail -n +2` counts as a barrier although it is none.
+/// option is considered except `grep -c`: `tail -n +2` counts as a barrier although it is not one.
 pub fn is_barrier(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
@@ -107,7 +107,7 @@ pub fn reads_all(command: &str) -> bool {
 }
 
 /// Returns the total size of the command's input files in bytes, or `None` if they are unknown, if
-/// there are none, or if one is standard input or not a regular file. With `after_setup`, a
+/// it has no input file, or if one is standard input or not a regular file. With `after_setup`, a
 /// relative path also yields `None`, since the setup may change the working directory.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;

@@ -135,7 +135,8 @@ impl Options {
             .filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns the last argument given to the option `letter`, or `None` if there is none.
+    /// Returns the last argument given to the option `letter`, or `None` if it has no argument or
+    /// was not given.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.values(letter).last()
     }

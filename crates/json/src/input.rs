@@ -72,8 +72,8 @@ impl<'s, 'a> Input<'s, 'a> {
         Place { line: line + 1, column: column + 1, offset }
     }
 
-    /// Takes and returns the error in `failed`, or returns an encoding error at `position` if there
-    /// is none. The parser reports both in the same way.
+    /// Takes and returns the error in `failed` or, without such an error, returns an encoding error
+    /// at `position`. The parser reports both in the same way.
     fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
         let place = self.place(position);
         self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))

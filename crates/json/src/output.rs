@@ -26,7 +26,7 @@ impl<'a> Output<'a> {
     }
 
     /// Lets `write` append to the buffer, which ends with the unfinished line, and writes the
-    /// buffer if it is full. `write` must not change what is in the buffer.
+    /// buffer if it is full. `write` must only append.
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.buffer);

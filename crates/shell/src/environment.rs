@@ -161,7 +161,7 @@ impl Environment {
     }
 
     /// Returns whether the name certainly refers to a genuine program (see [`is_genuine`]), not to
-    /// a function, an alias, a builtin or any script.
+    /// a function, an alias, a builtin or a script outside of the system's folders.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
@@ -268,8 +268,8 @@ impl Environment {
         others
     }
 
-    /// Returns the environment of a machine with 2 CPUs that has the GNU version of every program,
-    /// except of those that have none, for tests. `locale` is the value of `LANG`.
+    /// Returns the environment of a machine with 2 CPUs and all usual programs, in their GNU
+    /// versions where these exist, for tests. `locale` is the value of `LANG`.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \

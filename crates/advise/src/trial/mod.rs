@@ -194,9 +194,9 @@ fn run_rounds(
     Ok((rounds, settled))
 }
 
-/// Returns the index of the best candidate that is also better on the whole input, or `None` if
-/// there is none, and the result of that check, or `None` if it was not needed or was interrupted.
-/// Corrects the verdicts of candidates that fail it.
+/// Returns the index of the best candidate that is also better on the whole input, and the result
+/// of that check. The index is `None` if no candidate is better, and the result if the check was
+/// not needed or was interrupted. Corrects the verdicts of candidates that fail the check.
 fn confirmed_winner(
     config: &TrialConfig<'_>,
     original: &Draft,

@@ -194,7 +194,7 @@ fn not_tallied<'a>(
 }
 
 /// Returns the names that a call of a built-in function may assign: those of its variable and array
-/// arguments. Returns none for any other node.
+/// arguments. Returns no names for any other node.
 fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     if let Node::Expression(Expression::Call(_, arguments)) = node {

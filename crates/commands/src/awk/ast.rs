@@ -112,11 +112,11 @@ pub enum Action {
 /// The parts of a C-style loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
-    /// The initialization, evaluated once; `None` if there is none.
+    /// The initialization, evaluated once; `None` if it is omitted.
     pub start: Option<Expression>,
     /// The condition for another iteration; `None` for an endless loop.
     pub condition: Option<Expression>,
-    /// The expression evaluated after each iteration; `None` if there is none.
+    /// The expression evaluated after each iteration; `None` if it is omitted.
     pub step: Option<Expression>,
     /// The statement that each iteration runs.
     pub body: Statement,

@@ -64,8 +64,8 @@ fn changes_record(expression: &Expression) -> bool {
 }
 
 /// Returns upper bounds on the number of `print`s so far, which was `before` at the start of the
-/// rule: at the end of the rule, and at `next`. A bound above 1 stands for any number, and `None`
-/// means that control does not get there.
+/// rule: at the end of the rule, and at `next`. A bound above 1 means any number, and `None` that
+/// control does not get there.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;

@@ -21,7 +21,7 @@ enum Piece {
     Bytes(Vec<u8>),
     /// The bytes of a class such as `[:digit:]`.
     Class(Vec<u8>, ClassKind),
-    /// A repeat `[x*n]` with its count. `None` stands for no count or 0: the repeat fills the
+    /// A repeat `[x*n]` with its count. Without a count or with 0 (`None`), the repeat fills the
     /// second set up to the length of the first.
     Repeat(u8, Option<usize>),
     /// An equivalence class `[=x=]`, of which `x` is the only member.

@@ -139,8 +139,8 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     if harmless { Ok(()) } else { Err(Change::Writes) }
 }
 
-/// Returns whether a command's name is known before the command runs: it consists of literal text
-/// and quotes.
+/// Returns whether a command's name, apart from its directory, is certain: it consists of literal
+/// text, quotes and perhaps a tilde.
 fn is_plain(name: &Word) -> bool {
     let expands = name.raw.contains(['*', '?', '[', '{']) && name.raw != "[";
     !expands && !name.text.contains(UNKNOWN)
