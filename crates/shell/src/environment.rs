@@ -356,8 +356,9 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// Returns the script with which the shell answers. It writes the answer to a separate descriptor,
-/// so that output of the setup does not mix with it.
+/// Returns the script with which the shell runs the setup and then reports the locale, its options,
+/// and the programs that `names` refer to. It writes these to a separate descriptor, so that output
+/// of the setup does not mix with them.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
     if let Some(setup) = setup {

@@ -294,8 +294,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// Returns whether a command is one that a rewrite puts before pure commands: `perl` to enlarge a
-/// pipe, or `split` to run them over chunks.
+/// Returns whether a command is certainly one that a rewrite puts before pure commands: `perl` to
+/// enlarge a pipe, or `split` to run them over chunks.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));

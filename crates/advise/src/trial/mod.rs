@@ -222,7 +222,8 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
 }
 
 /// Returns the index of the best recommended candidate, or `None` if there is none: that with the
-/// lowest wall time among the faster ones, or else among those that save only CPU time.
+/// lowest ratio of wall time to the original among the faster ones, or else among those that save
+/// only CPU time.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;

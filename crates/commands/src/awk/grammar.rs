@@ -170,8 +170,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes the terminator of a simple statement, and returns the byte offset of the
-    /// statement's end.
+    /// Consumes the terminator of a simple statement, unless it is `}`. Returns the byte offset of
+    /// the statement's end, which is after a `;` but before any other terminator.
     fn end_of_simple(&mut self) -> Result<usize, Rejection> {
         let end = self.previous_end;
         if self.take(";")? {
