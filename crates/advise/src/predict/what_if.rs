@@ -44,7 +44,7 @@ pub enum QuestionError {
     /// A part of the question names a stage that does not exist.
     #[error("'{text}': there is no stage {stage}; the last one is stage {stages}")]
     NoSuchStage {
-        /// The text of the part.
+        /// The part of the question, as written.
         text: String,
         /// The named stage, from 1.
         stage: usize,

@@ -74,7 +74,7 @@ const MIN_WALL_SHARE: f64 = 0.05;
 /// The input of a rewrite: a pipeline, and what is known of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// The pipeline.
+    /// The pipeline to change, to which other changes may have been applied.
     pub draft: &'a Draft,
     /// Programs, locale, memory and CPUs of the machine.
     pub environment: &'a Environment,

@@ -49,7 +49,7 @@ pub enum Pattern {
     Always,
     /// Records for which the expression is true.
     When(Expression),
-    /// Records from one for which the first expression is true up to the first one from there for
+    /// Records from one for which the first expression is true up to the next one, or the same, for
     /// which the second is true, both included.
     Range(Expression, Expression),
 }

@@ -41,8 +41,8 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, delimiters }
     }
 
-    /// Parses all commands, and checks that braces are balanced, and that each label is defined
-    /// exactly once.
+    /// Parses all commands. Checks that braces are balanced, that no label is defined twice, and
+    /// that the label of every branch is defined.
     fn commands(mut self) -> Read<Vec<Command>> {
         let (mut commands, mut depth) = (Vec::new(), 0_usize);
         loop {

@@ -65,7 +65,7 @@ impl Document {
         }
     }
 
-    /// Returns the JSON text that `serde_json` writes, but with upper-case digits in `\u001F`.
+    /// Returns the JSON text that `serde_json` writes, but with `\u001F` in place of `\u001f`.
     fn compact(&self) -> String {
         let list = |items: Vec<String>| items.join(",");
         match self {
