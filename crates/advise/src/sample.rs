@@ -1,4 +1,4 @@
-//! Takes samples of an input, for running stages repeatedly, and compares files.
+//! Takes samples of an input, on which stages can run repeatedly, and compares files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -32,8 +32,8 @@ impl Sample {
     }
 
     /// Creates a sample of a regular file. A file of up to `most` bytes is used as a whole. Of a
-    /// larger one, pieces of its start, middle and end are copied into an unnamed file, cut between
-    /// lines.
+    /// larger one, pieces of its start, middle and end, about `most` bytes in total, are copied
+    /// into an unnamed file, cut between lines.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or there is no space for the copy.
@@ -56,7 +56,8 @@ impl Sample {
     }
 
     /// Creates a sample of at most `most` bytes from the beginning of an input that can be read
-    /// only once. If the input is longer, the sample ends with a complete line.
+    /// only once. If the input is longer, the sample ends with a complete line, unless it contains
+    /// no newline.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read, or there is no space for the copy.
@@ -73,8 +74,8 @@ impl Sample {
     }
 }
 
-/// Creates an unnamed file, in memory if there is ample space for `most` bytes, and otherwise in
-/// the directory for temporary files.
+/// Creates an unnamed file, in memory (`/dev/shm`) if that has space for 8 times `most` bytes, and
+/// otherwise in the directory for temporary files.
 ///
 /// # Errors
 /// Returns an error if the file cannot be created.
@@ -165,7 +166,8 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Returns the first difference between two files, or `None` if they are equal.
+/// Returns the first difference between two files, or `None` if they are equal. Reads both from
+/// their start, whatever their offsets are.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read.
@@ -204,7 +206,8 @@ fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Returns at most 72 bytes of the line around a byte.
+/// Returns at most 72 bytes of the line around the byte at offset `byte`, with U+FFFD for bytes
+/// that are not UTF-8.
 fn line_at(file: &File, byte: u64) -> io::Result<String> {
     const BEFORE: u64 = 30;
     let start = byte.saturating_sub(BEFORE);

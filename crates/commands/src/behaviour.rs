@@ -6,10 +6,12 @@ use crate::sed::Sed;
 use crate::sort::Sort;
 use crate::{Simple, purity, wc};
 
-/// Barriers: commands that read all of their input before they write anything.
+/// Programs that count as barriers with any options. Names that end in `sum`, and `grep -c`, are
+/// recognized separately.
 const BARRIERS: &[&str] = &["cksum", "shuf", "sort", "tac", "tail", "tsort", "wc", "xargs"];
 
-/// Returns whether the command is a barrier: it writes nothing until its input ends.
+/// Returns whether the command counts as a barrier, which writes nothing until its input ends. No
+/// option is considered except `grep -c`: `tail -n +2` counts as a barrier although it is not one.
 pub fn is_barrier(command: &str) -> bool {
     let Some(program) = program(command) else { return false };
     let counts = program.ends_with("grep") && has_option(command, &['c'], &["--count"]);
@@ -17,8 +19,8 @@ pub fn is_barrier(command: &str) -> bool {
     BARRIERS.contains(&program) || digests || counts
 }
 
-/// Returns whether the command sorts its whole input, and so may spill to temporary files before
-/// reaching EOF.
+/// Returns whether the command is a `sort` that certainly sorts its whole input, without options to
+/// merge or check, and so may spill to temporary files before reaching EOF.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other
@@ -27,14 +29,16 @@ pub fn sorts(command: &str) -> bool {
 /// Commands whose output depends on their arguments only.
 const ARGUMENT_ONLY: &[&str] = &["echo", "printf", "true", "yes", ":"];
 
-/// Returns whether the command writes only to standard output, apart from error messages.
+/// Returns whether the command certainly writes only to standard output, which may be redirected to
+/// a file, apart from error messages.
 pub fn writes_output_alone(command: &str) -> bool {
     read_with_output(command)
         .is_some_and(|simple| purity::is_pure(&simple) || ARGUMENT_ONLY.contains(&simple.name()))
 }
 
-/// Parses a simple command, and drops a redirection of its standard output to a file. Returns
-/// `None` for other redirections of output and for any other command.
+/// Parses a simple command, and drops a redirection of its standard output to a file at its end.
+/// Returns `None` for other redirections of output, for a file name with characters that the shell
+/// may interpret, and for any other command.
 fn read_with_output(command: &str) -> Option<Simple> {
     Simple::read(command).or_else(|| {
         let (before, file) = command.rsplit_once('>')?;
@@ -49,7 +53,8 @@ fn read_with_output(command: &str) -> Option<Simple> {
     })
 }
 
-/// Returns whether the command exits with code 1 if it selects no line, as `grep` does.
+/// Returns whether the command is a `grep` with known options, which exits with code 1 if it
+/// selects no line.
 pub fn fails_without_match(command: &str) -> bool {
     Simple::read(command).is_some_and(|simple| Grep::read_with_files(&simple).is_some())
 }
@@ -57,23 +62,24 @@ pub fn fails_without_match(command: &str) -> bool {
 /// Commands that read a pipe until EOF, besides those in [`reads_all`].
 const READ_TO_EOF: &[&str] = &["nl", "rev", "tac", "tail", "wc"];
 
-/// Returns whether the command takes its input from standard input and reads it until EOF, unless
-/// it is killed.
+/// Returns whether the command certainly takes its input from standard input and reads it until
+/// EOF, unless it fails or is killed.
 pub fn drains(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     let named = READ_TO_EOF.contains(&simple.name()) && purity::is_pure(&simple);
     (reads_all(command) || named) && purity::source(&simple) == purity::Source::Standard
 }
 
-/// Returns whether the command may write to standard error and still succeed, as `grep` does for
-/// binary input.
+/// Returns whether the command is a `grep` that may write to standard error and still succeed, as
+/// for binary input. Returns `false` for all other commands.
 pub fn may_warn(command: &str) -> bool {
     read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
         .is_some_and(|grep| !grep.options.has('c') && !grep.reads_anything_as_text())
 }
 
-/// Returns whether the command's output is as long as its input, apart from a final newline.
+/// Returns whether the command's output is certainly as long as its input, apart from a final
+/// newline.
 pub fn keeps_size(command: &str) -> bool {
     let Some(simple) = read_with_output(command) else { return false };
     let plain = || simple.arguments.iter().all(|a| !a.text.starts_with('-') || a.text == "-");
@@ -83,7 +89,7 @@ pub fn keeps_size(command: &str) -> bool {
     }
 }
 
-/// Returns whether the command reads its input until EOF, unless it is killed.
+/// Returns whether the command certainly reads its input until EOF, unless it fails or is killed.
 pub fn reads_all(command: &str) -> bool {
     let Some(simple) = Simple::read(command) else { return false };
     match simple.name() {
@@ -100,9 +106,9 @@ pub fn reads_all(command: &str) -> bool {
     }
 }
 
-/// Returns the total size of the command's input files in bytes, or `None` if they are unknown or
-/// one is not a regular file. With `after_setup`, a relative path also yields `None`, since the
-/// setup may change the working directory.
+/// Returns the total size of the command's input files in bytes, or `None` if they are unknown, if
+/// it has no input file, or if one is standard input or not a regular file. With `after_setup`, a
+/// relative path also yields `None`, since the setup may change the working directory.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;
@@ -116,7 +122,8 @@ pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     Some(sum)
 }
 
-/// Returns the file name of the program: the first word that is not an assignment.
+/// Returns the program's name without its directory, or `None` if there is no program. The program
+/// is taken to be the first word without `=`.
 fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().find(|word| !word.contains('='))?;
     word.rsplit('/').next()

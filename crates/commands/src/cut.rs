@@ -18,27 +18,28 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// A `cut` that selects parts of lines, in their order in the line.
+/// A `cut` whose only options are one list of positions and `-d`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The unit of positions: `b` (bytes), `c` (characters) or `f` (fields).
     pub unit: char,
     /// The selected positions.
     pub list: List,
-    /// The field delimiter, one byte.
+    /// The field delimiter, one byte; a tab unless `-d` is given.
     pub delimiter: String,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
 }
 
-/// Positions counted from 1, as sorted ranges (first, last) that neither overlap nor touch. The
-/// last range may be open-ended.
+/// Positions counted from 1, as sorted ranges (first, last) that include both ends and neither
+/// overlap nor touch. Only the last range may be open-ended, with `None` as its last position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List(Vec<(u64, Option<u64>)>);
 
 impl Cut {
-    /// Parses the command. Returns `None` unless it has exactly one list of positions, and no
-    /// options besides `-b`, `-c`, `-d` and `-f`.
+    /// Parses the command. Returns `None` unless it is a `cut` with exactly one list of positions,
+    /// no options besides `-b`, `-c`, `-d` and `-f`, and a delimiter, if any, that belongs to `-f`
+    /// and is one byte other than a newline.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "cut" {
             return None;
@@ -71,7 +72,8 @@ impl Cut {
 }
 
 impl List {
-    /// Parses the argument of `-b`, `-c` or `-f`. Returns `None` if `cut` would reject it.
+    /// Parses the argument of `-b`, `-c` or `-f`. Returns `None` if `cut` would reject it, and for
+    /// positions of at least 2^32.
     pub fn read(text: &str) -> Option<Self> {
         // `cut` rejects numbers that overflow.
         let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 32).contains(n));

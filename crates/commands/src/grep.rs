@@ -69,7 +69,8 @@ pub enum Syntax {
 pub struct Grep {
     /// The syntax of the patterns.
     pub syntax: Syntax,
-    /// The patterns from operands and `-e`, without those from files.
+    /// The arguments of `-e` or, without `-e` and `-f`, the first operand. Patterns in files (`-f`)
+    /// are missing.
     pub patterns: Vec<Word>,
     /// The input files; empty for standard input.
     pub files: Vec<Word>,
@@ -78,8 +79,8 @@ pub struct Grep {
 }
 
 impl Grep {
-    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, or reads
-    /// patterns from a file (`-f`).
+    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, lacks a
+    /// pattern, has options for different syntaxes, or reads patterns from a file (`-f`).
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
     }
@@ -116,8 +117,9 @@ impl Grep {
         Some(Self { syntax, patterns, files, options })
     }
 
-    /// Returns whether the command writes selected lines unchanged, and selects each line
-    /// independently: without counts, line numbers, context or an early exit.
+    /// Returns whether the command certainly writes the selected lines of at most one file
+    /// unchanged, and selects each line independently: without counts, line numbers, context or an
+    /// early exit.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1
@@ -133,7 +135,8 @@ impl Grep {
         self.options.has('a')
     }
 
-    /// Returns whether both commands, given the same patterns, match the same lines.
+    /// Returns whether both commands, if given the same patterns, certainly match the same lines
+    /// (before `-v`).
     pub fn matches_alike(&self, other: &Self) -> bool {
         let relevant = |grep: &Self| {
             let mut letters: Vec<char> = MATCHING

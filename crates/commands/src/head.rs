@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// Options of GNU `head`.
+/// Options of GNU `head`, which GNU `tail` has too.
 pub const TABLE: Table = Table {
     short: "n:c:qvz",
     long: &[
@@ -16,24 +16,25 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// The first or last lines of one input.
+/// A `head` or `tail` that writes the first or last lines of one input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// The number of lines to write.
+    /// The maximum number of lines to write.
     pub count: u64,
-    /// The input file; empty for standard input.
+    /// At most one input file; empty for standard input.
     pub files: Vec<Word>,
-    /// The index of the input file among the arguments; empty for standard input.
+    /// The index of each of `files` among the arguments; empty for standard input.
     pub places: Vec<usize>,
 }
 
-/// Parses `head -n COUNT` in all its spellings. Returns `None` for `-c` or a negative count.
+/// Parses `head -n COUNT` in all its spellings; the count is 10 if it is not given. Returns `None`
+/// for other options, a count with a sign or a suffix, several files, and other commands.
 pub fn head(simple: &Simple) -> Option<Lines> {
     lines(simple, "head")
 }
 
-/// Parses `tail -n COUNT`. Returns `None` for `-c`, for `+COUNT`, and for `-f`, which follows a
-/// file.
+/// Parses `tail -n COUNT` in all its spellings; the count is 10 if it is not given. Returns `None`
+/// for other options, a count with a sign or a suffix, several files, and other commands.
 pub fn tail(simple: &Simple) -> Option<Lines> {
     lines(simple, "tail")
 }
@@ -69,7 +70,8 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
-/// Returns whether the first argument is the obsolete `+COUNT`, which counts from the start.
+/// Returns whether the first argument starts with `+`, as the obsolete `+COUNT`, which counts from
+/// the start.
 pub fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }

@@ -5,7 +5,8 @@ use super::{Simple, Word};
 /// A parsed `jq` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jq {
-    /// The letters of the options; `T` is `--tab`, `I` is `--indent`.
+    /// The letters of the options in the order given; `T` is `--tab`, `I` is `--indent`. `--arg`
+    /// and `--argjson` are missing.
     pub letters: String,
     /// The filter, as jq source.
     pub filter: String,
@@ -35,8 +36,8 @@ const IMPURE_WORDS: &[&str] = &[
 const INPUT_WORDS: &[&str] = &["halt", "input", "input_line_number", "inputs"];
 
 impl Jq {
-    /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option, or lacks a
-    /// filter.
+    /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option or an invalid
+    /// option argument, or lacks a filter.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "jq" {
             return None;
@@ -72,13 +73,13 @@ impl Jq {
         Some(jq)
     }
 
-    /// Returns whether the option `letter` was given.
+    /// Returns whether the option `letter` was given; see [`Self::letters`].
     pub fn has(&self, letter: char) -> bool {
         self.letters.contains(letter)
     }
 
-    /// Returns the first function or keyword by which the filter may depend on more than its
-    /// current input value, or `None` if there is none.
+    /// Returns the filter's first function or keyword by which it may depend on more than the
+    /// current input value, or have side effects. Returns `None` if there is none.
     pub fn reaches_out(&self) -> Option<&'static str> {
         self.impure_words().first().copied()
     }
@@ -89,7 +90,8 @@ impl Jq {
         self.impure_words().iter().all(|word| INPUT_WORDS.contains(word))
     }
 
-    /// Returns the functions and keywords in the filter that are in [`IMPURE_WORDS`].
+    /// Returns the functions and keywords in the filter that are in [`IMPURE_WORDS`], in the order
+    /// of their occurrences.
     fn impure_words(&self) -> Vec<&'static str> {
         // Strings may contain code (`\(…)`), and comments may contain quotes. In both cases, the
         // whole filter counts as code.

@@ -9,9 +9,8 @@
 //!                 └──> behaviour  barrier, early exit, output size
 //! ```
 //!
-//! Modules return facts only if they are certain. For a stage that is not a simple command of
-//! literal words, an option outside the command's table, or an unknown construct, they return
-//! `None`, and callers leave the stage unchanged.
+//! Parsers return `None` for a stage that is not a simple command of literal words, an option
+//! outside the command's table, or an unknown construct. Callers then leave the stage unchanged.
 
 pub mod awk;
 pub mod behaviour;
@@ -44,7 +43,7 @@ pub const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin"];
 /// A word of a command, before and after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The word as the user wrote it, with quotes.
+    /// The word as shell source, with quotes.
     pub raw: String,
     /// The word as the command receives it.
     pub text: String,
@@ -62,7 +61,7 @@ impl Word {
 /// redirection: its input from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simple {
-    /// Variables assigned for this command only, such as `LC_ALL` and `C`.
+    /// Names and values of the variables assigned for this command only, in order.
     pub variables: Vec<(String, Word)>,
     /// The program, as a name or a path.
     pub program: Word,
@@ -73,8 +72,9 @@ pub struct Simple {
 }
 
 impl Simple {
-    /// Parses the source of a stage. Returns `None` unless the stage is a simple command whose
-    /// words the shell does not expand and whose only redirection, if any, is `<file`.
+    /// Parses the source of a stage. Returns `None` unless the stage is one simple command, without
+    /// `!`, `time`, `&` or `+=`, that names a program, whose words the shell does not expand, and
+    /// whose only redirection, if any, is `<file`.
     pub fn read(text: &str) -> Option<Self> {
         let program =
             Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()?;
@@ -150,7 +150,7 @@ impl Simple {
         self.variables.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.text.as_str())
     }
 
-    /// Returns the command as shell source.
+    /// Returns the command as shell source, with a redirection of its input at the end.
     pub fn text(&self) -> String {
         let variables = self.variables.iter().map(|(name, value)| format!("{name}={}", value.raw));
         let arguments = self.arguments.iter().map(|word| word.raw.clone());
@@ -163,15 +163,16 @@ impl Simple {
             .join(" ")
     }
 
-    /// Returns a copy of the command with the given arguments.
+    /// Returns a copy of the command with `arguments` in place of its own.
     #[must_use]
     pub fn with(&self, arguments: Vec<Word>) -> Self {
         Self { arguments, ..self.clone() }
     }
 
-    /// Removes the input file, given by `<` or as the only operand in `files`, and returns the
-    /// command with the removed file, if any. Returns `None` if there is more than one input, the
-    /// operand is `-`, or the file's word occurs more than once among the arguments.
+    /// Removes the input file, given by `<` or as the only word in `files`, which must contain the
+    /// command's input operands. Returns the command and the removed file, if any. Returns `None`
+    /// if there is more than one input, the operand is `-`, or its word does not occur exactly once
+    /// among the arguments.
     pub fn without_input(mut self, files: &[Word]) -> Option<(Self, Option<Word>)> {
         let input = match (files, self.input.take()) {
             ([], input) => input,
@@ -187,7 +188,8 @@ impl Simple {
         Some((self, input))
     }
 
-    /// Returns whether `other` runs the same program with the same variable assignments.
+    /// Returns whether `other` names the same program, after quote removal, and has the same
+    /// variable assignments in the same order.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         self.program.text == other.program.text && self.has_same_variables(other)
     }
@@ -210,7 +212,7 @@ pub mod testing {
     /// Parses a stage as a simple command.
     ///
     /// # Panics
-    /// Panics if `text` is not a simple command.
+    /// Panics if [`Simple::read`] returns `None` for `text`.
     pub fn simple(text: &str) -> Simple {
         Simple::read(text).unwrap_or_else(|| panic!("a simple command: {text}"))
     }

@@ -24,8 +24,8 @@ pub struct Options {
 
 impl Options {
     /// Parses the arguments. As in GNU commands, options may follow operands. Returns `None` for an
-    /// option outside the table, a missing option argument, or an operand after `--` that looks
-    /// like an option.
+    /// option outside the table, an abbreviated long option, a missing or unexpected option
+    /// argument, or an operand after `--` that looks like an option.
     pub fn read(arguments: &[Word], table: &Table) -> Option<Self> {
         let mut options = Self::default();
         let mut index = 0;
@@ -59,7 +59,8 @@ impl Options {
 
     /// Parses the options before the first operand, which begins another command. Returns the
     /// options and that operand's index, which is the number of arguments if there is no operand.
-    /// Returns `None` for an option outside the table or a missing option argument.
+    /// Returns `None` for an option outside the table, an abbreviated long option, or a missing or
+    /// unexpected option argument.
     pub fn read_leading(arguments: &[Word], table: &Table) -> Option<(Self, usize)> {
         let mut options = Self::default();
         let mut index = 0;
@@ -126,7 +127,7 @@ impl Options {
         self.given.iter().all(|(given, _)| letters.contains(*given))
     }
 
-    /// Returns the argument of each occurrence of the option `letter`, in order.
+    /// Returns the argument of each occurrence of the option `letter` that has one, in order.
     pub fn values(&self, letter: char) -> impl Iterator<Item = &str> {
         self.given
             .iter()
@@ -134,8 +135,8 @@ impl Options {
             .filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns the argument of the last occurrence of the option `letter`, or `None` if there is
-    /// none.
+    /// Returns the last argument given to the option `letter`, or `None` if it has no argument or
+    /// was not given.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.values(letter).last()
     }

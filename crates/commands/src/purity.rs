@@ -38,7 +38,8 @@ const PURE: &[&str] = &[
     "zcat",
 ];
 
-/// Returns whether the command has no side effects and reads nothing but its input.
+/// Returns whether the command certainly has no side effects, and its output depends only on its
+/// arguments and its input.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {
@@ -71,8 +72,8 @@ pub fn is_pure(simple: &Simple) -> bool {
     }
 }
 
-/// Returns whether the script of a `sed` certainly neither names a file, nor executes a command,
-/// nor branches.
+/// Returns whether the script of a `sed` certainly neither names a file, nor prints the input
+/// file's name, nor executes a command, nor branches. Returns `false` if there is no script.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),
@@ -102,7 +103,7 @@ pub enum Source {
     Other,
 }
 
-/// Returns the source of the command's input.
+/// Returns the source of the command's input. A file after `<` takes precedence over operands.
 pub fn source(simple: &Simple) -> Source {
     if let Some(file) = &simple.input {
         return Source::File(file.clone());
@@ -115,8 +116,8 @@ pub fn source(simple: &Simple) -> Source {
     }
 }
 
-/// Returns the command's input files, given as operands or by `<`. Returns `None` if they are
-/// unknown, if there are none, or if one of them is `-`.
+/// Returns the command's input files, given as operands or, without operands, by `<`. Returns
+/// `None` if they are unknown, if there are none, or if one of them is `-`.
 pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     let operands = input_operands(simple)?;
     let files: Vec<_> = match (operands.is_empty(), &simple.input) {
@@ -127,8 +128,8 @@ pub fn named_files(simple: &Simple) -> Option<Vec<&Word>> {
     all_named.then_some(files)
 }
 
-/// Returns the indexes of the input files among the arguments, or `None` if the command or one of
-/// its options is unknown.
+/// Returns the indexes of the input files among the arguments, or `None` if they are not certain,
+/// as for an unknown command or option.
 fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     let read = |table: &Table| Options::read(&simple.arguments, table);
     let options = match simple.name() {
@@ -174,7 +175,8 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
 }
 
 /// Returns a copy of the command that reads standard input instead of its input file, if it has
-/// one. Returns `None` if the input files are unknown or there is more than one.
+/// one. If there is a file after `<`, only that is removed, and operands are not considered.
+/// Otherwise, returns `None` if the input files are unknown or there is more than one.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     if changed.input.take().is_some() {
@@ -188,7 +190,8 @@ pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     Some(changed)
 }
 
-/// Returns a copy of the command without its input operands, or `None` if they are unknown.
+/// Returns a copy of the command without its input operands, or `None` if they are unknown. A file
+/// after `<` stays.
 pub fn without_files(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     for place in input_operands(simple)?.into_iter().rev() {

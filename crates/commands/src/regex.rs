@@ -23,8 +23,9 @@ pub struct Plain {
     pub ranges: bool,
 }
 
-/// Analyzes a regular expression. Returns `None` unless it is known to match the same strings in
-/// every locale.
+/// Analyzes a regular expression, which is basic or `extended`. Returns `None` unless it is known
+/// to match the same ASCII strings in every locale, except that ranges may contain more characters
+/// in other locales (see [`Plain::ranges`]).
 pub fn plain(text: &str, extended: bool) -> Option<Plain> {
     let mut reader = Reader { rest: text.as_bytes(), extended, depth: 0, plain: Plain::default() };
     let anchored = reader.take(b"^");
@@ -62,7 +63,8 @@ impl Reader<'_> {
     }
 
     /// Parses alternatives up to the end of the group, and returns whether there is more than one.
-    /// Rejects empty alternatives, except the first if it `may_be_empty`.
+    /// Returns `None` for an atom or a repetition that is not portable, and for an empty
+    /// alternative, except the first if it `may_be_empty`.
     fn alternatives(&mut self, may_be_empty: bool) -> Option<bool> {
         let mut count = 0;
         loop {
@@ -123,7 +125,8 @@ impl Reader<'_> {
         Some(true)
     }
 
-    /// Parses at most one repetition operator after an atom.
+    /// Parses at most one repetition operator after an atom. Returns `None` for an interval that is
+    /// not portable.
     fn repetition(&mut self) -> Option<()> {
         if self.take(b"*") || self.operator(b'+') || self.operator(b'?') {
             return Some(());
@@ -144,7 +147,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Parses a bracket expression after its `[`.
+    /// Parses a bracket expression after its `[`. Returns `None` if it is not portable.
     fn set(&mut self) -> Option<()> {
         self.plain.sets = true;
         self.take(b"^");

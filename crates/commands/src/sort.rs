@@ -52,8 +52,8 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// Parses the command. Returns `None` unless it sorts to standard output in a deterministic
-    /// order.
+    /// Parses the command. Returns `None` unless it certainly sorts its operands or standard input
+    /// to standard output, in a deterministic order.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sort" {
             return None;
@@ -71,8 +71,8 @@ impl Sort {
         sorts.then_some(Self { options, files })
     }
 
-    /// Returns whether lines compare equal only if they are identical: there are no keys, and no
-    /// option that ignores parts of a line.
+    /// Returns whether lines certainly compare equal only if they are identical: there are no keys,
+    /// and no option by which parts of a line may be ignored.
     pub fn compares_whole_lines(&self) -> bool {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }

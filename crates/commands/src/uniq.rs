@@ -18,8 +18,8 @@ pub const TABLE: Table = Table {
     ],
 };
 
-/// Parses the options of a `uniq` that reads standard input and writes standard output. Returns
-/// `None` for any other command.
+/// Parses the options of a `uniq` without operands, which reads standard input and writes standard
+/// output. Returns `None` for any other command and for unknown options.
 pub fn read(simple: &Simple) -> Option<Options> {
     let options = Options::read(&simple.arguments, &TABLE)?;
     (simple.name() == "uniq" && options.operands.is_empty()).then_some(options)

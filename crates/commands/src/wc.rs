@@ -23,7 +23,8 @@ pub fn counts_lines(simple: &Simple) -> bool {
         })
 }
 
-/// Returns whether the command is a `wc` that prints a single count of standard input.
+/// Returns whether the command is a `wc` with exactly one option and no operand, which prints a
+/// single count of standard input.
 pub fn prints_one_count(simple: &Simple) -> bool {
     simple.name() == "wc"
         && Options::read(&simple.arguments, &TABLE)

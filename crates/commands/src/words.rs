@@ -5,7 +5,8 @@ use brush_parser::word::{WordPiece, WordPieceWithSource, parse, parse_brace_expa
 
 use super::Word;
 
-/// Removes the quotes from a word. Returns `None` if the shell would expand the word.
+/// Removes the quotes from a word. Returns `None` if the shell may expand the word, if it has
+/// quotes like `$'…'`, or if it cannot be parsed.
 pub(super) fn read(raw: &str) -> Option<Word> {
     let options = ParserOptions::default();
     if parse_brace_expansions(raw, &options).ok()?.is_some_and(|pieces| {

@@ -37,7 +37,7 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
     }
 }
 
-/// Returns whether a `uniq` or `xxd` has a second operand, which names its output file.
+/// Returns whether a `uniq` or `xxd` has at least two operands. The second names its output file.
 fn has_two_operands(simple: &Simple) -> bool {
     let takes_value: &[&str] = match simple.name() {
         "uniq" => &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
@@ -60,7 +60,8 @@ const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
 /// Returns the contents of a script file. The vector is empty if the file does not exist, since the
 /// command fails, too. Returns `None` for a script that the command may read but contend does not:
-/// standard input, a device, a file larger than [`MAX_SCRIPT_BYTES`], or one that is not UTF-8.
+/// standard input, a device, a file larger than [`MAX_SCRIPT_BYTES`], or one that cannot be read or
+/// is not UTF-8.
 fn script_file(name: &str) -> Option<Vec<String>> {
     if name == "-" {
         return None;
@@ -74,9 +75,9 @@ fn script_file(name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns whether an awk has unknown options (which may load extensions), or a program that writes
-/// files or starts other programs. Reading from a command counts unless the whole program is in
-/// files.
+/// Returns whether an awk has unknown options (which may load extensions), a program that contend
+/// cannot read or parse, or one that writes files or starts other programs. Reading from a command
+/// counts unless the whole program is in files.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
@@ -87,7 +88,7 @@ fn awk_reaches_out(simple: &Simple) -> bool {
 }
 
 /// Returns the program sources in an awk's arguments, and those in its program files. Returns
-/// `None` for an unknown option or a file that contend does not read.
+/// `None` for an unknown option or a file for which [`script_file`] returns `None`.
 fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut programs, mut in_files, mut is_given) = (Vec::new(), Vec::new(), false);
@@ -139,14 +140,14 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Returns whether a `sed` edits in place, has unknown options, or has a script that writes files
-/// or executes commands.
+/// Returns whether a `sed` edits in place, has unknown options, or has a script that contend cannot
+/// read or parse, or that writes files or executes commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
 
-/// Returns the script of a `sed`, or `None` if it edits in place, has an unknown option, or names a
-/// script file that contend does not read.
+/// Returns the script of a `sed`, empty if none is given. Returns `None` if the command edits in
+/// place, has an unknown option, or names a file for which [`script_file`] returns `None`.
 fn sed_script(simple: &Simple) -> Option<String> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);

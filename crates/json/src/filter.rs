@@ -25,8 +25,9 @@ const STRING_PIECE_BYTES: usize = 4096;
 /// that may block.
 ///
 /// # Errors
-/// Returns an error if the input is not a sequence of JSON texts or exceeds a limit, and if reading
-/// or writing fails. Lines that were complete before the error have been written.
+/// Returns an error if the input is not a sequence of one or more JSON texts or exceeds a limit,
+/// and if reading or writing fails. Unless writing failed, lines that were complete before the
+/// error have been written.
 pub fn filter(
     input: &mut dyn Read,
     output: &mut dyn Write,
@@ -119,14 +120,14 @@ impl Filter<'_, '_> {
         Ok(())
     }
 
-    /// Prints a line for an empty container.
+    /// Prints a line with an empty container of the given kind as the value.
     fn print_empty(&self, kind: Kind) -> Result<(), Stop> {
         self.begin_line()?;
         self.push(kind.empty())?;
         self.end_line()
     }
 
-    /// Prints a line for a string, number, Boolean or null.
+    /// Prints a line for the current value, which is a string, number, Boolean or null.
     fn print(&mut self, scalar: ValueType) -> Result<(), Stop> {
         self.begin_line()?;
         match scalar {
@@ -147,7 +148,7 @@ impl Filter<'_, '_> {
         self.end_line()
     }
 
-    /// Prints a string in pieces, since it may be larger than memory.
+    /// Prints the current string in pieces, since it may be larger than memory.
     fn print_string(&mut self) -> Result<(), Stop> {
         let quote: &[u8] = if self.format == Format::Assignments { b"\"" } else { b"" };
         self.push(quote)?;
@@ -207,7 +208,7 @@ impl Write for Line<'_, '_> {
     }
 }
 
-/// Returns the longest prefix that consists of complete characters.
+/// Returns the longest prefix that consists of complete UTF-8 characters.
 fn whole_characters(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {
         Ok(text) => text,

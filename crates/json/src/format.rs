@@ -15,7 +15,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the path of the root, to which steps are appended.
+    /// Returns the path of the root, to which steps are appended; empty if the format has no name
+    /// for the root.
     pub(crate) fn root(self) -> &'static str {
         match self {
             Self::Assignments => "json",
@@ -23,7 +24,7 @@ impl Format {
         }
     }
 
-    /// Appends the step to an object's member to a path.
+    /// Appends the step to the member `key` of an object to `path`.
     pub(crate) fn push_key(self, path: &mut Vec<u8>, key: &str) {
         let bare = match self {
             Self::Assignments => is_identifier(key),
@@ -40,7 +41,7 @@ impl Format {
         }
     }
 
-    /// Appends a part of a string, with the escapes that the format requires.
+    /// Appends a part of a string value to `out`, with the escapes that the format requires.
     pub(crate) fn push_text(self, out: &mut Vec<u8>, text: &str) {
         let special: fn(u8) -> bool = match self {
             Self::Assignments => {
@@ -77,7 +78,7 @@ impl Format {
     }
 }
 
-/// Appends the step to an array's element to a path.
+/// Appends the step to the element `index` of an array, from 0, to `path`.
 pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
     push_bracket(path);
     push_decimal(path, index);
@@ -144,7 +145,8 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
-/// Returns whether a key is a JavaScript identifier. gron writes such keys after a dot.
+/// Returns whether a key is a JavaScript identifier and not a reserved word. gron writes such keys
+/// after a dot.
 fn is_identifier(key: &str) -> bool {
     let mut chars = key.chars();
     let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);

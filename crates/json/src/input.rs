@@ -11,10 +11,11 @@ use struson::reader::{
 use crate::error::{FilterError, Place};
 use crate::output::Output;
 
-/// Maximum nesting depth. Open containers take memory on the heap; no function recurses.
+/// Maximum nesting depth of arrays and objects. Open containers take memory on the heap; no
+/// function recurses.
 pub const MAX_NESTING: u32 = 100_000;
 
-/// Length of a read in bytes.
+/// Size of the input's buffer in bytes.
 const READ_BYTES: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -25,15 +26,17 @@ pub(crate) type Json<'s, 'a> = JsonStreamReader<Input<'s, 'a>>;
 pub(crate) struct Input<'s, 'a> {
     reader: BufReader<&'a mut dyn Read>,
     output: &'s RefCell<Output<'a>>,
-    /// The error of a failed read, because the parser keeps only its message.
+    /// The error of a failed read, or of flushing the output before it, because the parser keeps
+    /// only its message.
     failed: Option<FilterError>,
     /// Length in bytes of the byte order mark that was dropped, or 0.
     dropped: u64,
 }
 
 impl<'s, 'a> Input<'s, 'a> {
-    /// Creates an input without its byte order mark, which has no meaning in UTF-8. RFC 8259 allows
-    /// parsers to ignore it.
+    /// Creates an input without its byte order mark, if any, which has no meaning in UTF-8. RFC
+    /// 8259 allows parsers to ignore it. Fails if the input cannot be read, or begins like the mark
+    /// but without the rest of it.
     pub(crate) fn new(
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
@@ -69,8 +72,8 @@ impl<'s, 'a> Input<'s, 'a> {
         Place { line: line + 1, column: column + 1, offset }
     }
 
-    /// Returns the read error, or an encoding error if reading has not failed. The parser reports
-    /// both in the same way.
+    /// Takes and returns the error in `failed` or, without such an error, returns an encoding error
+    /// at `position`. The parser reports both in the same way.
     fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
         let place = self.place(position);
         self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))
@@ -143,7 +146,8 @@ impl From<TransferError> for Stop {
     }
 }
 
-/// Converts the reason into an error with its position in the input.
+/// Converts the reason for which filtering stopped into an error for callers, with its position in
+/// the input if the input is wrong.
 pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
     let position = json.current_position(false);
     let input = json.reader_mut();
@@ -169,7 +173,7 @@ fn malformed(place: Place, problem: impl Into<String>) -> FilterError {
     FilterError::Malformed { place, problem: problem.into() }
 }
 
-/// Describes a syntax error for users.
+/// Returns a description of a syntax error for users, without its position.
 pub(crate) fn problem(kind: SyntaxErrorKind) -> String {
     let text = match kind {
         SyntaxErrorKind::CommentsNotEnabled => "comments are not allowed in JSON",

@@ -43,7 +43,7 @@ impl Kind {
 pub(crate) struct Open {
     pub(crate) kind: Kind,
     pub(crate) matched: Match,
-    /// Number of members or elements so far.
+    /// Number of members or elements so far, including the current one.
     pub(crate) count: u64,
     /// The container's states, as a range of `PathMatcher::states`.
     states: Range<usize>,
@@ -70,9 +70,10 @@ pub(crate) struct PathMatcher<'a> {
     query: &'a Query,
     format: Format,
     open: Vec<Open>,
-    /// The states of all open containers, outermost first.
+    /// The states of all open containers, outermost first, and then those of the current value.
     states: Vec<State>,
-    /// The path of the current value, if the format prints paths.
+    /// The path of the current value, in the format, or of the container around it if the value is
+    /// skipped. Empty if the format prints no paths.
     path: Vec<u8>,
 }
 
@@ -92,7 +93,7 @@ impl<'a> PathMatcher<'a> {
         if self.path.is_empty() { b"." } else { &self.path }
     }
 
-    /// Moves to the root of the next JSON text.
+    /// Moves to the root of the next JSON text, and returns how it matches.
     pub(crate) fn begin_text(&mut self) -> Match {
         self.states.clear();
         self.path.clear();
@@ -106,7 +107,7 @@ impl<'a> PathMatcher<'a> {
         Match::Search
     }
 
-    /// Enters the current value, which is a container.
+    /// Enters the current value, which is a container of the given kind that matches as given.
     pub(crate) fn open(&mut self, kind: Kind, matched: Match) {
         let begin = self.open.last().map_or(0, |parent| parent.states.end);
         let states = begin..self.states.len();
@@ -120,7 +121,8 @@ impl<'a> PathMatcher<'a> {
         Some(closed)
     }
 
-    /// Moves to the next member of the innermost container.
+    /// Moves to the next member of the innermost container, and returns how it matches. Fails if
+    /// the member's path is too long.
     pub(crate) fn member(&mut self, key: &str) -> Result<Match, Stop> {
         self.count();
         let matched = self.enter(Child::Key(key));
@@ -131,7 +133,8 @@ impl<'a> PathMatcher<'a> {
         Ok(matched)
     }
 
-    /// Moves to the next element of the innermost container.
+    /// Moves to the next element of the innermost container, and returns how it matches. Fails if
+    /// the element's path is too long.
     pub(crate) fn element(&mut self) -> Result<Match, Stop> {
         let index = self.count();
         let matched = self.enter(Child::Index(index));
@@ -150,7 +153,8 @@ impl<'a> PathMatcher<'a> {
         parent.count - 1
     }
 
-    /// Leaves the previous member or element, and computes the states of the given one.
+    /// Leaves the previous member or element, computes the states of the given one, and returns how
+    /// it matches.
     fn enter(&mut self, child: Child) -> Match {
         let Some(parent) = self.open.last() else { return Match::Skip };
         self.path.truncate(parent.path);
@@ -175,7 +179,8 @@ impl<'a> PathMatcher<'a> {
         if self.states.len() > end { Match::Search } else { Match::Skip }
     }
 
-    /// Adds a state unless it is present: several states can advance to the same one.
+    /// Adds a state unless it is among the states from index `from`: several states can advance to
+    /// the same one.
     fn reach(&mut self, from: usize, state: State) {
         if !self.states[from..].contains(&state) {
             self.states.push(state);

@@ -19,13 +19,14 @@ impl<'a> Output<'a> {
         Self { writer, buffer: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
-    /// Appends to the unfinished line.
+    /// Appends to the unfinished line, and writes the buffer if it is full.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|buffer| buffer.extend_from_slice(text))
     }
 
-    /// Lets `write` append to the unfinished line.
+    /// Lets `write` append to the buffer, which ends with the unfinished line, and writes the
+    /// buffer if it is full. `write` must only append.
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.buffer);

@@ -22,7 +22,7 @@ pub struct Query {
     pub(crate) paths: Vec<Vec<Step>>,
 }
 
-/// A step from a container to its members or elements.
+/// A step from a container to members or elements in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Whether the step matches at any depth, not only directly inside the container.
@@ -33,7 +33,7 @@ pub(crate) struct Step {
 /// The members or elements of a container that a step matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The members with the given key.
+    /// All members with the given key.
     Key(String),
     /// The element with the given index, from 0.
     Index(u64),
@@ -56,7 +56,7 @@ pub struct PathError {
 }
 
 impl Query {
-    /// Parses paths, which together form a query.
+    /// Parses paths, which together form a query. Without paths, the query matches nothing.
     ///
     /// # Errors
     /// Returns an error for the first path that has a syntax error.
@@ -147,7 +147,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// Parses a key in double quotes, with JSON's escapes.
+    /// Parses a key in double quotes, with JSON's escapes, and returns it without quotes.
     fn quoted(&mut self) -> Result<String, PathError> {
         let mut json = parser(self.rest().as_bytes());
         let key = json.next_string();

@@ -35,17 +35,19 @@ const CHANGING_ARGUMENTS: &[&str] = &["POSIXLY_CORRECT", "_POSIX2_VERSION", "GRE
 /// The meaning of command names, the locale, and the resources of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The programs that command names refer to, by command name.
+    /// The genuine programs (see [`is_genuine`]) that command names refer to, by command name.
+    /// Names of functions, builtins and other files are missing.
     pub files: BTreeMap<String, Program>,
     /// Values of `LC_ALL`, `LC_CTYPE`, `LC_COLLATE`, `LC_NUMERIC` and `LANG`, as far as they are
     /// set.
     pub locale: BTreeMap<String, String>,
-    /// Memory in bytes that a program can use without displacing others.
+    /// Memory in bytes that a program can use without displacing others; 0 until the caller sets
+    /// it.
     pub memory_bytes: u64,
-    /// Number of CPUs that this process may use.
+    /// Number of CPUs that this process may use; 0 until the caller sets it.
     pub cpus: usize,
-    /// Whether `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is set, which changes how
-    /// commands parse their arguments.
+    /// Whether `POSIXLY_CORRECT`, `_POSIX2_VERSION` or `GREP_OPTIONS` is in the environment, which
+    /// changes how commands parse their arguments.
     pub changes_argument_parsing: bool,
     /// Whether the shell option `pipefail` is set, so that a pipeline fails if any stage does.
     pub pipefail: bool,
@@ -80,10 +82,11 @@ pub enum Encoding {
 
 impl Environment {
     /// Asks the shell, after the setup, which programs the names of the pipeline's commands and of
-    /// their possible replacements refer to. Returns `None` if the shell does not answer.
+    /// their possible replacements refer to, and which locale and options are set. Returns `None`
+    /// if the shell does not answer completely.
     ///
     /// # Errors
-    /// Returns an error if the shell cannot be started.
+    /// Returns an error if the shell cannot be started or waited for, or its answer cannot be read.
     pub fn query_shell(
         shell: &str,
         setup: Option<&str>,
@@ -106,8 +109,9 @@ impl Environment {
         Ok(Self::parse_answer(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// Returns the environment of commands that are started without a shell: the given programs,
-    /// with the locale and variables of this process.
+    /// Returns the environment of commands that are started without a shell: those of the given
+    /// programs that are genuine (see [`is_genuine`]), and, if not given, `grep` in `PATH`, with
+    /// the locale and variables of this process. No program counts as GNU's by [`Self::is_gnu`].
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));
@@ -156,18 +160,21 @@ impl Environment {
         complete.then_some(environment)
     }
 
-    /// Returns whether the name refers to a program, not to a function, an alias or a builtin.
+    /// Returns whether the name certainly refers to a genuine program (see [`is_genuine`]), not to
+    /// a function, an alias, a builtin or a script outside of the system's folders.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
-    /// Returns whether the name refers to a program whose `--version` names GNU.
+    /// Returns whether the name refers to a program whose `--version` names GNU. Only `sort` and
+    /// `split` are asked for their version.
     pub fn is_gnu(&self, name: &str) -> bool {
         self.files.get(name).is_some_and(|program| program.gnu)
     }
 
-    /// Returns the project that the named program comes from. Reads the program's file on the first
-    /// call.
+    /// Returns the project that the named program comes from, or [`Maker::Other`] if it is unknown.
+    /// A script that runs GNU `grep`, as `egrep` does, counts as GNU's. Reads the program's file on
+    /// the first call.
     pub fn maker(&self, name: &str) -> Maker {
         let Some(program) = self.files.get(name) else { return Maker::Other };
         match program.marks().maker {
@@ -177,7 +184,8 @@ impl Environment {
     }
 
     /// Returns whether the named program may convert the case of multibyte characters, not only of
-    /// ASCII. Upstream coreutils do not; some distributions patch them.
+    /// ASCII. Returns `true` for unknown programs. Upstream coreutils do not; some distributions
+    /// patch them.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
@@ -195,38 +203,40 @@ impl Environment {
         }
     }
 
-    /// Returns whether a command treats ASCII letters and their case as in the C locale. In
-    /// Turkish, for example, `i` has another capital.
+    /// Returns whether a command certainly treats ASCII letters and their case as in the C locale.
+    /// In Turkish, for example, `i` has another capital.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
         let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");
         is_byte_locale(locale) || self.encoding(simple).is_some() && plain(locale)
     }
 
-    /// Returns the locale for character types (`LC_CTYPE`) in which a command runs.
+    /// Returns the name of the locale for character types (`LC_CTYPE`) in which a command runs: `C`
+    /// if no variable sets it.
     pub fn ctype<'a>(&'a self, simple: &'a Simple) -> &'a str {
         self.category(simple, "LC_CTYPE")
     }
 
-    /// Returns whether a character can be several bytes long in the locale of a command.
+    /// Returns whether a character may be several bytes long in the locale of a command. Returns
+    /// `true` for all locales but C and POSIX.
     pub fn is_multibyte(&self, simple: &Simple) -> bool {
         !is_byte_locale(self.ctype(simple))
     }
 
-    /// Returns whether a command orders lines by their bytes. glibc's C.UTF-8 orders by code point,
-    /// which is the same order in UTF-8.
+    /// Returns whether a command certainly orders lines by their bytes. glibc's C.UTF-8 orders by
+    /// code point, which is the same order in UTF-8.
     pub fn orders_by_bytes(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_COLLATE");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Returns whether a command reads and writes numbers as in the C locale.
+    /// Returns whether a command certainly reads and writes numbers as in the C locale.
     pub fn has_plain_numbers(&self, simple: &Simple) -> bool {
         let locale = self.category(simple, "LC_NUMERIC");
         is_byte_locale(locale) || ["C.UTF-8", "C.utf8"].contains(&locale)
     }
 
-    /// Returns whether `LC_CTYPE` and `LC_COLLATE` are C for a command.
+    /// Returns whether `LC_CTYPE` and `LC_COLLATE` are C or POSIX for a command.
     pub fn is_byte_locale(&self, simple: &Simple) -> bool {
         ["LC_CTYPE", "LC_COLLATE"]
             .iter()
@@ -242,7 +252,7 @@ impl Environment {
     }
 
     /// Returns the names of installed implementations of awk other than the one that the command
-    /// runs.
+    /// runs, each implementation once; `busybox awk` is one of them.
     pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
         let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
         let mut seen: Vec<&str> = used.into_iter().collect();
@@ -258,7 +268,8 @@ impl Environment {
         others
     }
 
-    /// Returns the environment of a machine that has every program, for tests.
+    /// Returns the environment of a machine with 2 CPUs and all usual programs, in their GNU
+    /// versions where these exist, for tests. `locale` is the value of `LANG`.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
@@ -285,7 +296,8 @@ impl Environment {
         }
     }
 
-    /// Returns the environment of this machine in a locale, with the given programs, for tests.
+    /// Returns the environment of [`Self::for_tests`], but with those of the programs `names` that
+    /// are in this machine's `PATH`, for tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -312,7 +324,7 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program)
 }
 
-/// Returns the default shell: bash if it is in `PATH`, else sh.
+/// Returns the name of the default shell: bash if it is in `PATH`, else sh.
 pub fn default_shell() -> &'static str {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let has_bash = std::env::split_paths(&folders).any(|folder| folder.join("bash").is_file());
@@ -332,8 +344,9 @@ impl Program {
     }
 }
 
-/// Returns whether a path names a genuine program. A script may do anything under a well-known
-/// name, unless it belongs to the system, as egrep does.
+/// Returns whether a path is in one of [`SYSTEM_FOLDERS`] or names an ELF file, and so may be
+/// trusted to be the program that its name suggests. A script elsewhere may do anything under a
+/// well-known name.
 pub fn is_genuine(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     SYSTEM_FOLDERS.contains(&folder) || is_elf(Path::new(path))
@@ -343,8 +356,9 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// Returns the script with which the shell answers. It writes the answer to a separate descriptor,
-/// so that output of the setup does not mix with it.
+/// Returns the script with which the shell runs the setup and then reports the locale, its options,
+/// and the programs that `names` refer to. It writes these to a separate descriptor, so that output
+/// of the setup does not mix with them.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
     if let Some(setup) = setup {

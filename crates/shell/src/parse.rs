@@ -22,26 +22,30 @@ pub struct Parsed {
     pub inverted: bool,
 }
 
-/// The position of a stage in the source.
+/// The position of a stage in the source, and the name of its command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageText {
     /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the
     /// line and are not included.
     pub span: Range<usize>,
-    /// Name of the command, if the stage is a simple command without assignments and the name is
-    /// neither quoted nor expanded; otherwise `None`.
+    /// Name of the command, if the stage is a simple command with nothing before its name, and the
+    /// name is neither quoted nor expanded; otherwise `None`.
     pub program: Option<String>,
 }
 
 impl Parsed {
     /// Returns the source of a stage, with line breaks and indentation folded to spaces.
+    ///
+    /// # Panics
+    /// Panics if `index` is not less than the number of stages.
     pub fn stage_text(&self, index: usize) -> String {
         let text = &self.text[self.stages[index].span.clone()];
         text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the source of every stage. Returns `None` if stages are separated by `|&`, or if
-    /// there are comments or here-documents.
+    /// Returns the source of every stage. Returns `None` if the source has anything but blanks, a
+    /// leading `!`, `|` and a final `;` outside of the stages, such as `|&`, a comment or the body
+    /// of a here-document.
     pub fn plain_stages(&self) -> Option<Vec<&str>> {
         let text = &self.text;
         let first = self.stages.first()?.span.start;
@@ -55,13 +59,13 @@ impl Parsed {
     }
 }
 
-/// An error that says why source is not a single pipeline.
+/// An error that says why the stages of a source cannot be found.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}{}", show_place(.text, *.place))]
 pub struct ParseError {
     /// The problem and its remedy, worded for users.
     pub problem: String,
-    /// The source of the pipeline.
+    /// The source as given to [`parse`].
     pub text: String,
     /// Byte offset of the problem in the source.
     pub place: usize,
@@ -85,7 +89,7 @@ fn show_place(text: &str, place: usize) -> String {
 ///
 /// # Errors
 /// Returns an error if the source is empty, has a syntax error, or is anything but one foreground
-/// pipeline.
+/// pipeline without `time`, or if the boundaries of its stages are uncertain.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let error = |problem: &str, place: usize| ParseError {
         problem: problem.to_owned(),
@@ -214,8 +218,8 @@ fn stage_texts(
         .collect()
 }
 
-/// Returns a byte offset inside the command or at its end. The next command cannot start before the
-/// next newline, `;` or `&` after that offset.
+/// Returns a byte offset inside the command or at its end, or `None` if the grammar reports none.
+/// The next command cannot start before the next newline, `;` or `&` after that offset.
 fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
@@ -284,8 +288,8 @@ impl Tokens {
         Self(tokens)
     }
 
-    /// Returns whether the stages do not overlap and their words are at the positions that the
-    /// grammar reports.
+    /// Returns whether the stages are not empty and do not overlap, and `text` has the words of the
+    /// tokens within stages at the positions of these tokens.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
         let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)
             && stages.iter().all(|stage| stage.span.start < stage.span.end);
@@ -322,7 +326,8 @@ impl Tokens {
     }
 
     /// Returns the start of the first token after the pipe at `pipe`, or of the first token of the
-    /// source if that is `None`. With `bang`, a `!` is skipped.
+    /// source if that is `None`. With `bang`, a `!` is skipped. Returns `None` if there is no
+    /// token.
     fn first_start_after(&self, pipe: Option<usize>, bang: bool) -> Option<usize> {
         let behind = |span: &Range<usize>| pipe.is_none_or(|pipe| span.start > pipe);
         let no_break = |kind: &Kind| !matches!(kind, Kind::Operator(name) if name == "\n");
@@ -332,8 +337,8 @@ impl Tokens {
         Some(span.start)
     }
 
-    /// Returns the end of the line or list that contains `place`, or `usize::MAX` if the source
-    /// ends without a terminator.
+    /// Returns the byte offset of the first newline, `;` or `&` at or after `place`, or
+    /// `usize::MAX` if there is none.
     fn terminator_after(&self, place: usize) -> usize {
         self.operators(&["\n", ";", "&"])
             .find(|span| span.start >= place)

@@ -1,4 +1,4 @@
-//! Runs parts of a pipeline with the shell, and measures their total time.
+//! Runs shell source, such as a part of a pipeline, and measures its wall and CPU time.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -19,7 +19,7 @@ use rustix::process::{PidfdFlags, kill_process_group, pidfd_open};
 pub struct Runner<'a> {
     /// Name or path of the shell.
     pub shell: &'a str,
-    /// Shell source to execute first, with its output discarded.
+    /// Shell source to execute first in the same shell, with its output discarded.
     pub setup: Option<&'a str>,
     /// Whether to set `pipefail`, so that a pipeline fails if any stage does.
     pub pipefail: bool,
@@ -27,14 +27,14 @@ pub struct Runner<'a> {
     pub signals: &'a Signals,
 }
 
-/// Resources used by a run, including all of its processes.
+/// The times and the exit status of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
     /// Wall time from just before the shell's start to its exit.
     pub wall: Duration,
-    /// User CPU time of all waited-for processes.
+    /// User CPU time of the shell and of its descendants that were waited for.
     pub user: Duration,
-    /// System CPU time of all waited-for processes.
+    /// System CPU time of the shell and of its descendants that were waited for.
     pub system: Duration,
     /// The exit status of the shell.
     pub status: ExitStatus,
@@ -50,10 +50,10 @@ impl Timed {
 /// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A signal asked contend to terminate.
+    /// The signal with this number asked contend to terminate.
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
-    /// The run exceeded its time limit.
+    /// The run exceeded this time limit.
     #[error("timed out after {0:?}")]
     TooLong(Duration),
     /// A system call failed.
@@ -76,7 +76,8 @@ impl RunError {
 /// A running shell.
 struct Started {
     pid: Pid,
-    /// A pidfd, readable once the process has ended; `None` on kernels before 5.3.
+    /// A pidfd, readable once the shell has ended; `None` if it cannot be opened, as on kernels
+    /// before 5.3.
     ended: Option<OwnedFd>,
     begun: Instant,
 }
@@ -86,11 +87,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
     /// Runs shell source, and waits for its end. `input` is read from its start; if it is `None`,
-    /// standard input is empty. `output` is truncated first. The run is killed if it exceeds
-    /// `limit`.
+    /// standard input is empty. `output` is truncated first.
     ///
     /// # Errors
-    /// See [`RunError`]. No process is left running.
+    /// Returns an error if the run exceeds `limit`, if a signal asks contend to terminate, or if a
+    /// system call fails. In the first two cases, the process group of the run is killed.
     pub fn run(
         &self,
         text: &str,
@@ -102,10 +103,12 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs several copies of the source concurrently, each with its own output file.
+    /// Runs `copies` copies of the source concurrently, but no more than there are `outputs`, each
+    /// with its own output file. `input`, `limit` and the truncation of `outputs` are as in
+    /// [`Self::run`].
     ///
     /// # Errors
-    /// See [`Self::run`].
+    /// Returns an error for the same reasons as [`Self::run`], and then kills all copies.
     pub fn run_copies(
         &self,
         text: &str,
@@ -133,10 +136,12 @@ impl Runner<'_> {
 
     /// Runs shell source as in the middle of a pipeline. If `fed`, standard input is a pipe that a
     /// thread of contend fills; if `drained`, standard output is a pipe that another thread
-    /// empties. The CPU time of these threads does not count.
+    /// empties. The CPU time of these threads does not count. `input`, `output` and `limit` are as
+    /// in [`Self::run`].
     ///
     /// # Errors
-    /// See [`Self::run`].
+    /// Returns an error for the same reasons as [`Self::run`], and if a pipe or a thread cannot be
+    /// created.
     pub fn run_between(
         &self,
         text: &str,
@@ -249,8 +254,8 @@ impl Runner<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sleeps until a process may have ended. Returns an error if the run must be abandoned, and
-    /// `None` otherwise. `rest` is the part of `limit` that is left.
+    /// Sleeps until one of the `running` shells may have ended. Returns an error if the run must be
+    /// abandoned, and `None` otherwise. `rest` is the part of `limit` that is left.
     fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
         if rest.is_zero() {
             return Some(RunError::TooLong(limit));
@@ -267,13 +272,13 @@ impl Runner<'_> {
     }
 }
 
-/// Truncates a file and rewinds it.
+/// Truncates a file to length 0 and rewinds it.
 fn empty(mut file: &File) -> io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0)).map(drop)
 }
 
-/// Opens a file again, to get an independent file offset.
+/// Opens a file again for reading, to get an independent file offset, which starts at 0.
 fn reopened(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -282,8 +287,8 @@ fn reopened(file: &File) -> io::Result<File> {
 /// Time between SIGTERM and SIGKILL, in which programs can remove their temporary files.
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
 
-/// Terminates the process groups of the given shells. They get SIGTERM first, so that sort removes
-/// its temporary files.
+/// Terminates the process groups of the given shells, and reaps their processes. They get SIGTERM
+/// first, so that sort removes its temporary files, and SIGKILL after [`GRACE_PERIOD`].
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
     for &group in &groups {
@@ -299,7 +304,8 @@ fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     }
 }
 
-/// Waits until all processes of a group have ended. Returns `false` if some remain at the deadline.
+/// Reaps the processes of a group until all have ended. Returns `false` if some remain at the
+/// deadline.
 fn wait_until_ended(group: Pid, deadline: Instant) -> bool {
     while reap_ended(group) {
         if Instant::now() > deadline {
@@ -311,7 +317,7 @@ fn wait_until_ended(group: Pid, deadline: Instant) -> bool {
 }
 
 /// Reaps the ended processes of a group. When the shell has ended, its stages are children of
-/// contend. Returns whether any process remains.
+/// contend. Returns whether any process of the group remains.
 fn reap_ended(group: Pid) -> bool {
     loop {
         match child::peek(Which::Group(group)) {

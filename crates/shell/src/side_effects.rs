@@ -1,8 +1,9 @@
 //! Decides whether a pipeline may run repeatedly.
 //!
 //! The shell's grammar (brush-parser) yields every command of the source, including those in
-//! substitutions. Each command is judged by its name and arguments, each redirection by its target.
-//! Source that cannot be parsed is refused: a needless refusal is safe.
+//! substitutions. For each command, its name and arguments are checked, and for each redirection,
+//! its target. Source that cannot be parsed is refused: a needless refusal is safe. Programs with
+//! unknown names are accepted.
 //!
 //! `grammar`, `words` and `called` import each other because the shell's grammar is recursive:
 //! commands have words, words have substitutions that contain commands, and some commands (`eval`,
@@ -19,7 +20,7 @@ use grammar::{command, program, stages};
 /// would run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
-    /// A stage writes to a file.
+    /// A stage may write to a file.
     #[error(
         "reruns the pipeline, and stage {stage}, '{text}', writes to a file: remove the redirection"
     )]
@@ -35,7 +36,7 @@ pub enum NotRepeatable {
          other programs"
     )]
     Setup,
-    /// The program of a stage may have a side effect.
+    /// A stage runs a program that may have a side effect.
     #[error(
         "reruns the pipeline, and stage {stage}, '{text}', runs {program}, which may have side \
          effects: remove the stage"
@@ -67,7 +68,7 @@ pub enum NotRepeatable {
 /// The reason why a command must not run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// The command writes to a file.
+    /// The command may write to a file.
     Writes,
     /// The command starts the named program, which may have a side effect.
     Starts(String),
@@ -75,7 +76,8 @@ enum Change {
     Unparsed,
 }
 
-/// Checks that running a pipeline again, with its setup, has no side effects.
+/// Checks that running a pipeline again, with its setup, has no side effects. Programs with unknown
+/// names count as harmless.
 ///
 /// # Errors
 /// Returns an error if a stage or the setup may have a side effect or cannot be parsed.
@@ -99,7 +101,8 @@ pub fn check_repeatable(parsed: &Parsed, setup: Option<&str>) -> Result<(), NotR
     Ok(())
 }
 
-/// Checks that running a setup again has no side effects.
+/// Checks that running a setup again has no side effects. Programs with unknown names count as
+/// harmless.
 ///
 /// # Errors
 /// Returns an error if the setup may have a side effect or cannot be parsed.
@@ -119,7 +122,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns the texts for which `judged` rejects the result of [`check_repeatable`].
+    /// Returns the texts for whose result of [`check_repeatable`] `judged` returns `false`.
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

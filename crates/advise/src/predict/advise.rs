@@ -15,15 +15,15 @@ use super::pilot::{Pilot, PilotRun, StageTime};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::{Change, ChangeId, Situation, changes};
 
-/// Relative error of a prediction from a pilot, even if its samples do not vary.
+/// Relative error of a prediction from a pilot if its samples do not vary.
 const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
 /// Ratio of CPU time to service time above which a stage has several threads.
 const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
-/// Share of wall or CPU time that a change must save to be combined with others.
+/// Share of wall or CPU time that a change must be predicted to save to be combined with others.
 const MIN_SAVING: f64 = 0.02;
-/// Maximum number of combined changes.
+/// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
 
 /// A candidate with its pipeline.
@@ -35,15 +35,15 @@ pub struct Prepared {
     pub draft: Draft,
     /// The changes to the original that the candidate makes.
     pub changes: Vec<ChangeId>,
-    /// Expected wall and CPU time, as ratios to those expected of the original, or `None` if they
-    /// cannot be predicted.
+    /// Predicted wall and CPU time, each as a ratio to the prediction for the original, or `None`
+    /// if they cannot be predicted.
     pub expected_ratios: Option<(f64, f64)>,
 }
 
 impl Prepared {
-    /// Returns whether the candidate should be tried: it has no verdict yet, and may save time as
-    /// far as can be predicted. With `under_load`, saving CPU time is enough, even if the candidate
-    /// is slower on an idle machine.
+    /// Returns whether the candidate should be tried: it has no verdict yet, and no prediction from
+    /// the pilot says that it saves too little time. Saving CPU time is enough if the candidate is
+    /// not slower or, with `under_load`, even if it is slower on an idle machine.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -60,9 +60,10 @@ struct Plan {
     draft: Draft,
     costs: Option<Vec<StageCost>>,
     basis: Basis,
-    /// Half the width of the prediction interval, relative to the prediction.
+    /// Relative error of the prediction: its interval is from the prediction divided by 1 plus this
+    /// to the prediction times 1 plus this.
     error: f64,
-    /// Whether the pilot compared the output of the last stage.
+    /// Whether the pilot compared the output of the last stage with that of the original.
     compared: bool,
     /// How the output differs on the sample, or `None` if no difference was found.
     difference: Option<String>,
@@ -88,12 +89,13 @@ pub struct Adviser<'a> {
     pub environment: &'a Environment,
     /// The costs of pipes and of starting programs.
     pub calibration: &'a Calibration,
-    /// The pilot that times changed stages, if their input can be read again.
+    /// The pilot that times changed stages, or `None` if their input cannot be read again.
     pub pilot: Option<Pilot<'a>>,
 }
 
 impl Adviser<'_> {
-    /// Returns the candidates, best prediction first, those without a prediction last.
+    /// Returns the candidates for a profiled pipeline, those with the lowest predicted wall time
+    /// first (CPU time, if the profile was disturbed) and those without a prediction last.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -123,12 +125,12 @@ impl Adviser<'_> {
         Ok(prepared)
     }
 
-    /// Combines the changes that a trial has recommended. Returns `None` if there are fewer than
-    /// two, or if the trial has already run the combination. Changes without a prediction are
-    /// combined only here.
+    /// Combines the changes that a trial has recommended. Returns `None` if fewer than two of them
+    /// can be combined, or if one of the `tried` candidates is their combination. Changes without a
+    /// prediction are combined only here.
     ///
     /// # Errors
-    /// See [`Self::candidates`].
+    /// Returns an error if the pilot was interrupted, or a system call failed.
     pub fn combine_proved(
         &mut self,
         draft: &Draft,
@@ -198,7 +200,8 @@ impl Adviser<'_> {
         Model::of(self.record, self.calibration.start_up)
     }
 
-    /// Returns a plan for each change that applies to `base`, after running the pilot.
+    /// Returns a plan for each change that applies to `base`, with the results of the pilot, if
+    /// there is one.
     fn plans(&mut self, base: &Plan, original: &Plan) -> Result<Vec<Plan>, RunError> {
         let situation = Situation {
             draft: &base.draft,
@@ -257,8 +260,9 @@ impl Adviser<'_> {
         Some(after)
     }
 
-    /// Returns the CPU time in seconds that merging two stages saves: that of the pipe between them
-    /// and of starting a program. Returns 0 for other changes.
+    /// Returns the CPU time in seconds that merging the two stages `at` saves: that of the pipe
+    /// between them and of starting a program. Returns 0 unless two stages are replaced and the new
+    /// one does the work of at least two (`merged`).
     fn pipe_between(&self, at: Range<usize>, merged: usize) -> f64 {
         if merged < 2 || at.len() != 2 {
             return 0.0;
@@ -269,7 +273,8 @@ impl Adviser<'_> {
             + self.calibration.start_up
     }
 
-    /// Runs the pilot for `plans`, and adopts its costs for those that it completed.
+    /// Runs the pilot for `plans`, if there is one. Adopts its costs for those of which it measured
+    /// all changed stages, and notes how their outputs differ from the original's.
     fn run_pilot(
         &mut self,
         base: &Plan,
@@ -304,8 +309,8 @@ impl Adviser<'_> {
         Some(model.forecast(1.0))
     }
 
-    /// Combines the changes that are expected to help, one at a time. Returns `None` if fewer than
-    /// two help.
+    /// Combines the changes that are expected to reduce the time in `aim`, one at a time. `singles`
+    /// are the plans with one change each. Returns `None` if fewer than two changes help.
     fn combine_predicted(
         &mut self,
         original: &Plan,
@@ -391,9 +396,9 @@ impl Adviser<'_> {
     }
 }
 
-/// Replaces a plan's costs by those of the pilot, if it has measured all changed stages. A new
-/// stage is expected to take the time of the stages that it replaces, scaled by the ratio that the
-/// pilot measured.
+/// Replaces a plan's costs by those of the pilot, if it has measured all changed stages and the
+/// stages that they replace, for long enough. A new stage is expected to take the time of the
+/// stages that it replaces, scaled by the ratio that the pilot measured.
 fn adopt(
     plan: &mut Plan,
     run: &PilotRun,
@@ -444,8 +449,9 @@ fn adopt(
     plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
 }
 
-/// Returns whether an unchanged stage also reads the same data as before, so that its profile still
-/// applies.
+/// Returns whether an unchanged stage, now at `place` and originally at `origin`, also reads the
+/// same data as before, so that its profile still applies. Returns `true` if the pilot did not run
+/// it.
 fn reads_the_same(place: usize, origin: usize, run: &PilotRun, reference: &PilotRun) -> bool {
     match (run.stages.get(place), reference.stages.get(origin)) {
         // The same text on the same data has the same measurement.

@@ -36,7 +36,7 @@ const REPETITIONS: usize = 15;
 const TRANSFER_BYTES: usize = 64 << 10;
 
 impl Calibration {
-    /// Measures the costs, except for a start-up cost that the lab has measured.
+    /// Measures the costs, except for the start-up cost if it is `known`.
     ///
     /// # Errors
     /// Returns an error if a pipe or a process cannot be created.

@@ -19,8 +19,8 @@ pub struct StageCost {
     pub service: f64,
     /// User and system time in seconds.
     pub cpu: f64,
-    /// Share of the work that follows the end of the input, or `None` if the stage does not hold
-    /// its output.
+    /// Share of the work, from 0 to 1, that follows the end of the input, or `None` if the stage
+    /// does not hold its output.
     pub held: Option<f64>,
     /// CPU time to start the program in seconds, which does not grow with the input.
     pub start_up: f64,
@@ -31,13 +31,15 @@ pub struct StageCost {
 pub struct Model {
     /// Costs of the stages, in order.
     pub stages: Vec<StageCost>,
-    /// Number of CPUs that the pipeline can use.
+    /// Number of CPUs that the pipeline can use, which need not be an integer.
     pub cpus: f64,
-    /// Ratio of the original's wall time to the time that its stages explain.
+    /// Ratio of the original's wall time to the time that its stages explain, limited to 0.8 to 3;
+    /// 1 if the profile was disturbed.
     pub fit: f64,
     /// Number of pipes in the original, for scaling `fit`.
     pub fitted_pipes: usize,
-    /// Lower bound of the wall time, set by the pipeline's producer or consumer, in seconds.
+    /// Lower bound of the wall time in seconds, set by the pipeline's producer or consumer; 0 if
+    /// neither was the bottleneck.
     pub floor: f64,
 }
 
@@ -46,7 +48,7 @@ pub struct Model {
 pub struct Forecast {
     /// Wall time in seconds.
     pub wall: f64,
-    /// User and system time of all stages, in seconds.
+    /// User and system time of all stages of all copies, in seconds.
     pub cpu: f64,
     /// The main limit of the wall time.
     pub limit: Limit,
@@ -102,7 +104,8 @@ impl Model {
         Forecast { wall, cpu, limit }
     }
 
-    /// Returns the wall time in seconds that the stages alone explain, and its main limit.
+    /// Returns the wall time in seconds of `copies` concurrent copies that the stages alone
+    /// explain, and its main limit.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);
@@ -141,8 +144,8 @@ const MAX_OTHERS_SHARE: f64 = 0.2;
 /// pipeline.
 const MAX_STEAL_SHARE: f64 = 0.05;
 
-/// Returns whether other programs or the hypervisor affected the profile's wall time. The model
-/// assumes that the pipeline has the CPUs to itself.
+/// Returns whether other programs or the hypervisor are known to have affected the profile's wall
+/// time. The model assumes that the pipeline has the CPUs to itself.
 pub fn was_disturbed(record: &PipeRecord) -> bool {
     let observed = &record.observation;
     match (observed.others_cpu_share, observed.steal_share) {
@@ -175,8 +178,9 @@ fn cost(stage: &Stage, start_up: f64) -> StageCost {
     }
 }
 
-/// Returns the share of a stage's work that followed the end of its input. While a stage writes it
-/// is not starved, so time without waiting for its reader or a CPU is work.
+/// Returns the share of the work of a stage that holds its output, from 0 to 1, that followed the
+/// end of its input. While such a stage writes, it is not starved, so time without waiting for its
+/// reader or a CPU is work.
 fn held(stage: &Stage, service: f64) -> f64 {
     let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
     let after = stage.wall_seconds - first_output - stage.blocked_seconds;

@@ -16,7 +16,7 @@ use crate::sample::{difference, temporary};
 
 /// Maximum number of times that a stage is measured.
 const ROUNDS: usize = 5;
-/// Number of times that a start is measured.
+/// Number of times that a command's start is measured.
 const STARTS: usize = 3;
 /// Duration below which the clock and the scheduler dominate a measurement.
 const MIN_DURATION: Duration = Duration::from_millis(2);
@@ -59,14 +59,15 @@ struct Measured {
     cpus: Vec<f64>,
 }
 
-/// Costs of one stage on the sample, without its start.
+/// Costs of one stage on the sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTime {
-    /// Wall time of the stage alone, in seconds.
+    /// Wall time of the stage alone, in seconds, without its start.
     pub service: f64,
-    /// User and system time, in seconds.
+    /// User and system time in seconds, without the start.
     pub cpu: f64,
-    /// Half the range of the samples, relative to their median.
+    /// Half the range of the measured wall times, relative to their median; 0 for a single
+    /// measurement.
     pub spread: f64,
     /// User and system time of the command's start, in seconds.
     pub start_up: f64,
@@ -78,14 +79,14 @@ pub struct PilotRun {
     /// Costs of the stages, up to the first one that must not be repeated or for which time ran
     /// out.
     pub stages: Vec<StageTime>,
-    /// Index of the last stage's output, for comparison, or `None` if the run ended before that
-    /// stage. Exit statuses are not compared: a command may find a match in the whole input but not
-    /// in a sample.
+    /// Index of the last stage's output in the pilot's data, for comparison, or `None` if the run
+    /// ended before or in that stage. Exit statuses are not compared: a command may find a match in
+    /// the whole input but not in a sample.
     pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
-    /// Creates a pilot on `sample` that takes at most about `budget`.
+    /// Creates a pilot on `sample` whose runs end at most about `budget` after this call.
     pub fn new(runner: Runner<'a>, sample: File, budget: Duration) -> Self {
         let bytes = sample.metadata().map_or(0, |data| data.len());
         Self {
@@ -97,13 +98,14 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Returns whether the budget leaves time for more measurements.
+    /// Returns whether the budget is not used up yet.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
 
     /// Runs each stage of a pipeline on the output of the one before it, unless it has been
-    /// measured already, while there is time.
+    /// measured already, while there is time. Returns the costs up to the first stage that was not
+    /// measured.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -126,8 +128,8 @@ impl<'a> Pilot<'a> {
         Ok(run)
     }
 
-    /// Describes how the final outputs of two runs differ. Returns `None` if they are equal or a
-    /// run is incomplete.
+    /// Returns a description of how the final output of `theirs` differs from that of `ours`, or
+    /// `None` if the outputs are equal or a run is incomplete.
     ///
     /// # Errors
     /// Returns an error if an output cannot be read.
@@ -142,8 +144,9 @@ impl<'a> Pilot<'a> {
         Ok(found.map(|found| found.to_string()))
     }
 
-    /// Repeats the measurements of the given pipelines' stages, one round after another, while
-    /// there is time.
+    /// Repeats the measurements of those stages of the given pipelines that have been measured, one
+    /// round after another, until each has been measured a fixed number of times or there is no
+    /// more time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -172,7 +175,7 @@ impl<'a> Pilot<'a> {
     }
 
     /// Measures a command on an input once, unless it has been measured. Returns `false` if it took
-    /// too long.
+    /// too long, so that there is no measurement.
     fn measure(&mut self, key: &Key) -> Result<bool, RunError> {
         if self.runs.contains_key(key) {
             return Ok(true);
@@ -274,13 +277,14 @@ impl<'a> Pilot<'a> {
     }
 }
 
-/// Returns whether a stage reads from a pipe, and whether it writes to one.
+/// Returns whether the stage at `index` reads from a pipe, and whether it writes to one.
 fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns the text with which each stage runs alone, or `None` for a stage that must not be
-/// repeated. The first stage reads the sample from standard input.
+/// Returns, for each stage, the text with which it runs alone, or `None` if it must not be repeated
+/// or is the first one and its input cannot be replaced. The first stage reads the sample from
+/// standard input, each other one its own input.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {
         let simple = stage.simple.as_ref()?;
@@ -290,8 +294,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// Returns whether a command is one that rewrites add to pure commands: for a larger pipe, or for
-/// chunks of the input.
+/// Returns whether a command is certainly one that a rewrite puts before pure commands: `perl` to
+/// enlarge a pipe, or `split` to run them over chunks.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));
@@ -311,7 +315,7 @@ fn is_helper(simple: &Simple) -> bool {
 }
 
 impl StageTime {
-    /// Returns whether the measurement is long enough to be compared.
+    /// Returns whether the service time is long enough to be compared with others.
     pub fn is_long_enough(&self) -> bool {
         self.service >= MIN_DURATION.as_secs_f64()
     }

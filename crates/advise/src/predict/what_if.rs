@@ -10,17 +10,18 @@ use super::model::{Limit, Model, StageCost};
 /// A hypothetical change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
-    /// A stage runs `times` times as fast.
+    /// A stage, by its index from 0, runs `times` times as fast.
     Faster { stage: usize, times: f64 },
-    /// Two neighbouring stages are merged into one process.
+    /// Two neighbouring stages are merged into one process; `first` is the index of the first one,
+    /// from 0.
     Fuse { first: usize },
-    /// A stage is removed.
+    /// A stage, by its index from 0, is removed.
     Drop { stage: usize },
-    /// The machine has a different number of CPUs.
+    /// The pipeline can use this number of CPUs.
     Cpus(f64),
-    /// Several copies run at the same time.
+    /// This number of copies runs at the same time.
     Copies(f64),
-    /// The size of the input is multiplied by a factor.
+    /// The size of the input is multiplied by this factor.
     Input(f64),
 }
 
@@ -34,7 +35,7 @@ pub struct Question {
 /// An error in a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
-    /// A part of the question has none of the known forms.
+    /// A part of the question has none of the known forms, or the question is empty.
     #[error(
         "'{0}': expected 'stage 3 x2', 'fuse 2,3', 'drop 1', 'cpus 8', 'copies 10' or 'input x100' (numbers \
          from 0.000001 to 1000000), or several separated by `;`"
@@ -43,14 +44,14 @@ pub enum QuestionError {
     /// A part of the question names a stage that does not exist.
     #[error("'{text}': there is no stage {stage}; the last one is stage {stages}")]
     NoSuchStage {
-        /// The text of the part.
+        /// The part of the question, as written.
         text: String,
         /// The named stage, from 1.
         stage: usize,
         /// Number of stages after the preceding changes.
         stages: usize,
     },
-    /// The question would remove every stage.
+    /// A part of the question would remove the only stage that is left.
     #[error("'{0}': no stage would be left")]
     NoneLeft(String),
     /// A part of the question fuses stages that are not neighbours.
@@ -62,8 +63,8 @@ impl Question {
     /// Parses a question about a pipeline of `stages` stages.
     ///
     /// # Errors
-    /// Returns an error if `text` has a syntax error, names a stage that does not exist, fuses
-    /// stages that are not neighbours, or leaves no stage.
+    /// Returns an error if `text` is empty, has a syntax error, names a stage that does not exist,
+    /// fuses stages that are not neighbours, or leaves no stage.
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;
@@ -98,6 +99,9 @@ impl Question {
     }
 
     /// Answers the question for a profiled pipeline.
+    ///
+    /// # Panics
+    /// May panic if `record` has fewer stages than were given to [`Self::read`].
     pub fn answer(&self, record: &PipeRecord, calibration: &Calibration) -> WhatIf {
         let mut model = Model::of(record, calibration.start_up);
         let mut commands: Vec<String> =
@@ -150,10 +154,10 @@ impl Question {
     }
 }
 
-/// The first words of changes.
+/// The words with which changes in a question begin.
 pub const CHANGE_WORDS: [&str; 6] = ["stage", "fuse", "drop", "cpus", "copies", "input"];
 
-/// Largest factor or count in a question.
+/// Largest factor or count in a question; the smallest is its reciprocal.
 const MAX_NUMBER: f64 = 1e6;
 
 fn change(part: &str) -> Option<Change> {
@@ -183,8 +187,8 @@ fn are_neighbours(pair: &str) -> bool {
     matches!(numbers.as_slice(), [a, b] if a + 1 == *b)
 }
 
-/// Returns the cost of both stages in one process: their work without the pipe between them, whose
-/// cost in seconds is `pipe`.
+/// Returns the cost of both stages in one process: their work without the start of the second
+/// program and without the pipe between them, whose cost in seconds is `pipe`.
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
@@ -201,8 +205,8 @@ fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     }
 }
 
-/// Returns the cost of a stage for `times` times the input. Start-up costs do not grow; sorting n
-/// lines takes n log n.
+/// Returns the cost of a stage for `times` times the input. Start-up costs do not grow. The time of
+/// a stage that `sorts` grows with n log n, and that of any other stage with the input.
 fn grown(stage: &StageCost, times: f64, sorts: bool) -> StageCost {
     /// Assumed number of lines; the logarithm hardly depends on it.
     const LINES: f64 = 1e6;

@@ -1,4 +1,5 @@
-//! Replaces awk by another installed implementation. Which one is fastest depends on the program.
+//! Replaces awk by each other installed implementation. Which one is fastest depends on the
+//! program.
 
 use contend_commands::Simple;
 use contend_commands::awk::{Awk, with_program_files};

@@ -6,10 +6,10 @@ use contend_shell::parse::Parsed;
 
 use super::{Change, Replacement};
 
-/// A pipeline as a list of stages.
+/// A pipeline as a list of stages, which changes can replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Whether the exit status is inverted.
+    /// Whether the exit status is inverted by `!`.
     inverted: bool,
     /// Whether the output goes to `/dev/null`.
     discards: bool,
@@ -30,8 +30,8 @@ pub struct Stage {
 }
 
 impl Draft {
-    /// Splits a pipeline into stages. Returns `None` if they are separated by `|&`, or if comments
-    /// or here-documents follow.
+    /// Splits a pipeline into stages, and separates a redirection of its output to `/dev/null`.
+    /// Returns `None` if [`Parsed::plain_stages`] does, as for `|&`, comments and here-documents.
     pub fn read(parsed: &Parsed, environment: &Environment) -> Option<Self> {
         let mut texts = parsed.plain_stages()?;
         let kept = texts.pop()?;
@@ -46,7 +46,7 @@ impl Draft {
         })
     }
 
-    /// Returns the shell text of the pipeline.
+    /// Returns the shell text of the pipeline, with its redirection to `/dev/null`, if any.
     pub fn text(&self) -> String {
         self.text_with_output() + if self.discards { " >/dev/null" } else { "" }
     }
@@ -64,6 +64,9 @@ impl Draft {
     }
 
     /// Returns the pipeline with a change applied.
+    ///
+    /// # Panics
+    /// Panics if the stages to which the change refers do not exist.
     #[must_use]
     pub fn changed(&self, change: &Change, environment: &Environment) -> Self {
         let new = change.stages.iter().map(|Replacement { text, work }| {
@@ -84,8 +87,8 @@ impl Draft {
     }
 }
 
-/// Returns a simple command without the redirection to `/dev/null` at its end, or `None` if there
-/// is none.
+/// Returns a simple command without the redirection of its standard output to `/dev/null` at its
+/// end. Returns `None` if there is no such redirection, or if the rest is not a simple command.
 fn without_dev_null(text: &str) -> Option<&str> {
     let before = text.strip_suffix("/dev/null")?.trim_end().strip_suffix('>')?;
     // A number directly before `>` is a file descriptor.
@@ -105,7 +108,8 @@ impl Stage {
         Self { text, simple, origin }
     }
 
-    /// Parses the stage with the grammar of a command. Returns `None` if the stage does not match.
+    /// Parses the stage with the grammar of a command. Returns `None` if [`Self::simple`] is `None`
+    /// or `grammar` returns `None`.
     pub fn read<T>(&self, grammar: impl Fn(&Simple) -> Option<T>) -> Option<(&Simple, T)> {
         let simple = self.simple.as_ref()?;
         Some((simple, grammar(simple)?))

@@ -42,8 +42,9 @@ fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change>
     Some(without(index..index + 2, text, index + 1, safety))
 }
 
-/// Removes a `cat` at the end. It may have hidden the previous stage's exit status, and that the
-/// output is a terminal.
+/// Returns the change that removes the `cat` at `index`, the last stage, or `None` if the stage
+/// before it is not a filter. The `cat` may have hidden the previous stage's exit status, and that
+/// the output is a terminal.
 fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
     let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
     let text = writer.text.clone();

@@ -62,7 +62,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
 
 /// A filter that passes or drops whole lines.
 struct Filter {
-    /// Fixed strings that the filter searches for, or `None` if it searches for other patterns.
+    /// Fixed strings that the filter searches for anywhere in a line, or `None` if it searches for
+    /// other patterns.
     strings: Option<Vec<String>>,
     /// Whether letters match in either case.
     ignores_case: bool,
@@ -94,7 +95,7 @@ struct Work {
     files: Vec<Word>,
     /// Characters that the stage matches or writes, or `None` if unknown.
     touches: Option<BTreeSet<char>>,
-    /// Whether the stage only reorders lines.
+    /// Whether the stage only reorders lines or drops equal ones.
     orders: bool,
 }
 
@@ -131,8 +132,9 @@ impl Work {
         ascii && !strings.iter().flat_map(|s| s.chars()).any(|c| touched.contains(&fold(c)))
     }
 
-    /// Returns whether the stage may create or destroy strings that the filter searches for. If so,
-    /// the two commute only on data without these strings.
+    /// Returns whether the stage is known to match or write a character of the strings that the
+    /// filter searches for. If so, the two commute only on data without these strings. Returns
+    /// `false` if the characters or the strings are unknown.
     fn may_alter_matches(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
@@ -142,8 +144,9 @@ impl Work {
 }
 
 /// Returns all characters that a script replaces or writes, or `None` if it does anything other
-/// than replace fixed strings by non-empty ones, transliterate, or delete lines. A string without
-/// any of these characters can neither appear nor disappear, nor be joined from two parts.
+/// than replace fixed strings by non-empty ones, transliterate, or delete lines, or if one of the
+/// characters is not ASCII. A string without any of these characters can neither appear nor
+/// disappear, nor be joined from two parts.
 fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     let mut touched = BTreeSet::new();
     for command in &sed.commands {
@@ -165,7 +168,7 @@ fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     touched.iter().all(char::is_ascii).then_some(touched)
 }
 
-/// Returns whether a regular expression, basic or extended, matches only itself.
+/// Returns whether a regular expression, basic or extended, certainly matches only itself.
 fn is_literal(expression: &str) -> bool {
     !expression
         .contains(['\\', '.', '[', ']', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '/'])

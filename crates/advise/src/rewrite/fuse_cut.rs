@@ -1,4 +1,4 @@
-//! Merges `cut | cut` into one `cut`, if both select by the same unit.
+//! Merges `cut | cut` into one `cut`, if both select by the same unit and have the same delimiter.
 
 use contend_commands::cut::Cut;
 use contend_record::advice::{RewriteId, Safety};

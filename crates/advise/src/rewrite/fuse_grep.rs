@@ -6,7 +6,7 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Options that both commands must share, and that the merged command keeps.
+/// Options that the merged command keeps. Both commands have them or neither has.
 const KEPT: &str = "EFiwxaz";
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

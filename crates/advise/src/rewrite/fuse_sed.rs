@@ -25,8 +25,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// Returns the commands of an equivalent script that does not need `-n`, or `None` unless the
-/// script writes each line at most once, at the end of the cycle.
+/// Returns the commands of an equivalent script that runs without `-n` and writes each line at most
+/// once, at the end of the cycle. Returns `None` if no such script is known.
 fn once_at_most(sed: &Sed) -> Option<Vec<Command>> {
     if sed.writes_at_most_once() {
         return Some(sed.commands.clone());

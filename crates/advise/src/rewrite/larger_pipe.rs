@@ -5,8 +5,8 @@ use contend_record::pipe::{Boundary, WaitingSide};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Pipe capacity that an unprivileged process may request, in bytes, unless
-/// `/proc/sys/fs/pipe-max-size` is lower.
+/// Requested pipe capacity in bytes: the most for an unprivileged process, unless
+/// `/proc/sys/fs/pipe-max-size` has been changed.
 const PIPE_BYTES: u64 = 1 << 20;
 /// Smallest amount of data for which a larger pipe pays off, in bytes.
 const MIN_TRANSFER_BYTES: u64 = 64 * PIPE_BYTES;
@@ -46,8 +46,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     changes.collect()
 }
 
-/// Returns whether both sides of the pipe waited about equally long, its capacity can grow, and it
-/// transferred enough data for that to pay off.
+/// Returns whether both sides of the pipe are known to have waited about equally long, its capacity
+/// can grow, and it transferred enough data for that to pay off.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
         && boundary.bytes.is_some_and(|bytes| bytes >= MIN_TRANSFER_BYTES)

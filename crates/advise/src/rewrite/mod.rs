@@ -40,11 +40,11 @@ use draft::{Draft, Stage};
 pub struct Rewrite {
     /// Identifier of the rewrite in records.
     pub id: RewriteId,
-    /// Returns the changes that the rewrite proposes.
+    /// The function that returns the changes that the rewrite proposes.
     find: fn(&Situation<'_>) -> Vec<Change>,
 }
 
-/// All rewrites, in the order in which a combination applies them.
+/// All rewrites, in the order in which [`changes`] returns their changes.
 pub const TABLE: &[Rewrite] = &[
     Rewrite { id: RewriteId::DropCat, find: drop_cat::find },
     Rewrite { id: RewriteId::ReduceEarly, find: reduce_early::find },
@@ -67,14 +67,14 @@ pub const TABLE: &[Rewrite] = &[
 /// Number of the signal for a write to a pipe without readers.
 const SIGPIPE: i32 = 13;
 
-/// Smallest share of the wall time that a stage's service time must be for changing that stage to
-/// pay off.
+/// Smallest ratio of a stage's service time to the wall time for which changing the stage may pay
+/// off.
 const MIN_WALL_SHARE: f64 = 0.05;
 
 /// The input of a rewrite: a pipeline, and what is known of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
-    /// The pipeline.
+    /// The pipeline to change, to which other changes may have been applied.
     pub draft: &'a Draft,
     /// Programs, locale, memory and CPUs of the machine.
     pub environment: &'a Environment,
@@ -83,7 +83,8 @@ pub struct Situation<'a> {
 }
 
 impl Situation<'_> {
-    /// Applies `change` to every pair of neighbouring stages, and returns the changes.
+    /// Calls `change` with every pair of neighbouring stages and the index of the first, and
+    /// returns the changes.
     fn neighbours<'s>(
         &'s self,
         change: impl Fn(usize, &'s Stage, &'s Stage) -> Option<Change> + 's,
@@ -92,8 +93,8 @@ impl Situation<'_> {
         pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
     }
 
-    /// Applies `change` to every stage that took a relevant share of the time or was not profiled,
-    /// and returns the changes.
+    /// Calls `change` with every stage that took a relevant share of the time or was not profiled,
+    /// and its index, and returns the changes.
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
@@ -157,6 +158,9 @@ pub struct ChangeId {
 
 impl ChangeId {
     /// Returns the identifier of a change of `draft`.
+    ///
+    /// # Panics
+    /// Panics if the stages at `change.at` do not exist in `draft`.
     pub fn of(draft: &Draft, change: &Change) -> Self {
         let stages = draft.stages[change.at.clone()].iter();
         Self {
@@ -186,7 +190,7 @@ pub struct Change {
     pub at: Range<usize>,
     /// The stages that replace them, in order.
     pub stages: Vec<Replacement>,
-    /// How certain it is that the output stays the same.
+    /// Whether the output always stays the same, or why it has to be checked.
     pub safety: Safety,
     /// Why the change may help, for the reader of the report.
     pub reasons: Vec<String>,
@@ -241,7 +245,8 @@ impl Change {
     }
 }
 
-/// Returns all changes that apply to stages that succeeded.
+/// Returns all changes that apply to stages that succeeded, as far as these were profiled. With
+/// `pipefail`, no change is [`Safety::Always`].
 pub fn changes(situation: &Situation<'_>) -> Vec<Change> {
     let found = TABLE.iter().flat_map(|rewrite| (rewrite.find)(situation));
     let sound = found.filter(|change| situation.went_well(change.at.clone()));
@@ -263,7 +268,8 @@ pub(crate) mod tests {
         Draft::read(&parse(text).expect("one pipeline"), environment).expect("a draft")
     }
 
-    /// Returns the pipelines that a rewrite produces from `text` in the C locale.
+    /// Returns the pipelines that the single changes of a rewrite produce from `text` in the C
+    /// locale.
     pub(crate) fn apply(id: RewriteId, text: &str) -> Vec<String> {
         apply_in(id, text, &Environment::for_tests("C"))
     }

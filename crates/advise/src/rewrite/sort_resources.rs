@@ -7,9 +7,9 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation, Variant};
 
-/// Size in bytes up to which inputs fit into sort's initial buffer.
+/// Size in bytes up to which an input from a pipe fits into sort's initial buffer.
 const INITIAL_BUFFER_BYTES: u64 = 8 << 20;
-/// Number of bytes that sort allocates per byte of short lines.
+/// Number of bytes of memory that sort needs per byte of input with short lines.
 const MEMORY_PER_BYTE: u64 = 3;
 /// Maximum number of threads that sort uses by default.
 const MAX_DEFAULT_THREADS: usize = 8;

@@ -1,4 +1,5 @@
-//! Splits the bottleneck stage if its program has two independent halves, which can use two CPUs.
+//! Splits the bottleneck stage if its program consists of two halves that can run one after the
+//! other on each line, and so on two CPUs.
 
 use contend_commands::Simple;
 use contend_commands::awk::Awk;
@@ -9,7 +10,7 @@ use contend_record::pipe::BottleneckKind;
 use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
-/// Mean number of CPUs that must be idle for a split to pay off.
+/// Number of CPUs of which more must have been idle on average for a split to pay off.
 const MIN_IDLE_CPUS: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

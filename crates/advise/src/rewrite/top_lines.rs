@@ -1,5 +1,5 @@
-//! Replaces `sort | head` by sorts of chunks. Only the first lines of each chunk can be among the
-//! first of all, so the others are dropped early.
+//! Replaces `sort | head` or `sort | tail` by sorts of chunks. Only the first (or last) lines of
+//! each chunk can be among the first (or last) of all, so the others are dropped early.
 
 use contend_commands::head::{head, tail};
 use contend_commands::quote;

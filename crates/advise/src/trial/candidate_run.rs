@@ -7,24 +7,27 @@ use contend_record::stats::Estimate;
 
 /// Minimum number of pairs of runs, of the candidate and the original, for a conclusion.
 const MIN_PAIRS: usize = 3;
-/// Number of pairs from which the interval is that of the median; with fewer pairs, it is their
-/// range.
+/// Minimum number of samples for a confidence interval of their median. With fewer, their range is
+/// the interval.
 const MIN_PAIRS_FOR_MEDIAN: usize = 6;
-/// Numbers of pairs after which the candidate is judged. Judging after every pair would accept
+/// Numbers of pairs after which a verdict is attempted. Attempts after every pair would accept
 /// chance differences.
 const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PAIRS];
-/// Number of pairs after which an undecided difference is reported as unclear.
+/// Number of pairs after which a candidate that is still undecided counts as unclear.
 const MAX_PAIRS: usize = 60;
-/// Smallest relevant difference, relative to the original.
+/// Smallest relevant difference of wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// Difference that all samples must show if there are few, relative to the original.
+/// Difference of wall time, relative to the original, that all samples must exceed for a conclusion
+/// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs that do not confirm an earlier result.
 const CLEAR_DIFFERENCE: f64 = 0.05;
-/// Half width below which an interval that includes 1 shows no relevant difference.
+/// Half width below which an interval of ratios that shows neither a faster nor a slower candidate
+/// shows that there is no relevant difference.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
-/// Share of CPU time that a change must save if it saves no wall time.
+/// Share of CPU time that a candidate must save to be recommended if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
 
-/// Times in seconds and their ratios to those of the original, one per round.
+/// Times in seconds and their ratios to those of the original in the same round, one each per
+/// round.
 #[derive(Debug, Default)]
 struct Samples {
     walls: Vec<f64>,
@@ -54,8 +57,9 @@ pub(super) struct CandidateRun {
     /// The shell text to run.
     pub text: String,
     samples: Samples,
-    /// The samples on which the candidate first beat the original. Fresh samples must confirm the
-    /// result: in repeated tests, chance alone may put a candidate ahead at some point.
+    /// The samples on which the candidate first beat the original; `None` until then. Fresh samples
+    /// must confirm the result: in repeated tests, chance alone may put a candidate ahead at some
+    /// point.
     qualified: Option<Samples>,
     difference: Option<String>,
     verdict: Option<Verdict>,
@@ -67,12 +71,13 @@ impl CandidateRun {
         Self { place, text, samples, qualified: None, difference: None, verdict: None }
     }
 
-    /// Returns whether the candidate is undecided, and so keeps running.
+    /// Returns whether the candidate has no verdict yet, and so keeps running.
     pub fn in_question(&self) -> bool {
         self.verdict.is_none()
     }
 
-    /// Rejects the candidate because its output differs.
+    /// Rejects the candidate because its output or its exit code differs from the original's, as
+    /// `difference` describes.
     pub fn reject(&mut self, difference: String) {
         self.difference = Some(difference);
         self.verdict = Some(Verdict::Wrong);
@@ -93,8 +98,9 @@ impl CandidateRun {
         self.samples.cpu_ratios.push(cpu / own_cpu.max(1e-9));
     }
 
-    /// Decides whether the candidate is better, if that is clear. Does nothing except after certain
-    /// numbers of pairs.
+    /// Decides about the candidate if its samples are clear, after the numbers of pairs in
+    /// [`JUDGED_AFTER_PAIRS`]. A first recommendation only sets the samples aside: fresh ones have
+    /// to confirm it. `seed` is that of the resampling.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;
@@ -129,8 +135,9 @@ impl CandidateRun {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
-    /// Decides at the end of the trial. With few samples the result is unclear, unless all of them
-    /// agree.
+    /// Decides about an undecided candidate that has run, at the end of the trial. It is unclear
+    /// unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in the
+    /// same direction.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -152,7 +159,8 @@ impl CandidateRun {
         });
     }
 
-    /// Copies the measurements into the candidate's record.
+    /// Copies the measurements and the verdict into the candidate's record. `seed` is that of the
+    /// resampling.
     pub fn report(&self, candidate: &mut Candidate, seed: u64) {
         let estimate = |samples: &[f64]| {
             let mut estimate = Estimate::from_samples(samples.to_vec(), seed)?;
@@ -177,8 +185,8 @@ impl CandidateRun {
     }
 }
 
-/// Returns an interval for the true value: that of the median, or the range of few samples. Returns
-/// `None` without samples.
+/// Returns the 95% confidence interval of the median or, of fewer than [`MIN_PAIRS_FOR_MEDIAN`]
+/// samples, their range. Returns `None` without samples.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= MIN_PAIRS_FOR_MEDIAN {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);

@@ -1,5 +1,5 @@
-//! Runs pipelines in several concurrent copies. A candidate that is faster alone because it uses
-//! idle CPUs may be slower without idle CPUs.
+//! Measures pipelines of which several copies run concurrently. A candidate that is faster alone
+//! because it uses idle CPUs may be slower without idle CPUs.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
 use crate::sample::temporary;
 
-/// Maximum number of candidates under load.
+/// Maximum number of candidates that run under load.
 const MAX_CANDIDATES: usize = 3;
 /// Maximum number of rounds for each number of copies.
 const ROUNDS: usize = 7;
 
-/// A pipeline under load, with its samples.
+/// The original (without a `candidate`) or a candidate, by index, with its samples under load.
 struct Loaded {
     candidate: Option<usize>,
     text: String,
@@ -26,10 +26,12 @@ struct Loaded {
     copies: Vec<Timed>,
 }
 
-/// Runs the original and the best candidates with each of the given numbers of copies.
+/// Measures the original and the best candidates with each of the given numbers of copies. If a
+/// signal interrupts this, returns the points that are complete.
 ///
 /// # Errors
-/// See [`TrialError`].
+/// Returns an error if a sample cannot replace the input of the original's first stage, or if a run
+/// or the creation of a temporary file fails.
 pub fn sweep(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -54,8 +56,8 @@ pub fn sweep(
     Ok(points)
 }
 
-/// Returns the indices of candidates with the right output, least CPU time first: without idle
-/// CPUs, these should be fastest.
+/// Returns the indices of up to [`MAX_CANDIDATES`] candidates with the right output, least CPU time
+/// first: without idle CPUs, these should be fastest.
 fn fittest(candidates: &[Prepared]) -> Vec<usize> {
     let equal = |one: &Prepared| {
         one.candidate.output_equal == Some(true) && one.candidate.verdict != Verdict::Wrong

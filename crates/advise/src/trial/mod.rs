@@ -4,7 +4,7 @@
 //! In each round, every undecided pipeline runs once, in random order, and is compared with the
 //! original's run of the same round. A disturbance that lasts longer than a round then affects
 //! both. A pipeline is decided when its interval lies on one side of the original, or is so narrow
-//! that no relevant difference is possible.
+//! that no relevant difference is possible. Fresh runs have to confirm that one is better.
 
 mod candidate_run;
 pub mod load;
@@ -39,9 +39,11 @@ pub struct TrialConfig<'a> {
     pub whole: Option<Option<File>>,
     /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,
-    /// Whether several concurrent copies run afterwards, to compare CPU time under load.
+    /// Whether the caller then measures concurrent copies, so that candidates that are slower but
+    /// save CPU time are tried, too.
     pub under_load: bool,
-    /// Wall time that all runs together may take.
+    /// Wall time after which no further round begins. The final check on the whole input may exceed
+    /// it.
     pub budget: Duration,
     /// Approximate size of an output, in bytes.
     pub output_bytes: u64,
@@ -73,7 +75,7 @@ pub enum TrialError {
     /// A run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The original's output differs between runs.
+    /// The original's output or exit code differs between runs, or from the profiled run.
     #[error(
         "the pipeline's output is not deterministic ({0}), so there is nothing to compare it with"
     )]
@@ -86,20 +88,22 @@ pub enum TrialError {
     NoPlaceForSample,
 }
 
-/// Share of the budget after which the faster changes are combined, even if some candidates are
-/// undecided.
+/// Share of the budget, from 0 to 1, after which the faster changes are combined, even if some
+/// candidates are undecided.
 const COMBINE_AFTER_SHARE: f64 = 0.75;
 
 /// A function that builds a candidate from the changes that were faster, or returns `None` if there
 /// is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
-/// Runs a trial, and adds the measurements to the candidates. Once it is clear which are faster,
-/// `together` may add one candidate that combines them. After each round, `on_round` receives the
-/// number of rounds and the share of the budget used.
+/// Runs a trial, and adds the measurements to the candidates. Once all are decided or most of the
+/// budget is used, `together` may add one candidate that combines the faster ones. After each
+/// round, `on_round` receives the number of rounds and the share of the budget used. If a signal
+/// interrupts the rounds, the samples so far are kept.
 ///
 /// # Errors
-/// See [`TrialError`].
+/// Returns an error if a run fails, if the original is not deterministic, if there is not enough
+/// space for the outputs, or if a sample cannot replace the input of the first stage.
 pub fn run(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -131,8 +135,9 @@ pub fn run(
     })
 }
 
-/// Runs rounds until every candidate is decided or the budget is used up. Returns the number of
-/// rounds, and whether all were decided.
+/// Runs rounds until every candidate is decided, the budget is used up, the original takes too
+/// long, or a signal interrupts. Returns the number of complete rounds, and whether all candidates
+/// were decided.
 fn run_rounds(
     trial_runner: &mut TrialRunner<'_>,
     candidates: &mut Vec<Prepared>,
@@ -189,8 +194,9 @@ fn run_rounds(
     Ok((rounds, settled))
 }
 
-/// Returns the index of the best candidate that is also better on the whole input, with the result
-/// of that check, or `None` if there is none.
+/// Returns the index of the best candidate that is also better on the whole input, and the result
+/// of that check. The index is `None` if no candidate is better, and the result if the check was
+/// not needed or was interrupted. Corrects the verdicts of candidates that fail the check.
 fn confirmed_winner(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -216,7 +222,8 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
 }
 
 /// Returns the index of the best recommended candidate, or `None` if there is none: that with the
-/// lowest wall time among the faster ones, or else among those that save only CPU time.
+/// lowest ratio of wall time to the original among the faster ones, or else among those that save
+/// only CPU time.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -233,9 +240,9 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
 
 /// The result of the check on the whole input.
 struct Confirmed {
-    /// Whether outputs and exit codes are equal.
+    /// Whether the outputs and exit codes of both are equal.
     same: bool,
-    /// Wall times of the original and the winner, in seconds.
+    /// Median wall times of the original and the winner, in seconds; 0 if their outputs differ.
     walls: [f64; 2],
 }
 
@@ -300,8 +307,8 @@ fn confirm(
     Ok(Some(Confirmed { same: true, walls }))
 }
 
-/// Checks that there is space for `more` outputs of the same size. On a full disk, all outputs
-/// would be cut at the same offset and compare equal.
+/// Checks that there is space for `more` outputs of the size of `output`, which has been written.
+/// On a full disk, all outputs would be cut at the same offset and compare equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let of_file = RunError::io("stat a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
@@ -310,8 +317,8 @@ fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     if room > more * written + SPARE_BYTES { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
-/// Describes how an output and exit code differ from another pair, or returns `None` if they are
-/// equal.
+/// Returns a description of how the output and exit code in `theirs` differ from those in `ours`,
+/// or `None` if they are equal.
 fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
     let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
     Ok(match found {
@@ -324,7 +331,7 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
 }
 
 /// Measures the setup alone, without the shell, as the minimum of several runs. Returns wall and
-/// CPU time in seconds.
+/// CPU time in seconds; both are 0 if there is no setup.
 fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     let nowhere = temporary(0).map_err(RunError::io("create a temporary file"))?;
     let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
@@ -348,7 +355,7 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
 struct TrialRunner<'a> {
     config: &'a TrialConfig<'a>,
     original: String,
-    /// Output and exit code of the original.
+    /// Output and exit code of the original's first run.
     reference: (File, i32),
     output: File,
     walls: Vec<f64>,
@@ -392,7 +399,8 @@ impl<'a> TrialRunner<'a> {
         self.config.input.stdin.as_ref()
     }
 
-    /// Checks that the original's exit code and output size are those of the profile.
+    /// Checks that the original's exit code and output size are those of the profiled run, as far
+    /// as these are known.
     fn check_expected(&self) -> Result<(), TrialError> {
         let Some(expected) = self.config.expected else { return Ok(()) };
         let written = self.reference.0.metadata().map_err(RunError::io("stat a file"))?.len();
@@ -413,7 +421,8 @@ impl<'a> TrialRunner<'a> {
         found_difference((&self.reference.0, self.reference.1), (&self.output, status))
     }
 
-    /// Runs the original and every undecided candidate, in random order.
+    /// Runs the original and every undecided candidate once, in random order, and adds their times
+    /// to the samples. `rest` is the part of the budget that is left.
     fn round(
         &mut self,
         candidate_runs: &mut [CandidateRun],
@@ -466,8 +475,9 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Returns the shell text to run, in which the first stage reads a sample from standard input.
-/// Returns `None` if a sample cannot replace its input.
+/// Returns the shell text of a pipeline that reads `input`. If that takes the place of a file, the
+/// first stage reads standard input instead of the file; returns `None` if the stage names no file
+/// that can be replaced.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let first = draft.stages.first()?.simple.as_ref();
     let names_file = first.is_some_and(|simple| matches!(source(simple), Source::File(_)));

@@ -22,7 +22,7 @@ const MAX_TALLY_STATEMENTS: usize = 8;
 /// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element of an array.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addition<'a> {
-    /// The variable or the array.
+    /// The name of the variable or of the array.
     pub(super) name: &'a str,
     /// The subscript; empty for a variable.
     pub(super) subscript: &'a [Expression],
@@ -57,7 +57,7 @@ fn added(node: Node<'_>) -> Option<Addition<'_>> {
     }
 }
 
-/// Returns all statements that consist of an addition, with that addition.
+/// Returns all statements in `part` that consist of an addition, with that addition.
 pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition<'_>)> {
     let mut found = Vec::new();
     part.walk(&mut |node| {
@@ -68,7 +68,7 @@ pub(super) fn additions<W: Walk + ?Sized>(part: &W) -> Vec<(&Statement, Addition
     found
 }
 
-/// Returns the number of occurrences of each name.
+/// Returns the number of occurrences in `part` of each variable and array.
 pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     part.walk(&mut |node| {
@@ -81,7 +81,8 @@ pub(super) fn mentions<W: Walk + ?Sized>(part: &W) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// Returns the names that occur only as the targets of additions without other side effects.
+/// Returns the names that occur in `part` only as the targets of additions that are statements of
+/// their own and have no other side effects. Special variables are not returned.
 pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut counts = mentions(part);
     let mut names = BTreeSet::new();
@@ -97,8 +98,9 @@ pub(super) fn only_added_to<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Returns whether an addition has no other side effects, so that its operands can be evaluated
-/// separately.
+/// Returns whether evaluating the subscript and the value of an addition changes nothing, so that
+/// they can be evaluated separately. Calls of user-defined functions, which are checked elsewhere,
+/// count as changing nothing.
 fn has_no_effects(addition: Addition<'_>) -> bool {
     let mut effects = false;
     let mut look = |node: Node<'_>| {
@@ -122,8 +124,10 @@ pub(super) fn is_small(value: &Expression) -> bool {
     matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED_CONSTANT))
 }
 
-/// Returns the variables to which END only adds integers: small constants, and elements of arrays
-/// in `sums`.
+/// Returns the variables that only END changes, by adding integers in at most
+/// `MAX_TALLY_STATEMENTS` statements or by assigning small constants. The integers are small
+/// constants or elements of arrays in `sums`. `given` lists the variables that the command's
+/// arguments assign.
 pub(super) fn tallies<'a>(
     program: &'a Program,
     sums: &BTreeSet<&str>,
@@ -144,8 +148,9 @@ pub(super) fn tallies<'a>(
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }
 
-/// Returns the names that an END action changes other than by adding integers, and counts the
-/// additions of integers to each variable in `counts`.
+/// Returns the names that expressions of an END action change other than by adding integers or
+/// assigning small constants. Adds the number of statements that add integers to each variable to
+/// `counts`.
 fn not_tallied<'a>(
     end: &'a super::ast::Item,
     sums: &BTreeSet<&str>,
@@ -189,7 +194,7 @@ fn not_tallied<'a>(
 }
 
 /// Returns the names that a call of a built-in function may assign: those of its variable and array
-/// arguments.
+/// arguments. Returns no names for any other node.
 fn assigned_by(node: Node<'_>) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     if let Node::Expression(Expression::Call(_, arguments)) = node {

@@ -27,7 +27,7 @@ pub enum ItemKind {
     Begin(Vec<Statement>),
     /// `END`: an action that runs after the last record.
     End(Vec<Statement>),
-    /// A rule, which runs for each record.
+    /// A rule, which runs for each record that its pattern selects.
     Rule(Rule),
     /// A user-defined function.
     Function(Function),
@@ -49,14 +49,15 @@ pub enum Pattern {
     Always,
     /// Records for which the expression is true.
     When(Expression),
-    /// Records from one that the first expression selects up to one that the second selects.
+    /// Records from one for which the first expression is true up to the next one, or the same, for
+    /// which the second is true, both included.
     Range(Expression, Expression),
 }
 
 /// A user-defined function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The name by which calls refer to the function.
+    /// The name, which no other function or variable has.
     pub name: String,
     /// The parameters, which double as local variables.
     pub parameters: Vec<String>,
@@ -94,7 +95,7 @@ pub enum Action {
     For(Box<For>),
     /// `for (in)`: the variable, the array and the body.
     ForIn(String, String, Box<Statement>),
-    /// `delete` of an array or, with a subscript, of an element.
+    /// `delete` of an array or, with a subscript, of one of its elements.
     Delete(String, Option<Vec<Expression>>),
     /// `next`, which ends the processing of the record.
     Next,
@@ -111,11 +112,11 @@ pub enum Action {
 /// The parts of a C-style loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct For {
-    /// The initialization, evaluated once.
+    /// The initialization, evaluated once; `None` if it is omitted.
     pub start: Option<Expression>,
     /// The condition for another iteration; `None` for an endless loop.
     pub condition: Option<Expression>,
-    /// The expression evaluated after each iteration.
+    /// The expression evaluated after each iteration; `None` if it is omitted.
     pub step: Option<Expression>,
     /// The statement that each iteration runs.
     pub body: Statement,
@@ -132,7 +133,7 @@ pub struct Print {
     pub output: Option<Output>,
 }
 
-/// A redirection of `print`.
+/// A redirection of `print` or `printf`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// A file (`>` or `>>`).
@@ -148,13 +149,14 @@ pub enum Expression {
     Number(String),
     /// A string constant.
     Text(Text),
-    /// A regular expression, as written. Its value is whether the record matches.
+    /// A regular expression, as written between the slashes. Its value is whether the record
+    /// matches, except as a pattern, as after `~`.
     Regex(String),
     /// The value of a variable, an element or a field.
     Place(Place),
     /// An array as an argument of a built-in function.
     Array(String),
-    /// A bare name as an argument of a function: a variable or an array.
+    /// A bare name as an argument of a function that may take an array: a variable or an array.
     Name(String),
     /// An expression in parentheses.
     Group(Box<Self>),
@@ -168,9 +170,9 @@ pub enum Expression {
     Not(Box<Self>),
     /// Unary `-` or `+`.
     Signed(Box<Self>),
-    /// Operands of binary operators that evaluate both sides, in unspecified order.
+    /// Operands of one or more binary operators that evaluate both sides, in unspecified order.
     Chain(Chain, Vec<Self>),
-    /// Membership in an array; several values form one subscript.
+    /// Membership in an array (`in`): the values, which form one subscript, and the array.
     In(Vec<Self>, String),
     /// Logical conjunction (`&&`).
     And(Vec<Self>),
@@ -215,11 +217,11 @@ pub enum Source {
 /// An lvalue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A variable.
+    /// A variable, by name.
     Variable(String),
-    /// An element of an array.
+    /// An element of an array: the array and the values of the subscript.
     Element(String, Vec<Expression>),
-    /// A field, or the record (`$0`).
+    /// A field, by number, or the record (`$0`).
     Field(Box<Expression>),
 }
 
@@ -238,7 +240,7 @@ pub struct Assignment {
     pub value_place: Range<usize>,
 }
 
-/// An increment or a decrement.
+/// An increment or a decrement, before or after its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The lvalue that the operation changes.

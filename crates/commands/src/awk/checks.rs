@@ -33,7 +33,8 @@ const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 /// Variables whose assignment affects later records or other rules.
 const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
-/// Checks the variables that the command's arguments assign.
+/// Checks that none of `names`, which the command's arguments assign, determines or counts records
+/// or fields, describes the input, or is special in gawk.
 pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {
@@ -107,7 +108,8 @@ fn counter(node: Node<'_>) -> Option<Rejection> {
     found
 }
 
-/// Checks BEGIN actions: they must set up the same state each time, without visible effects.
+/// Checks BEGIN actions: they must set up the same state each time, without visible effects, and
+/// may assign only a newline to `RS`.
 pub(super) fn begins(program: &Program) -> Result<(), Rejection> {
     for begin in program.begins() {
         first(begin, |node| match node {
@@ -138,7 +140,8 @@ fn is_separator(place: &Place) -> bool {
     matches!(place, Place::Variable(name) if name == "RS")
 }
 
-/// Returns a rejection if a node assigns `RS` other than by `=`.
+/// Returns a rejection if a node changes `RS` by `++`, `--` or a substitution, and `None`
+/// otherwise.
 fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     let changed = match node {
         Node::Expression(Expression::Step(step)) => is_separator(&step.target),
@@ -150,8 +153,8 @@ fn changes_separator(node: Node<'_>) -> Option<Rejection> {
     changed.then_some(Rejection::Separator)
 }
 
-/// Checks rules: they must not use ranges, counters, `exit` or loops over arrays, nor affect how
-/// later records are processed.
+/// Checks rules: they must not use ranges, `NR`, `FNR`, `exit` or loops over arrays, contain a
+/// construct that is forbidden everywhere, or affect how later records are processed.
 pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
     for item in &program.items {
         let ItemKind::Rule(rule) = &item.kind else { continue };
@@ -180,8 +183,8 @@ pub(super) fn rules(program: &Program) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Checks user-defined functions: they may only compute a value from their parameters and from
-/// constants. `changing` contains the names that rules or END assign.
+/// Checks user-defined functions: they may only compute a value from their parameters, which must
+/// not be arrays, and from names that are not in `changing`.
 pub(super) fn functions(program: &Program, changing: &BTreeSet<&str>) -> Result<(), Rejection> {
     let arrays = arrays(program);
     for function in program.functions() {
@@ -243,7 +246,8 @@ pub(super) fn arrays(program: &Program) -> BTreeSet<&str> {
     arrays
 }
 
-/// Checks END actions: they must not use the last record.
+/// Checks END actions: they must not use the last record, assign `NR`, or contain a construct that
+/// is forbidden everywhere.
 pub(super) fn ends(program: &Program) -> Result<(), Rejection> {
     let mut calls = false;
     for end in program.ends() {

@@ -39,18 +39,20 @@ impl Generator {
         Self { prefix }
     }
 
-    /// Returns the source of the items that `wanted` selects, each followed by a newline.
+    /// Returns the source of the program's items for which `wanted` returns `true`, each followed
+    /// by a newline.
     pub(super) fn texts(program: &Program, wanted: impl Fn(&ItemKind) -> bool) -> String {
         let items = program.items.iter().filter(|item| wanted(&item.kind));
         items.flat_map(|item| [&program.text[item.place.clone()], "\n"]).collect()
     }
 
-    /// Replaces each `@` with the prefix.
+    /// Replaces each `@` in `text` with the generator's prefix.
     fn named(&self, text: &str) -> String {
         text.replace('@', &self.prefix)
     }
 
-    /// Generates the program for a chunk.
+    /// Generates the program that prints the totals of a chunk in the module's format. `scalars`
+    /// and `arrays` are the sums in the original program.
     pub(super) fn part(&self, program: &Program, scalars: &[String], arrays: &[String]) -> String {
         let mut text = String::new();
         for item in &program.items {
@@ -64,7 +66,7 @@ impl Generator {
         text + &self.part_end(scalars, arrays)
     }
 
-    /// Rewrites a rule so that it tracks whether its additions are exact.
+    /// Returns the source of a rule, changed to track whether its additions to sums are exact.
     fn watched(
         &self,
         program: &Program,
@@ -122,7 +124,8 @@ impl Generator {
         self.named(&(text + "print \"end\"\n}\n"))
     }
 
-    /// Generates the program that combines the totals of the chunks.
+    /// Generates the program that combines the totals of the chunks and runs the original END
+    /// actions. With `counts_records`, it also sets `NR`.
     pub(super) fn combine(
         &self,
         program: &Program,

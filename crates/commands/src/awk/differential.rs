@@ -30,7 +30,7 @@ fn is_busybox(awk: &[&str]) -> bool {
     awk[0] == "busybox"
 }
 
-/// Runs an awk program over an input.
+/// Runs an awk program over an input, and returns its output, messages and exit status.
 fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     let mut child = Command::new(awk[0])
         .args(&awk[1..])
@@ -75,7 +75,8 @@ fn in_chunks(awk: &[&str], program: &str, parts: &[&[u8]]) -> Vec<u8> {
     parts.iter().flat_map(|part| printed(awk, program, part)).collect()
 }
 
-/// Returns the combined output of the chunks; `None` if the totals are inexact.
+/// Computes the totals of each part, and returns the output of the program that combines them, or
+/// `None` if the totals are inexact.
 fn combined(awk: &[&str], totals: &Totals, parts: &[&[u8]]) -> Option<Vec<u8>> {
     let outputs: Vec<_> = parts.iter().map(|part| printed(awk, &totals.part, part)).collect();
     Totals::are_exact(outputs.iter().map(Vec::as_slice))

@@ -19,7 +19,7 @@ impl Parser<'_> {
         self.deeper(Self::assignment)
     }
 
-    /// Runs `read` with `>` as a comparison, as within parentheses.
+    /// Runs `read` with `>` as a comparison rather than a redirection, as within parentheses.
     pub(super) fn enclosed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Rejection>,
@@ -244,7 +244,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses an operand, without operators after it.
+    /// Parses an operand, without the operators after it.
     pub(super) fn primary(&mut self) -> Result<Expression, Rejection> {
         match self.token.clone() {
             Token::Number(number) => {
@@ -288,7 +288,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses expressions separated by commas.
+    /// Parses one or more expressions separated by commas.
     pub(super) fn list(&mut self) -> Result<Vec<Expression>, Rejection> {
         let mut values = vec![self.expression()?];
         while self.take(",")? {
@@ -305,7 +305,7 @@ impl Parser<'_> {
         Ok(values)
     }
 
-    /// Parses an lvalue.
+    /// Parses an lvalue: a variable, an element or a field.
     fn target(&mut self) -> Result<Place, Rejection> {
         if self.take("$")? {
             return Ok(Place::Field(Box::new(self.deeper(Self::field)?)));

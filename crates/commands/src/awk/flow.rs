@@ -42,17 +42,17 @@ pub(super) enum Stage {
 /// Facts about a program's names.
 #[derive(Debug, Clone)]
 pub(super) struct Known<'a> {
-    /// Names that must be assigned before they are read.
+    /// Names that may be read only where they are certainly assigned.
     pub(super) changing: BTreeSet<&'a str>,
     /// Names that hold values from the last record when END runs.
     pub(super) left: BTreeSet<&'a str>,
-    /// Arrays whose elements rules access, which creates those elements.
+    /// Arrays whose elements rules or functions access, which creates those elements.
     pub(super) touched: BTreeSet<&'a str>,
     /// All arrays of the program.
     pub(super) arrays: BTreeSet<&'a str>,
     /// Sums, to which additions are allowed anywhere.
     pub(super) sums: BTreeSet<&'a str>,
-    /// Variables to which END only adds integers, so that the order of additions does not matter.
+    /// Variables to which END adds only integers, so that the order of additions does not matter.
     pub(super) tallies: BTreeSet<&'a str>,
     /// Whether `print` ends its output with a newline.
     pub(super) print_ends_line: bool,
@@ -66,7 +66,8 @@ pub(super) struct Flow<'a> {
     loops: Vec<Loop<'a>>,
     /// The array of the last analyzed loop over an array; empty before the first.
     pub(super) last_array: &'a str,
-    /// The names that are certainly assigned when the processing of a record ends.
+    /// The names that are certainly assigned when the processing of a record ends; `None` before
+    /// [`Self::record`].
     pub(super) at_end: Defined<'a>,
     /// Whether a loop prints in the order of an array.
     pub(super) prints_in_order_of_array: bool,
@@ -89,7 +90,8 @@ pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     }
 }
 
-/// Combines the facts of two parts that both run: names assigned in either.
+/// Combines the facts of two parts that both run: names assigned in either. Returns `None` if one
+/// of them is unreachable.
 pub(super) fn union<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     let (mut one, other) = (one?, other?);
     one.extend(other);
@@ -122,7 +124,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Analyzes all rules, as for one record.
+    /// Analyzes all rules in order, as for one record. Fails if a name in `known.changing` may be
+    /// read before it is assigned.
     pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Rejection> {
         let mut defined = Some(BTreeSet::from([LINE_START]));
         for rule in program.rules() {
@@ -200,7 +203,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Analyzes an expression statement. An addition to a sum does not read that sum.
+    /// Analyzes an expression statement. An addition to a sum does not count as reading that sum.
     fn evaluated(
         &mut self,
         value: &'a Expression,
@@ -280,7 +283,8 @@ impl<'a> Flow<'a> {
         Ok((done, self.loops.pop().unwrap_or_default()))
     }
 
-    /// Returns the names that are no longer certainly assigned after some iterations of a loop.
+    /// Returns the names that may no longer be assigned after some iterations of the loop with this
+    /// `body`.
     fn invalidated(&self, body: &'a Statement) -> BTreeSet<&'a str> {
         let mut invalidated = BTreeSet::new();
         body.walk(&mut |node| match node {

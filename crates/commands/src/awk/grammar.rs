@@ -18,7 +18,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
+    /// Fails with [`Rejection::Unread`] if the program has a syntax error or a construct that is
+    /// unknown or ambiguous, or is nested too deeply.
     pub fn read(text: &str) -> Result<Self, Rejection> {
         let mut parser = Parser::new(text)?;
         let mut items = Vec::new();
@@ -110,7 +111,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses the statement after a condition, which may be on a later line.
+    /// Parses the statement after a condition, `do` or `else`, which may be on a later line.
     fn body(&mut self) -> Result<Statement, Rejection> {
         self.skip_newlines()?;
         self.statement()
@@ -169,8 +170,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes the terminator of a simple statement, and returns the byte offset of the
-    /// statement's end.
+    /// Consumes the terminator of a simple statement, unless it is `}`. Returns the byte offset of
+    /// the statement's end, which is after a `;` but before any other terminator.
     fn end_of_simple(&mut self) -> Result<usize, Rejection> {
         let end = self.previous_end;
         if self.take(";")? {
@@ -216,7 +217,8 @@ impl Parser<'_> {
         Ok((Action::For(Box::new(For { start, condition, step, body })), end))
     }
 
-    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it.
+    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it, and
+    /// `None` otherwise.
     fn for_in_header(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;

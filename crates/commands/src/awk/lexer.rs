@@ -55,7 +55,7 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    /// Returns the next token and its range in bytes.
+    /// Consumes the next token, and returns it with its byte range in the program.
     pub(super) fn token(&mut self) -> Result<(Token, Range<usize>), Rejection> {
         self.skip_blanks()?;
         let start = self.at;
@@ -149,7 +149,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the byte that an escape denotes, or `None` if awks differ.
+    /// Returns the byte that an escape denotes, or `None` if awks differ. `c` is the character
+    /// after the backslash, already consumed; further octal digits are consumed here.
     fn escaped(&mut self, c: char) -> Option<[u8; 1]> {
         Some([match c {
             '"' => b'"',
@@ -173,7 +174,8 @@ impl<'a> Lexer<'a> {
         }])
     }
 
-    /// Returns the regular expression whose opening `/` is at `start`, without the slashes.
+    /// Consumes the regular expression whose opening `/` is at the byte offset `start`, and returns
+    /// it without the slashes.
     pub(super) fn regex(&mut self, start: usize) -> Result<String, Rejection> {
         self.at = start + 1;
         let mut in_bracket = false;
@@ -217,7 +219,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the length of a class such as `[:alpha:]` in bytes, or 1 if the bracket is literal.
+/// Returns the length of the class (such as `[:alpha:]`) at the start of `rest` in bytes, or 1 if
+/// the bracket there is literal.
 fn class_length(rest: &str) -> usize {
     let kind = rest[1..].chars().next().filter(|c| ":.=".contains(*c));
     let length = kind.and_then(|kind| rest[2..].find(&format!("{kind}]")).map(|at| at + 4));

@@ -65,14 +65,14 @@ pub struct Awk {
 }
 
 impl Awk {
-    /// Parses the command. Returns `None` if the program is in a file, or does anything but read
-    /// standard input or files and print.
+    /// Parses the command. Returns `None` if it is not an awk, has an unknown option, has its
+    /// program in a file, or may do anything but read standard input or files and print.
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
     }
 
-    /// Parses the command, regardless of what its program does. Returns `None` if the program is in
-    /// a file.
+    /// Parses the command, regardless of what its program does. Returns `None` if it is not an awk,
+    /// has an unknown option, or has its program in a file.
     pub fn given(simple: &Simple) -> Option<Self> {
         let arguments = own_arguments(simple)?;
         // Options end at the program. Later arguments that look like options are operands.
@@ -94,7 +94,8 @@ impl Awk {
     /// Parses the program source.
     ///
     /// # Errors
-    /// Fails with [`Rejection::Unread`] if a construct is unknown or ambiguous.
+    /// Fails with [`Rejection::Unread`] if the program has a syntax error or a construct that is
+    /// unknown or ambiguous, or is nested too deeply.
     pub fn parsed(&self) -> Result<Program, Rejection> {
         Program::read(&self.program)
     }
@@ -105,7 +106,8 @@ impl Awk {
         self.parsed().is_ok_and(|program| checks::begins(&program).is_ok())
     }
 
-    /// Returns the variables that the arguments assign: by `-v`, and by operands such as `n=3`.
+    /// Returns the names of the variables that the arguments assign: by `-v`, and by operands such
+    /// as `n=3`.
     pub fn assigned(&self) -> Vec<&str> {
         let operands = self.operands.iter().filter_map(|word| {
             let (name, _) = word.text.split_once('=')?;
@@ -137,9 +139,9 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     }
 }
 
-/// Returns the arguments of an awk that has its program in readable files and uses only options
-/// that all implementations have. Returns `None` for any other command, and if the program may
-/// write files or start other programs.
+/// Returns the arguments of an awk whose program is in regular files that exist, whose options all
+/// implementations have, and whose operands follow all options. Returns `None` for any other
+/// command, and if the program may write files or start other programs.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;
@@ -151,8 +153,8 @@ pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     (named && !super::writing::writes_by_itself(simple)).then_some(arguments)
 }
 
-/// Returns the index of the program: the first argument that is neither an option nor an option's
-/// argument.
+/// Returns the index of the program, which is the first argument that is neither an option nor an
+/// option's argument, or `None` if there is no such argument.
 fn program_place(arguments: &[Word]) -> Option<usize> {
     let mut index = 0;
     loop {

@@ -6,7 +6,7 @@ use super::ast::{Action, Expression, Function, Place, Program, Statement};
 use super::rejection::Rejection;
 use super::walk::{Node, Walk};
 
-/// Reserved words of any awk.
+/// Words that are reserved in at least one awk.
 const RESERVED_WORDS: &[&str] = &[
     "BEGIN",
     "END",
@@ -35,7 +35,8 @@ const RESERVED_WORDS: &[&str] = &[
     "default",
 ];
 
-/// Built-in functions of any awk, with their minimum and maximum number of arguments.
+/// Functions that are built into at least one awk, with their minimum and maximum number of
+/// arguments.
 const BUILTIN_FUNCTIONS: &[(&str, usize, usize)] = &[
     ("and", 2, 9),
     ("asort", 1, 3),
@@ -111,7 +112,8 @@ pub(super) fn is_special(name: &str) -> bool {
     SPECIAL_VARIABLES.contains(&name) || GAWK_VARIABLES.contains(&name)
 }
 
-/// Returns whether a word cannot be a user-defined name.
+/// Returns whether a word cannot be a user-defined name in some awk: it is reserved or a built-in
+/// function.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED_WORDS.contains(&word) || is_function(word)
 }
@@ -120,15 +122,15 @@ pub(super) fn is_function(word: &str) -> bool {
     BUILTIN_FUNCTIONS.iter().any(|(name, ..)| *name == word)
 }
 
-/// Returns whether a built-in function accepts the given number of arguments.
+/// Returns whether `name` is a built-in function that accepts the given number of arguments.
 pub(super) fn takes(name: &str, arguments: usize) -> bool {
     BUILTIN_FUNCTIONS
         .iter()
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
 
-/// Returns the index of the argument of a built-in function that must be an array, or `None` if no
-/// argument must.
+/// Returns the index of the argument of a built-in function that must be an array if it is given,
+/// or `None` if no argument must.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),
@@ -144,8 +146,8 @@ enum Kind {
     Array,
 }
 
-/// Checks that each name denotes only one function, scalar or array, and that called functions are
-/// defined.
+/// Checks that each name denotes only one function, scalar or array, that called functions are
+/// defined with enough parameters, and that lists are only used as subscripts.
 pub(super) fn check(program: &Program) -> Result<(), Rejection> {
     let mut functions = BTreeMap::new();
     for function in program.functions() {
@@ -224,8 +226,9 @@ fn check_uses<'a>(
     wrong.or(calls).map_or(Ok(()), |reason| Err(Rejection::Unread(reason)))
 }
 
-/// Calls `note` for each name in a node itself, with whether it is an array. Skips bare names as
-/// arguments, since only the called function determines what they denote.
+/// Calls `note` for each name of a variable or an array in a node itself, not in its children, with
+/// whether it is an array. Skips bare names as arguments, since only the called function determines
+/// what they denote.
 pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
     match node {
         Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {

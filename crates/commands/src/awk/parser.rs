@@ -17,12 +17,12 @@ pub(super) struct Parser<'a> {
     pub(super) token: Token,
     /// Byte range of the next token in the program.
     pub(super) place: Range<usize>,
-    /// The token before the next one.
+    /// The token before the next one; a newline at the start.
     pub(super) previous: Token,
     /// Byte offset at which the previous token ends.
     pub(super) previous_end: usize,
     depth: usize,
-    /// The number of enclosing loops.
+    /// The number of loops that enclose the next token.
     pub(super) loops: usize,
     /// Whether `>` redirects output, as it does within `print` outside parentheses.
     pub(super) printing: bool,
@@ -57,7 +57,8 @@ impl<'a> Parser<'a> {
         Ok(self.previous.clone())
     }
 
-    /// Parses the regular expression that begins at the next token, `/`.
+    /// Parses the regular expression that begins with the next token, `/` or `/=`. Fails where some
+    /// awks read a division.
     pub(super) fn regex(&mut self) -> Result<String, Rejection> {
         // After these tokens, some awks read `/` as a division.
         let after_value = match &self.previous {
@@ -79,7 +80,7 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 
-    /// Runs `read` one level deeper, unless that exceeds the maximum depth.
+    /// Runs `read` one level deeper. Fails without running it if that exceeds [`MAX_NESTING`].
     pub(super) fn deeper<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Rejection>,

@@ -9,7 +9,7 @@ use super::walk::{Node, Walk};
 const IMPURE_FUNCTIONS: &[&str] =
     &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
 
-/// Variables that depend on more than the input.
+/// Variables that describe the environment or the process.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
 /// Returns whether a program starts other programs, redirects its output, uses `getline`, or may

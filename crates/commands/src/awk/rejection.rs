@@ -1,21 +1,23 @@
 //! Reasons why a program is not run in chunks, as messages for the user.
 
-/// A construct that depends on more than the current record, or that is unknown or ambiguous.
+/// The reason why a program cannot run in chunks, such as a construct that depends on more than the
+/// current record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The program contains an unknown or ambiguous construct.
+    /// The program cannot be parsed for the given reason, such as an unknown or ambiguous
+    /// construct.
     #[error("cannot be parsed: {0}")]
     Unread(String),
-    /// A variable that counts records.
+    /// A variable, by name, that counts records.
     #[error("`{0}` counts lines")]
     CountsRecords(String),
-    /// A variable or an array that may be read before it is assigned for the same record.
+    /// A variable or an array, by name, that may be read before it is assigned for the same record.
     #[error("`{0}` keeps its value from line to line")]
     KeepsValue(String),
-    /// A variable that describes the whole input or the command's arguments.
+    /// A variable, by name, that describes the whole input or the command's arguments.
     #[error("`{0}` describes more than the line")]
     DescribesInput(String),
-    /// A rule assigns a variable that affects later records.
+    /// A rule assigns the named variable, which affects later records.
     #[error("`{0}` is assigned and affects later lines")]
     AffectsLaterRecords(String),
     /// `RS` is assigned, so records may not be lines.
@@ -27,37 +29,39 @@ pub enum Rejection {
     /// The program has no END action.
     #[error("it has no END action")]
     HasNoEnd,
-    /// A BEGIN action has effects other than assignments.
+    /// A BEGIN action contains the given statement, which has effects other than assignments.
     #[error("{0} in the BEGIN action has to run exactly once")]
     HasBeginEffect(&'static str),
-    /// A range pattern.
+    /// A range pattern, as written.
     #[error("`{0}` is a range of lines")]
     Range(String),
     /// The program uses `getline`.
     #[error("`getline` reads lines itself")]
     UsesGetline,
-    /// The program uses `exit`.
+    /// A rule uses `exit`.
     #[error("`exit` ends the program early")]
     EndsEarly,
-    /// A function whose value differs from run to run.
+    /// A built-in function, by name, whose value differs from run to run.
     #[error("`{0}()` differs from run to run")]
     VariesByRun(String),
-    /// A function that affects or observes the world outside the program.
+    /// A built-in function, by name, that affects the world outside the program.
     #[error("`{0}()` has side effects")]
     ReachesOut(String),
     /// Output to a file or a command.
     #[error("it prints to files or commands")]
     Redirects,
-    /// A loop over an array, whose order is unspecified.
+    /// A loop over the named array, whose order is unspecified.
     #[error("`for (… in {0})` iterates in an unspecified order")]
     UnspecifiedOrder(String),
-    /// A user-defined function with side effects.
+    /// A user-defined function, by name, that may do more than compute a value from its parameters
+    /// and constants.
     #[error("function `{0}` does more than compute a value")]
     Function(String),
     /// A rule prints, although there is an END action.
     #[error("it prints before its END action")]
     Prints,
-    /// The END action uses the last record, or a variable that it assigned.
+    /// The END action uses the last record, or a variable whose value a rule assigned for that
+    /// record.
     #[error("`{0}` in the END action depends on the last line")]
     LastLine(String),
 }

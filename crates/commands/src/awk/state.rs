@@ -22,9 +22,10 @@ use super::values::{assigned, touched};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PerRecord {
-    /// Whether the program prints, for each record, the whole record unchanged or nothing.
+    /// Whether the program certainly prints, for each record, the whole record unchanged or
+    /// nothing.
     pub prints_at_most_its_line: bool,
-    /// Whether the output for a record, unless it is empty, ends with a newline.
+    /// Whether the output for a record, unless it is empty, certainly ends with a newline.
     pub ends_lines: bool,
     /// Whether an awk that works on bytes may split multibyte characters. Assignments in the
     /// command's arguments, including `-F`, are not considered.
@@ -41,7 +42,8 @@ pub struct PerRecord {
 ///
 /// # Errors
 ///
-/// Names a construct that may depend on more than the current record.
+/// Names a construct that may depend on more than the current record or that is not analyzed, such
+/// as an END action.
 pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_some() {
@@ -63,7 +65,8 @@ pub fn per_record(program: &Program, given: &[&str]) -> Result<PerRecord, Reject
     })
 }
 
-/// Collects the facts about names that the data-flow analysis of rules needs.
+/// Collects the facts about names that the data-flow analysis of rules needs. `sums` are the names
+/// to which additions are allowed anywhere.
 pub(super) fn known<'a>(
     program: &'a Program,
     sums: BTreeSet<&'a str>,

@@ -35,7 +35,7 @@ pub struct Totals {
     pub scalars: Vec<String>,
     /// Arrays whose elements are sums.
     pub arrays: Vec<String>,
-    /// Whether END uses the number of records.
+    /// Whether END uses the number of records (`NR`).
     pub counts_records: bool,
     /// The source of the END actions.
     pub end: String,
@@ -72,8 +72,9 @@ impl Totals {
 /// arguments assign.
 ///
 /// # Errors
-/// Names a construct in a rule that depends on other records and is not a sum, or one in END that
-/// depends on more than totals.
+/// Names a construct in a rule that prints, or that depends on other records and is not a sum, or
+/// one in END that depends on more than totals. Also fails if there is no END action, or if a BEGIN
+/// action or a function has effects.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_none() {
@@ -123,7 +124,8 @@ fn prints(program: &Program) -> bool {
     prints
 }
 
-/// Returns the names to which rules only add and that start at zero.
+/// Returns the names to which rules only add, that start at zero, and that functions do not use.
+/// `given` lists the variables that the command's arguments assign.
 fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     let rules: Vec<_> = program.items.iter().collect();
     let in_rules = |kind: &ItemKind| matches!(kind, ItemKind::Rule(_));
@@ -144,7 +146,8 @@ fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     sums
 }
 
-/// Returns whether BEGIN uses a variable only to assign zero to it.
+/// Returns whether the BEGIN action `body` uses a name only to assign zero to the variable, or not
+/// at all.
 fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     let zero = |statement: &Statement| match &statement.action {
         Action::Value(Expression::Assign(assignment)) => {

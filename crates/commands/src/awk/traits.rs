@@ -1,15 +1,17 @@
-//! Properties of a program's output.
+//! Properties of a program's output, and of its comparisons.
 
 use super::ast::{Action, Chain, Expression, Pattern, Place, Program, Rule, Statement};
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Returns whether `print` may end its output with anything but a newline.
+/// Returns whether `print` may end its output with anything but a newline. `given` lists the
+/// variables that the command's arguments assign.
 pub(super) fn changes_line_end(program: &Program, given: &[&str]) -> bool {
     given.contains(&"ORS") || assigned(program.items.as_slice()).contains("ORS")
 }
 
-/// Returns whether the program prints each record at most once, unchanged, and nothing else.
+/// Returns whether the rules certainly print each record at most once, unchanged, and nothing else.
+/// How `print` ends its output is not considered.
 pub(super) fn prints_at_most_its_line(program: &Program) -> bool {
     let mut plain = true;
     program.walk(&mut |node| {
@@ -61,8 +63,9 @@ fn changes_record(expression: &Expression) -> bool {
     }
 }
 
-/// Returns upper bounds on the number of `print`s so far: at the end of the rule, and at `next`. A
-/// bound is `None` if control does not get there.
+/// Returns upper bounds on the number of `print`s so far, which was `before` at the start of the
+/// rule: at the end of the rule, and at `next`. A bound above 1 means any number, and `None` that
+/// control does not get there.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;
@@ -103,7 +106,8 @@ fn prints(statement: &Statement, before: Option<u32>, left: &mut Option<u32>) ->
     }
 }
 
-/// Returns an upper bound on the number of `print`s after a loop, whose `print`s may run again.
+/// Returns the bound on the number of `print`s after a loop, as [`rule_prints`] does. If the body
+/// may print, the bound exceeds 1.
 fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
     let mut inner = None;
     let after = prints(body, Some(before), &mut inner).max(Some(before));
@@ -112,8 +116,10 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Returns whether a field may be compared with a value that is not a string. busybox's awk treats
-/// a missing field as a number, but as a string once an earlier record had that field.
+/// Returns `false` if every comparison has a side that is certainly a string, or two that are
+/// certainly numbers, and `true` otherwise, since a field may then be compared with a number.
+/// busybox's awk treats a missing field as a number, but as a string once an earlier record had
+/// that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {
@@ -182,7 +188,7 @@ fn cuts(expression: &Expression) -> bool {
     }
 }
 
-/// Returns whether a format never truncates a string or prints a single byte.
+/// Returns whether a format certainly neither truncates a string nor prints a single byte.
 fn is_whole_format(format: &Expression) -> bool {
     let Expression::Text(text) = format else { return false };
     let Some(value) = &text.value else { return false };
@@ -213,7 +219,8 @@ fn is_whole_format(format: &Expression) -> bool {
     true
 }
 
-/// Returns whether a separator is literal: a single ASCII character, or a literal pattern.
+/// Returns whether a separator is certainly a single ASCII character, or a pattern that matches
+/// only single-byte characters.
 fn is_plain_separator(separator: &Expression) -> bool {
     match separator {
         Expression::Text(text) if text.value.as_ref().is_some_and(|value| value.len() == 1) => {
@@ -223,7 +230,8 @@ fn is_plain_separator(separator: &Expression) -> bool {
     }
 }
 
-/// Returns whether a pattern matches one or more single-byte characters, and nothing else.
+/// Returns whether a pattern certainly matches one or more single-byte characters, and nothing
+/// else.
 fn is_plain_pattern(pattern: &Expression) -> bool {
     let text = match pattern {
         Expression::Regex(text) => text.clone(),

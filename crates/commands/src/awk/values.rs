@@ -39,7 +39,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Analyzes expressions that may be evaluated in any order.
+    /// Analyzes expressions that awk may evaluate in any order, so that none may rely on the
+    /// assignments of another. Returns the names assigned after all of them.
     #[expect(clippy::needless_pass_by_value, reason = "the signature of all transfer functions")]
     pub(super) fn unordered(
         &mut self,
@@ -144,7 +145,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Checks a use of an array that depends on which elements it has.
+    /// Checks a use of an array that depends on which elements it has. Fails if these may depend on
+    /// other records.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
@@ -159,7 +161,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Adds the names that a call of a built-in function assigns to `defined`.
+/// Returns `defined` with the names that a call of the built-in function `name` certainly assigns.
 fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>) -> Defined<'a> {
     if name == "match" {
         defined = with(with(defined, "RSTART"), "RLENGTH");
@@ -172,7 +174,8 @@ fn called<'a>(name: &str, arguments: &'a [Expression], mut defined: Defined<'a>)
     defined
 }
 
-/// Returns all names that a part of a program assigns.
+/// Returns the variables that `part` of a program assigns, and the arrays in which it assigns or
+/// deletes elements.
 pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {
@@ -206,7 +209,8 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the arrays whose elements a part of a program accesses.
+/// Returns the arrays of which `part` of a program reads or assigns elements. `in`, `delete` and
+/// `getline` do not count.
 pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {

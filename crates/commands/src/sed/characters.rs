@@ -90,7 +90,8 @@ pub(super) struct Syntax {
     pub(super) multibyte: bool,
 }
 
-/// Returns whether a substitution may split multibyte characters.
+/// Returns whether a substitution may split multibyte characters. `repeats` is whether it looks for
+/// more than the first match in a line.
 ///
 /// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
 /// one character. So an expression is safe only if it cannot match an empty string, except at the
@@ -104,9 +105,10 @@ pub(super) fn may_split_characters(regex: &Regex, repeats: bool, syntax: Syntax)
 /// Properties of an expression that matches whole characters only.
 #[derive(Debug, Default)]
 struct Expression {
-    /// Whether the expression matches only at the start or the end of a line.
+    /// Whether the expression certainly matches only at the start or the end of a line.
     is_anchored: bool,
-    /// Whether the expression contains an atom that matches at least one character.
+    /// Whether the expression contains, outside groups, an atom that matches at least one
+    /// character.
     has_needed: bool,
 }
 
@@ -154,7 +156,7 @@ enum Token {
     Zero,
     /// An atom that matches one character.
     Some,
-    /// An atom that matches one character, which the expression treats as several bytes.
+    /// A character of several bytes in a locale in which every byte is a character.
     Several,
 }
 
@@ -163,7 +165,7 @@ fn is_sign(c: char) -> bool {
 }
 
 /// Parses the first token, and returns it with the rest. Returns `None` if the token may match part
-/// of a character.
+/// of a character, or if implementations may interpret it differently.
 fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     let c = text.chars().next()?;
     let rest = &text[c.len_utf8()..];
@@ -220,14 +222,14 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
 /// The repetition operators after a token.
 struct Quantifier<'a> {
     is_there: bool,
-    /// Whether the token must match at least once.
+    /// Whether the token certainly must match at least once.
     is_needed: bool,
     behind: &'a str,
 }
 
 impl<'a> Quantifier<'a> {
-    /// Parses all repetition operators at the start of `text`. Returns `None` for an unterminated
-    /// one.
+    /// Parses all repetition operators at the start of `text`. Returns `None` for an interval (`{`)
+    /// that is not terminated.
     fn read(text: &'a str, syntax: Syntax) -> Option<Self> {
         let mut read = Self { is_there: false, is_needed: true, behind: text };
         loop {

@@ -16,7 +16,8 @@ use self::script::{Address, Delimiters, Function, Regex, Script, Selection, Subs
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options that GNU `sed` has.
+/// The options of GNU `sed` for which commands are analyzed. `-i`, `-l` and rare long options are
+/// missing.
 pub const TABLE: Table = Table {
     short: "ne:f:Ersuzb\u{1}",
     long: &[
@@ -53,7 +54,8 @@ pub struct Sed {
 pub struct Command {
     /// The command's source, including its address.
     pub text: String,
-    /// The regular expression of the address; `None` if the command applies to every line.
+    /// The regular expression of the address; `None` if the command applies to every line. A `!`
+    /// after the address is only in `text`.
     pub address: Option<String>,
     /// The command's function.
     pub action: Action,
@@ -68,7 +70,7 @@ pub enum Action {
         pattern: String,
         /// The replacement, as written.
         replacement: String,
-        /// The flags: a number, `g`, `I`.
+        /// The flags that are given, of a number, `g` and `I`, in this order.
         flags: String,
     },
     /// A transliteration (`y`).
@@ -85,9 +87,11 @@ pub enum Action {
 }
 
 impl Sed {
-    /// Parses the command. Returns `None` if the script may depend on anything but the current line
-    /// (line numbers, `$`, ranges, hold space, `N`, `n`, `q`, branches), reads or writes other
-    /// files, may turn one line into several, or contains an unknown construct.
+    /// Parses the command. Returns `None` if it is not a `sed`, has options besides `-n`, `-e`,
+    /// `-E`, `-r` and `-z`, or has an empty script. Also returns `None` if the script may depend on
+    /// anything but the current line (line numbers, `$`, ranges, hold space, `N`, `n`, `q`,
+    /// branches), reads or writes other files, may turn one line into several, or contains an
+    /// unknown construct.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sed" {
             return None;
@@ -110,7 +114,7 @@ impl Sed {
         })
     }
 
-    /// Returns whether the script writes exactly one line for each input line.
+    /// Returns whether the script certainly writes exactly one line for each input line.
     pub fn is_one_to_one(&self) -> bool {
         let changes = |command: &Command| {
             matches!(command.action, Action::Substitute { .. } | Action::Transliterate { .. })
@@ -119,7 +123,7 @@ impl Sed {
     }
 
     /// Returns whether the script writes each line, changed or not, at most once, at the end of the
-    /// cycle.
+    /// cycle. Returns `false` for any script with `-n`.
     pub fn writes_at_most_once(&self) -> bool {
         !self.quiet && !self.commands.iter().any(|command| command.action == Action::Print)
     }
@@ -142,7 +146,8 @@ impl Sed {
         })
     }
 
-    /// Returns whether a command has the same meaning in both scripts.
+    /// Returns whether a single `sed` can run the commands of both scripts: they use at most one
+    /// dialect of regular expressions, and lines end alike.
     pub fn has_same_dialect(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
@@ -150,7 +155,7 @@ impl Sed {
         same_syntax && self.null_data == other.null_data
     }
 
-    /// Returns the arguments of a `sed` with the given commands and options.
+    /// Returns the arguments of a `sed` with the given commands and options, without input files.
     pub fn arguments(
         commands: &[Command],
         quiet: bool,
@@ -167,9 +172,9 @@ impl Sed {
     }
 }
 
-/// Returns the script and the input files from a command's arguments. `contents` returns the
-/// contents of a script file. Returns `None` if there is no script, or if `contents` returns
-/// `None`.
+/// Returns the script and the input files from a command's arguments. `options` are the parsed
+/// arguments of `simple`, and `contents` returns the contents of a script file. Returns `None` if
+/// there is no script, or if `contents` returns `None`.
 pub fn given(
     simple: &Simple,
     options: &Options,
@@ -219,8 +224,8 @@ fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
 }
 
 /// Returns the source of an expression that all implementations interpret alike, and `None` for
-/// others. The empty expression is among those: it repeats the last one used, which joining scripts
-/// would change.
+/// others. Returns `None` for the empty expression, too: it repeats the last one used, which
+/// joining scripts would change.
 fn plain_regex(regex: &Regex) -> Option<String> {
     let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
     (is_plain && is_local(&regex.text)).then(|| regex.text.clone())

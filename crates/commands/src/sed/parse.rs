@@ -10,7 +10,7 @@ use super::script::{
 type Read<T> = Result<T, Unread>;
 
 impl Script {
-    /// Parses a script. The caller joins the scripts of several `-e` and `-f` with newlines.
+    /// Parses a script. The scripts of several `-e` and `-f` must be joined with newlines.
     ///
     /// `sed` may still reject a script that parses, since the syntax of regular expressions is not
     /// checked.
@@ -41,7 +41,8 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, delimiters }
     }
 
-    /// Parses all commands, and checks braces and labels.
+    /// Parses all commands. Checks that braces are balanced, that no label is defined twice, and
+    /// that the label of every branch is defined.
     fn commands(mut self) -> Read<Vec<Command>> {
         let (mut commands, mut depth) = (Vec::new(), 0_usize);
         loop {
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(Command { place, selection, negated, function })
     }
 
-    /// Checks the number of addresses: some commands take none or at most one.
+    /// Checks the number of addresses before the command `letter`: some take none or at most one.
     fn check_addresses(&self, letter: char, selection: &Selection) -> Read<()> {
         match (letter, selection) {
             (':' | '}' | '#' | 'v', Selection::One(_) | Selection::Range(..)) => {
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(s)
     }
 
-    /// Parses one flag of `s`. Returns `false` if there are no more.
+    /// Parses one flag of `s`, if there is one. Returns `false` if no more can follow.
     fn flag(&mut self, s: &mut Substitution) -> Read<bool> {
         let before = self.at;
         self.skip_blanks();

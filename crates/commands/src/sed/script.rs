@@ -111,8 +111,8 @@ pub struct Regex {
     pub ignores_case: bool,
     /// Whether `^` and `$` also match at newlines (`M`).
     pub multiline: bool,
-    /// Whether a bracket expression contains a backslash, `[.` or `[=`, which implementations
-    /// interpret differently.
+    /// Whether a bracket expression contains a backslash, `[.` or `[=`, or is not closed, which
+    /// implementations interpret differently.
     pub has_odd_brackets: bool,
 }
 
@@ -156,15 +156,15 @@ pub struct Substitution {
     pub regex: Regex,
     /// The replacement, as written.
     pub replacement: String,
-    /// Whether all matches are replaced (flag `g`).
+    /// Whether all matches from the first one to replace are replaced (flag `g`).
     pub global: bool,
-    /// The number of the first match to replace, from 1; `None` if it is not given.
+    /// The number of the first match to replace, from 1; `None` if it is not given, which means 1.
     pub number: Option<u64>,
     /// Whether a changed pattern space is printed (flag `p`).
     pub print: bool,
     /// Whether the result is executed as a command (flag `e`).
     pub execute: bool,
-    /// The file to which changed lines are written (flag `w`).
+    /// The file to which changed lines are written (flag `w`), if any.
     pub file: Option<String>,
 }
 
@@ -181,7 +181,7 @@ impl Script {
         })
     }
 
-    /// Returns all regular expressions, in script order.
+    /// Returns the regular expressions of all addresses and substitutions, in script order.
     pub fn expressions(&self) -> impl Iterator<Item = &Regex> {
         self.commands.iter().flat_map(|command| {
             let [from, to] = match &command.selection {

@@ -40,13 +40,14 @@ pub struct Mode {
 /// Properties of a script that processes each record independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerRecord {
-    /// Whether the script writes exactly one record for each input record. The only exception is a
-    /// last record without a terminator, for which `sed` writes nothing if it becomes empty.
+    /// Whether the script certainly writes exactly one record for each input record. The only
+    /// exception is a last record without a terminator, for which `sed` writes nothing if it
+    /// becomes empty.
     pub one_to_one: bool,
-    /// Whether the script writes at most one record for each input record: that record, changed or
-    /// not, or the line of a `c` command.
+    /// Whether the script certainly writes at most one record for each input record: that record,
+    /// changed or not, or the line of a `c` command.
     pub at_most_once: bool,
-    /// Whether the script writes each record unchanged or not at all.
+    /// Whether the script certainly writes each record once and unchanged, or not at all.
     pub writes_at_most_its_line: bool,
     /// Whether the output may be invalid UTF-8 although the input is valid.
     pub may_split_characters: bool,
@@ -65,8 +66,8 @@ pub struct Rejection(pub String);
 /// Proves that a command processes each record independently. `contents` returns the contents of a
 /// script file as the command would read it, or `None` if they are unknown.
 ///
-/// The caller checks the input files, the locale's encoding, and that `sed` is GNU `sed` and runs
-/// without `POSIXLY_CORRECT` in its environment.
+/// The caller must check the input files, the locale's encoding, and that `sed` is GNU `sed` and
+/// runs without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
 /// Names a construct that may depend on more than the current record. Also fails if the options or
@@ -95,8 +96,8 @@ pub fn of_command(
     per_record(&text, mode)
 }
 
-/// Proves that a script processes each record independently. The caller joins the scripts of
-/// several `-e` and `-f` with newlines.
+/// Proves that a script processes each record independently. The scripts of several `-e` and `-f`
+/// must be joined with newlines.
 ///
 /// `sed` may still reject such a script, since the syntax of regular expressions is not checked. In
 /// that case, `sed` fails before it reads any input.
@@ -126,7 +127,8 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// Returns a command as a rejection quotes it: the first line, truncated if long.
+    /// Returns a command as a rejection quotes it: its first line, truncated to
+    /// [`MAX_QUOTED_CHARS`].
     fn shown(&self, command: &Command) -> String {
         let text = &self.text[command.place.clone()];
         let line = text.lines().next().unwrap_or_default();
@@ -196,8 +198,8 @@ impl Proof<'_> {
         (!known).then_some("repeats the last expression used, perhaps on another line")
     }
 
-    /// Returns whether all non-empty expressions are the same one, which the first command always
-    /// uses.
+    /// Returns whether all non-empty expressions are the same one, and the first command uses it
+    /// for every record.
     fn last_used_is_known(&self) -> bool {
         let mut all = self.script.expressions().filter(|regex| !regex.text.is_empty());
         let Some(one) = all.next() else { return false };

@@ -21,7 +21,8 @@ enum Piece {
     Bytes(Vec<u8>),
     /// The bytes of a class such as `[:digit:]`.
     Class(Vec<u8>, ClassKind),
-    /// A repeat `[x*n]`. Without a count, it fills the set up to the length of the first.
+    /// A repeat `[x*n]` with its count. Without a count or with 0 (`None`), the repeat fills the
+    /// second set up to the length of the first.
     Repeat(u8, Option<usize>),
     /// An equivalence class `[=x=]`, of which `x` is the only member.
     Equivalence(u8),
@@ -40,8 +41,8 @@ enum ClassKind {
 const REPEAT_LIMIT_BYTES: usize = 1 << 16;
 
 impl Sets {
-    /// Returns the set of bytes to delete or squeeze, or `None` if the set is invalid or not
-    /// supported.
+    /// Returns the set of bytes to delete or squeeze, complemented with `-c`. Returns `None` if the
+    /// set is invalid or not supported.
     pub(super) fn chosen(self, text: &str) -> Option<Set> {
         let mut set = [false; 256];
         for piece in self.pieces(text)? {
@@ -60,8 +61,8 @@ impl Sets {
         Some(if self.complemented { set.map(|is_in| !is_in) } else { set })
     }
 
-    /// Returns the bytes of the first set and, at the same indexes, their replacements. Returns
-    /// `None` if a set is invalid or not supported.
+    /// Returns the bytes of the first set and, at the same indexes, their replacements. The second
+    /// vector may be longer. Returns `None` if a set is invalid or not supported.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
@@ -90,8 +91,10 @@ impl Sets {
         Some((from, to))
     }
 
-    /// Expands the second set to the length of the first, whose bytes are `from` and whose case
-    /// classes start at the indexes `cases`. Returns `None` if the set is invalid or not supported.
+    /// Returns the bytes of the second set `text`. Without `-t`, a set that is shorter than the
+    /// first is filled up with its last byte; a longer one is not truncated. `from` contains the
+    /// bytes of the first set, and `cases` the indexes at which its case classes start. Returns
+    /// `None` if the second set is invalid or not supported.
     fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
         let pieces = self.pieces(text)?;
         let known = pieces.iter().map(|piece| match piece {

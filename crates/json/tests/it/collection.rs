@@ -1,4 +1,4 @@
-//! Filters the texts in testdata/json.
+//! Filters the texts in `testdata/json`: JSON, other texts, and those that RFC 8259 leaves open.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use contend_json::format::Format;
 
 use crate::{FORMATS, filtered, printed, refused};
 
-/// Returns the names and contents of the texts in a folder.
+/// Returns the names and contents of the texts in a folder of `testdata/json`, sorted by name.
 fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/json").join(folder);
     let entries = fs::read_dir(path).expect("the collection");

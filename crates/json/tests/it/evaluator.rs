@@ -40,7 +40,8 @@ impl Document {
         }
     }
 
-    /// Collects the routes to the values that the steps select.
+    /// Adds to `found` the routes of the values that `steps` select in this value, whose own route
+    /// is `route`.
     fn select(&self, steps: &[Step], route: &mut Route, found: &mut BTreeSet<Route>) {
         let Some(((descends, choice), rest)) = steps.split_first() else {
             found.insert(route.clone());
@@ -64,7 +65,7 @@ impl Document {
         }
     }
 
-    /// Returns JSON as `serde_json` writes it, except for the digits of escapes.
+    /// Returns the JSON text that `serde_json` writes, but with `\u001F` in place of `\u001f`.
     fn compact(&self) -> String {
         let list = |items: Vec<String>| items.join(",");
         match self {
@@ -78,7 +79,7 @@ impl Document {
         }
     }
 
-    /// Returns JSON with white space and escapes, which `bits` determine.
+    /// Returns JSON with the white space and the escapes that `bits` select.
     fn written(&self, bits: &mut impl Iterator<Item = u8>) -> String {
         let space = |bits: &mut dyn Iterator<Item = u8>| {
             ["", "", "", " ", "\n", "\t", "\r\n  "][usize::from(bits.next().unwrap_or(0)) % 7]
@@ -104,7 +105,8 @@ impl Document {
         out + space(bits)
     }
 
-    /// Appends the output lines of the value and of everything inside it.
+    /// Appends the lines that filtering prints for the value, whose path is `path`, and for
+    /// everything inside it.
     fn lines(&self, path: &str, format: Format, out: &mut String) {
         match (format, self) {
             (Format::JsonLines, _) => *out += &format!("{}\n", self.compact()),

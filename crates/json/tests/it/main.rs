@@ -31,7 +31,7 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// Returns the output and the result of filtering.
+/// Filters an input that arrives in reads of the given sizes. Returns the output and the result.
 fn filtered(
     input: &[u8],
     sizes: &[usize],
@@ -52,7 +52,7 @@ fn printed(input: &str, paths: &[&str], format: Format) -> String {
     output
 }
 
-/// Returns the error for invalid input.
+/// Returns the error message for invalid input.
 fn refused(input: &[u8]) -> String {
     let (_, result) = filtered(input, &[usize::MAX], &["."], Format::JsonLines);
     result.expect_err("not JSON").to_string()

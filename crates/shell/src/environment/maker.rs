@@ -21,7 +21,7 @@ pub enum Maker {
     Glibc,
     /// `jq`, 1.6 or later.
     Jq,
-    /// A script that passes all its arguments to `grep -E` or `grep -F`.
+    /// A script that only passes all its arguments to `grep -E` or `grep -F`.
     GrepScript,
     /// Any other project.
     Other,
@@ -55,7 +55,8 @@ impl Marks {
     /// The marks of a program about which nothing is known.
     const NONE: Self = Self { maker: Maker::Other, knows_characters: true };
 
-    /// Reads a program file. A file that cannot be read counts as [`Maker::Other`].
+    /// Reads a program file. Returns [`Self::NONE`] for a file that cannot be read or is larger
+    /// than [`MAX_PROGRAM_BYTES`].
     pub(super) fn of_file(path: &Path) -> Self {
         let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= MAX_PROGRAM_BYTES);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();
@@ -81,8 +82,8 @@ impl Marks {
     }
 }
 
-/// Returns whether a script passes all its arguments to `grep -E` or `grep -F`. Newer versions
-/// print a deprecation warning first.
+/// Returns whether a script only passes all its arguments to `grep -E` or `grep -F`. Newer
+/// versions, which print a deprecation warning first, do not count.
 fn is_grep_script(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];
@@ -90,7 +91,8 @@ fn is_grep_script(text: &[u8]) -> bool {
     text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
 }
 
-/// Returns which of the marks the contents have at the start of a string or after punctuation.
+/// Returns which of [`MARKS`], in their order, `text` contains after a byte that is neither a
+/// letter nor a digit.
 fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
     static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
     let begins = |place: usize| place > 0 && !text[place - 1].is_ascii_alphanumeric();

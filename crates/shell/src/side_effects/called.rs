@@ -1,4 +1,4 @@
-//! Judges commands by their name and arguments.
+//! Checks the names and arguments of commands for side effects.
 
 use contend_commands::purity::is_pure;
 use contend_commands::writing::writes_by_itself;
@@ -8,7 +8,8 @@ use super::Change;
 use super::grammar::program;
 use super::words::{UNKNOWN, subscript};
 
-/// Programs with side effects, and programs that start other programs.
+/// Names of programs with side effects, and of programs that start other programs, separated by
+/// spaces.
 const SIDE_EFFECT_PROGRAMS: &str = "\
     . 7z 7za ansible ansible-playbook apk apt apt-get ar as ash at aws az bash batch bind brew \
     bun bundle bwrap cargo cc cfdisk chattr chfn chgrp chmod chown chpasswd chroot chsh clang \
@@ -30,8 +31,8 @@ const SIDE_EFFECT_PROGRAMS: &str = "\
     view vim vimdiff vipw visudo wall watch wget wipefs wl-copy write xargs xclip xsel yarn yash \
     yum zip zsh zypper";
 
-/// Builtins whose arguments are names of variables. They execute substitutions in subscripts, even
-/// between single quotes.
+/// Builtins whose arguments may be names of variables. They execute substitutions in subscripts,
+/// even between single quotes.
 const READ_NAMES: &[&str] = &[
     "[",
     "declare",
@@ -53,11 +54,11 @@ const READ_NAMES: &[&str] = &[
 /// A command that runs the command in its arguments.
 struct Wrapper {
     name: &'static str,
-    /// Options without a value.
+    /// The wrapper's own options without a value.
     alone: &'static [&'static str],
-    /// Options with a value.
+    /// The wrapper's own options with a value.
     with_value: &'static [&'static str],
-    /// Number of operands before the command.
+    /// Number of the wrapper's own operands before the command.
     operands: usize,
 }
 
@@ -98,7 +99,8 @@ const fn wrapper(
     Wrapper { name, alone, with_value, operands }
 }
 
-/// Judges a command by its name and arguments.
+/// Checks that a command has no side effects. `words` are its expanded name and arguments; without
+/// any, the check passes.
 pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let starts = |name: &str| Err(Change::Starts(name.to_owned()));
@@ -137,13 +139,15 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     if harmless { Ok(()) } else { Err(Change::Writes) }
 }
 
-/// Returns whether the name consists of literal text, quotes and a tilde.
+/// Returns whether a command's name, apart from its directory, is certain: it consists of literal
+/// text, quotes and perhaps a tilde.
 fn is_plain(name: &Word) -> bool {
     let expands = name.raw.contains(['*', '?', '[', '{']) && name.raw != "[";
     !expands && !name.text.contains(UNKNOWN)
 }
 
-/// Judges the commands in the arguments of `eval` and `trap`.
+/// Checks that the commands in the arguments of `name`, which is `eval` or `trap`, have no side
+/// effects.
 fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     let ends_options = arguments.first().is_some_and(|word| word.text == "--");
     let behind = &arguments[usize::from(ends_options)..];
@@ -157,7 +161,8 @@ fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     }
 }
 
-/// Judges the definition of an alias. The words that will follow the alias are unknown.
+/// Checks that the aliases in the arguments of `alias` have no side effects, whatever words will
+/// follow them.
 fn aliased(arguments: &[Word]) -> Result<(), Change> {
     arguments.iter().filter_map(|word| word.text.split_once('=')).try_for_each(|(_, text)| {
         let runs_others = |word: &str| WRAPPERS.iter().any(|wrapper| wrapper.name == word);
@@ -169,8 +174,8 @@ fn aliased(arguments: &[Word]) -> Result<(), Change> {
 }
 
 impl Wrapper {
-    /// Returns the command among the arguments, which may be empty. Returns `None` if the start of
-    /// the command cannot be determined.
+    /// Returns the words of the command among the arguments; none if there is no command. Returns
+    /// `None` if the start of the command cannot be determined.
     fn command<'a>(&self, arguments: &'a [Word]) -> Option<&'a [Word]> {
         let mut rest = arguments;
         // These options only look up a command.
@@ -200,8 +205,8 @@ impl Wrapper {
         }
     }
 
-    /// Returns the number of arguments that follow the given option, or `None` if the option is
-    /// unknown.
+    /// Returns the number of arguments, 0 or 1, that the given option takes after it, or `None` if
+    /// the option is unknown.
     fn values_behind(&self, option: &str) -> Option<usize> {
         if self.alone.contains(&option) {
             return Some(0);

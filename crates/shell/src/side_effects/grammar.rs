@@ -1,4 +1,4 @@
-//! Walks the shell's grammar down to every command and redirection.
+//! Checks every command and redirection in the syntax tree of shell source for side effects.
 
 use brush_parser::ast::{
     Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem,
@@ -12,7 +12,7 @@ use super::Change;
 use super::called::called;
 use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
 
-/// Files that a command may write to without a side effect.
+/// Files that a command may write to without a side effect, besides those in `/dev/fd`.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];
 
 /// Returns the commands of the pipeline, or `None` if the source cannot be parsed or is not a
@@ -32,9 +32,9 @@ fn read_program(text: &str) -> Option<Vec<CompoundList>> {
     program.ok().map(|program| program.complete_commands)
 }
 
-/// Returns whether brush-parser 0.4 may have misplaced the content of a substitution. After a
-/// `<<WORD` on the same line, the content may appear outside of the substitution, which is then
-/// empty.
+/// Returns whether brush-parser 0.4 may have misplaced the content of a substitution: the source
+/// has a here-document and an empty substitution. After a `<<WORD` on the same line, the content
+/// may appear outside of the substitution.
 fn is_misplaced(text: &str) -> bool {
     let tokens = tokenize_str(text).unwrap_or_default();
     let is_here =
@@ -44,7 +44,8 @@ fn is_misplaced(text: &str) -> bool {
     tokens.iter().any(is_here) && tokens.iter().any(is_empty)
 }
 
-/// Judges complete source: a setup, or the content of a substitution.
+/// Checks that complete source, such as a setup or the content of a substitution, has no side
+/// effects.
 pub(super) fn program(text: &str) -> Result<(), Change> {
     read_program(text).ok_or(Change::Unparsed)?.iter().try_for_each(list)
 }
@@ -142,8 +143,8 @@ fn simple(simple: &SimpleCommand) -> Result<(), Change> {
     called(&seen)
 }
 
-/// Judges an item of a simple command. Returns the item as a word of the command, or `None` if it
-/// is a redirection of a file.
+/// Checks that expanding an item of a simple command, or redirecting, has no side effects. Returns
+/// the item as a word of the command, or `None` if it is a redirection.
 fn item_of(item: &CommandPrefixOrSuffixItem) -> Result<Option<Word>, Change> {
     match item {
         CommandPrefixOrSuffixItem::IoRedirect(found) => redirect(found).map(|()| None),

@@ -1,5 +1,5 @@
-//! Judges the commands that the shell executes to expand words, and expands the words as far as
-//! possible without running anything.
+//! Checks the commands that the shell executes to expand words for side effects, and expands the
+//! words as far as possible without running anything.
 
 use brush_parser::ast::Word as RawWord;
 use brush_parser::word::{
@@ -19,8 +19,8 @@ pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<
     words.into_iter().try_for_each(|word| read(&word.value).map(drop))
 }
 
-/// Judges the commands that the shell executes to expand a word. Returns the expanded word, with
-/// `UNKNOWN` for each part that is known only at run time.
+/// Checks that expanding a word has no side effects. Returns the expanded word, with `UNKNOWN` for
+/// each part that is known only at run time.
 pub(super) fn read(raw: &str) -> Result<Word, Change> {
     // Tilde expansion depends only on a user name, not on the working directory.
     let options =
@@ -80,7 +80,8 @@ fn read_piece(raw: &str, piece: &WordPieceWithSource, text: &mut String) -> Resu
     Ok(())
 }
 
-/// Appends the expansion of `$'...'`, with `UNKNOWN` for rare escapes.
+/// Appends the expansion of `$'...'`, whose contents are `quoted`, to `text`, with `UNKNOWN` for
+/// rare escapes.
 fn push_ansi(quoted: &str, text: &mut String) {
     let mut rest = quoted.chars();
     while let Some(c) = rest.next() {
@@ -115,7 +116,7 @@ fn backquoted(text: &str) -> Result<(), Change> {
     program(text)
 }
 
-/// Judges the words inside `${...}`.
+/// Checks that a parameter expansion has no side effects. `source` is its source, as `${...}`.
 fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
     let executes = matches!(
         expression,
@@ -130,7 +131,7 @@ fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
     between_quotes(inner)
 }
 
-/// Judges an arithmetic expression.
+/// Checks that evaluating an arithmetic expression executes no command with side effects.
 pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     // With an unbalanced parenthesis, the source is two subshells instead.
     let mut depth = 0_i32;
@@ -143,14 +144,14 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     between_quotes(text)
 }
 
-/// Judges the substitutions in source where quotes have no meaning. Where quotes have a meaning,
-/// the function may find more substitutions than the shell.
+/// Checks that the substitutions in source where quotes have no meaning have no side effects. Where
+/// quotes have a meaning, the function may find more substitutions than the shell.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unparsed)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 
-/// Judges a word that may be a variable's name with a subscript.
+/// Checks that the subscript of a word that may be a variable's name has no side effects.
 pub(super) fn subscript(text: &str) -> Result<(), Change> {
     if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
 }

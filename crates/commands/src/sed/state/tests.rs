@@ -159,8 +159,9 @@ fn options_and_files_are_read() {
     }
 }
 
-/// Returns a letter for each trait that holds: `1` for one to one, `m` for at most once, `f` for
-/// filters, `s` for split characters, `0` for NUL bytes, and `l` for several lines.
+/// Returns a letter for each field of [`PerRecord`] that is `true`: `1` for `one_to_one`, `m` for
+/// `at_most_once`, `f` for `writes_at_most_its_line`, `s` for `may_split_characters`, `0` for
+/// `may_write_nul`, and `l` for `makes_lines`.
 fn letters(text: &str, mode: Mode) -> String {
     let known = per_record(text, mode).expect("proved");
     let traits = [

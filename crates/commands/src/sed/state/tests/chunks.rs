@@ -91,7 +91,8 @@ pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Splits an input before the records that `cuts`, used cyclically, selects.
+/// Splits an input before the records that `cuts`, used cyclically, selects. `end` is the
+/// terminator of records.
 pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for (place, record) in input.split_inclusive(|&byte| byte == end).enumerate() {
