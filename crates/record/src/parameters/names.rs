@@ -1,6 +1,6 @@
 //! Names of parameters that both the lab's experiments and the reports use.
 
-/// Advice to the kernel on how a mapped file is read (`madvise`).
+/// Advice to the kernel on mappings of a file, such as `sequential`.
 pub const ADVICE: &str = "advice";
 /// Implementation of awk.
 pub const AWK: &str = "awk";
