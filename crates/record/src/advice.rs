@@ -125,10 +125,10 @@ pub struct Candidate {
     /// Median user and system time in the trial, in seconds; null if the candidate was not timed.
     pub measured_cpu_seconds: Option<f64>,
     /// Wall time of the candidate divided by that of the original in the same round; null if the
-    /// candidate was not timed.
+    /// candidate was not timed. With fewer than six samples, `ci95` is their range.
     pub wall_ratio: Option<Estimate>,
     /// CPU time of the candidate divided by that of the original in the same round; null if the
-    /// candidate was not timed.
+    /// candidate was not timed. With fewer than six samples, `ci95` is their range.
     pub cpu_ratio: Option<Estimate>,
     /// Whether every byte of the output and the exit status were those of the original; null if
     /// they were not compared, or if the comparison was inconclusive.

@@ -92,7 +92,7 @@ pub struct Case {
     /// Parameters of the case; without `turns`, from which figures were scaled, if the runs differ
     /// in it.
     pub parameters: Parameters,
-    /// The result of each run for this case, in the order of `runs`.
+    /// The result of each run for the case, in the order of `runs`.
     pub sides: Vec<Side>,
     /// The case's main figure; null if no run has samples of it.
     pub value: Option<Figure>,
@@ -108,7 +108,8 @@ pub enum Side {
     Measured {
         /// Number of samples.
         samples: usize,
-        /// Number of samples that were taken while other processes used the CPUs.
+        /// Number of samples that were disturbed: other processes used the CPUs, or the hypervisor
+        /// moved a CPU.
         disturbed: usize,
         /// Circumstances that make the figures less reliable.
         warnings: Vec<Warning>,

@@ -118,7 +118,7 @@ pub struct Case {
     pub parameters: Parameters,
     /// Unit of the samples and of the figures computed from them.
     pub unit: Unit,
-    /// Every sample except retaken ones, outliers included, in the order in which they were
+    /// Every sample except replaced ones, outliers included, in the order in which they were
     /// measured.
     pub samples: Vec<f64>,
     /// Median of the samples; null without samples.
@@ -133,10 +133,10 @@ pub struct Case {
     /// Indexes of samples, from 0, that lie far from the others: a modified z-score above 3.5
     /// (Iglewicz & Hoaglin 1993).
     pub outliers: Vec<usize>,
-    /// Indexes of samples, from 0, that were taken while other processes used the CPUs, and could
-    /// not be retaken.
+    /// Indexes of samples, from 0, that were disturbed and not replaced: other processes used the
+    /// CPUs, or the hypervisor moved a CPU.
     pub disturbed: Vec<usize>,
-    /// Number of samples that were retaken because other processes used the CPUs.
+    /// Number of disturbed samples that were replaced by others, and left out.
     pub retaken: usize,
     /// Number of iterations of the operation in one sample.
     pub iterations: u64,
@@ -147,8 +147,8 @@ pub struct Case {
     pub metrics: BTreeMap<String, Metric>,
     /// Facts about the measured subject, such as the memory of its parent process, by name.
     pub facts: BTreeMap<String, Value>,
-    /// Which limit an experiment found that searches for one, and how the limit was identified;
-    /// null for other experiments, and without samples.
+    /// The limit that the experiment found, and how it was identified; null for experiments that
+    /// search for none, and without samples.
     pub limit: Option<LimitReport>,
     /// For pipelines: the times of each stage, in order; absent for other experiments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -201,7 +201,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Median of the samples.
     pub median: f64,
-    /// One value for each sample of the case, in the same order.
+    /// Values of the samples that have the metric, in the order of the samples.
     pub samples: Vec<f64>,
 }
 
@@ -248,8 +248,8 @@ pub struct ScalingFit {
     pub over: String,
     /// The law, with its coefficients.
     pub law: Scaling,
-    /// Number of samples, among those that the law was fitted to, that were taken while other
-    /// processes used the CPUs.
+    /// Number of samples, among those that the law was fitted to, that were disturbed: other
+    /// processes used the CPUs, or the hypervisor moved a CPU.
     #[serde(default)]
     pub disturbed: usize,
 }
@@ -313,8 +313,8 @@ pub struct Limit {
 pub struct Step {
     /// Time since the start of the demonstration, in seconds of `CLOCK_MONOTONIC`.
     pub at_seconds: f64,
-    /// The unit that acted: `parent`, `child`, `main` or `thread`; or the stage of a pipeline that
-    /// the lines pass.
+    /// The unit that acted: `parent`, `child`, `main` or `thread`; or, for a pipeline, the command
+    /// of the stage whose lines are followed.
     pub who: String,
     /// What happened, in words.
     pub what: String,

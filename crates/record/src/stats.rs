@@ -23,8 +23,7 @@ pub struct Estimate {
     /// Median of the samples, in the unit of the field.
     pub median: f64,
     /// 95 % interval of the median, lower and upper end, by percentile bootstrap (Efron &
-    /// Tibshirani 1993, chapter 13). In a trial, it is the range from the smallest to the largest
-    /// sample if there are fewer than six samples.
+    /// Tibshirani 1993, chapter 13).
     pub ci95: [f64; 2],
     /// Every sample, in the order in which they were measured.
     pub samples: Vec<f64>,
@@ -33,7 +32,7 @@ pub struct Estimate {
 impl Estimate {
     /// Returns the estimate from `samples`, in the order of measurement, or `None` without samples.
     /// The same seed gives the same interval. The interval is computed even from fewer than
-    /// [`MIN_CI95_SAMPLES`], where it is too narrow.
+    /// `MIN_CI95_SAMPLES`, but is too narrow then.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -166,7 +165,7 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
     central_95(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
 }
 
-/// Returns the medians of [`RESAMPLES`] resamples, in the order drawn. Counts how often each sample
+/// Returns the medians of `RESAMPLES` resamples, in the order drawn. Counts how often each sample
 /// is drawn, by rank, which is faster than sorting every resample.
 ///
 /// # Panics
@@ -205,7 +204,7 @@ fn nth(counts: &[usize], place: usize) -> usize {
 }
 
 /// Returns the ends of the interval that contains the central 95 % of `resampled`, which must have
-/// [`RESAMPLES`] values in any order.
+/// `RESAMPLES` values, in any order.
 fn central_95(mut resampled: Vec<f64>) -> [f64; 2] {
     resampled.sort_by(f64::total_cmp);
     [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]

@@ -11,8 +11,8 @@ use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 pub struct Scaling {
     /// Which of the two laws was fitted.
     pub law: Law,
-    /// Share of the work that only one worker at a time can do, from 0 to 1; the value is more than
-    /// 1 only if `unfit` is present, and so may be the ends of its interval.
+    /// Share of the work that only one worker at a time can do, from 0 to 1; more than 1 only if
+    /// `unfit` is present. The interval may extend beyond 1.
     pub contention: Coefficient,
     /// Cost of coordination between any two workers, as a share of the work; null for Amdahl's law,
     /// which has no such term.
@@ -49,8 +49,8 @@ pub enum Unfit {
         /// Time that the workers took, divided by the time of one worker.
         time: f64,
     },
-    /// Most samples of a point were taken while other processes used the CPUs, so the time of its
-    /// workers is not known.
+    /// Most samples of a point were disturbed: other processes used the CPUs, or the hypervisor
+    /// moved a CPU, so the time of its workers is not known.
     Disturbed {
         /// Number of workers at the disturbed point.
         workers: u64,
