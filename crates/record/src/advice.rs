@@ -47,7 +47,7 @@ pub enum RewriteId {
     LargerPipe,
     /// The bottleneck stage is split into two.
     SplitStage,
-    /// Several of the other rewrites together.
+    /// Several of the other rewrites are applied together.
     Combined,
 }
 
@@ -70,7 +70,7 @@ pub enum Safety {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The candidate was not tried.
+    /// The candidate was not tried, or no run of it has ended.
     NotTried,
     /// The same output, and faster.
     Faster,
@@ -93,7 +93,7 @@ impl Verdict {
     }
 }
 
-/// A changed pipeline.
+/// A changed form of the pipeline, with its predictions and measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// The rewrite that the candidate comes from.
@@ -151,10 +151,11 @@ pub enum Basis {
     Costs,
 }
 
-/// How the candidates were tried.
+/// How the candidates were tried: they and the original ran by turns, and their outputs were
+/// compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// The input of the pipelines.
+    /// What the pipelines read in the trial.
     pub input: TrialInput,
     /// Number of rounds. In each round, the original and every candidate that was still undecided
     /// ran once, in random order.
@@ -234,13 +235,13 @@ pub struct LoadFigures {
     pub copies_per_second: f64,
 }
 
-/// The input of the pipelines in a trial.
+/// What the pipelines read in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TrialInput {
     /// Files that the pipelines open themselves, if any.
     Own,
-    /// A whole file.
+    /// A whole file, as the input of the first stage.
     Whole {
         /// Size of the file, in bytes.
         bytes: u64,
@@ -275,7 +276,7 @@ pub struct CalibrationRecord {
     pub start_up_from_run: Option<i64>,
 }
 
-/// The model's prediction for a pipeline.
+/// Times that the model predicts for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Wall time, in seconds; null if the load of other processes during the profile was too high

@@ -38,7 +38,7 @@ pub struct CompareRecord {
 pub struct Run {
     /// Name of the run in the comparison: A, B, … Z, AA, AB, …
     pub name: String,
-    /// Where the record was read from.
+    /// Where the record of the run was read from.
     pub origin: Origin,
     /// The version of contend that measured the run; null if its record does not contain it.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct Run {
     pub quick: bool,
     /// How the run ended.
     pub ending: Ending,
-    /// The machine.
+    /// The machine on which the run was measured.
     pub host: Host,
     /// Circumstances that make the figures of the run less reliable.
     pub warnings: Vec<Warning>,
@@ -66,14 +66,14 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Origin {
-    /// A file.
+    /// From a file.
     File {
         /// Path of the file, as given.
         path: String,
     },
-    /// Standard input.
+    /// From standard input.
     StandardInput,
-    /// The store that keeps earlier runs.
+    /// From the store of earlier runs.
     Kept {
         /// Number of the run in the store.
         number: i64,
@@ -104,9 +104,9 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Side {
-    /// The run measured the case.
+    /// The run measured the case, in the unit of the figures.
     Measured {
-        /// Number of samples.
+        /// Number of samples of the case in the run.
         samples: usize,
         /// Number of samples that were disturbed: other processes used the CPUs, or the hypervisor
         /// moved a CPU.
@@ -134,10 +134,10 @@ pub enum Side {
     Absent,
 }
 
-/// One figure in several runs.
+/// One figure of a case in several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// Unit of the medians.
+    /// Unit of the medians. Ratios have no unit.
     pub unit: Unit,
     /// Median of each run, in the order of `runs`; null for a run without the figure, or with the
     /// figure in another unit.

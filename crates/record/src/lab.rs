@@ -58,7 +58,7 @@ pub struct RunRecord {
     pub budget_seconds: f64,
     /// How the run ended.
     pub ending: Ending,
-    /// The machine.
+    /// The machine on which the run was measured.
     pub host: Host,
     /// Cost of the clock and of an empty loop; null if it was not measured, because the measurement
     /// failed or the run ended before.
@@ -81,7 +81,7 @@ pub struct RunRecord {
 pub enum Ending {
     /// The run has not ended: it is still running, or was killed.
     Unfinished,
-    /// A signal stopped the run.
+    /// A signal stopped the run before it was complete.
     Interrupted,
     /// Every case has the samples that it needs, or the budget was used.
     Complete,
@@ -161,7 +161,7 @@ pub struct Case {
     pub skipped: Option<String>,
 }
 
-/// The unit of a figure.
+/// The unit of a figure, as a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Nanoseconds.
@@ -190,7 +190,7 @@ pub enum Stopped {
     Budget,
     /// A signal stopped the run.
     Interrupt,
-    /// The measured operation failed.
+    /// The measured operation, or its process, failed.
     Failure,
 }
 
@@ -285,7 +285,7 @@ pub enum StoppedBy {
     Cap,
     /// The memory guard, before memory ran out.
     MemoryFloor,
-    /// The limit with this name.
+    /// The limit with the given name.
     Limit(String),
     /// An error that no known, exhausted limit explains.
     Unknown,
@@ -308,7 +308,7 @@ pub struct Limit {
     pub allows: u64,
 }
 
-/// One step of a demonstration.
+/// One step of a demonstration, or an event in a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Time since the start of the demonstration, in seconds of `CLOCK_MONOTONIC`.
@@ -331,11 +331,11 @@ pub struct Step {
 /// A process or thread, as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Process id.
+    /// Process id of the task's process.
     pub pid: i32,
-    /// Thread id.
+    /// Thread id of the task.
     pub tid: i32,
-    /// Process id of the parent process.
+    /// Process id of the parent of the task's process.
     pub ppid: i32,
     /// State of the task, as in `/proc`: R, S, D, T, Z …
     pub state: String,
@@ -407,7 +407,7 @@ impl Stage {
 }
 
 impl Case {
-    /// Creates a case without samples.
+    /// Creates a case without samples and further contents.
     pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),

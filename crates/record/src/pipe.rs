@@ -53,7 +53,7 @@ pub struct PipeRecord {
     pub bottleneck: Bottleneck,
     /// Further facts about the run that rules have found.
     pub findings: Vec<Finding>,
-    /// The machine.
+    /// The machine on which the pipeline ran.
     pub host: Host,
     /// Circumstances that make the figures less reliable.
     pub warnings: Vec<Warning>,
@@ -283,7 +283,7 @@ impl OtherWaits {
     }
 }
 
-/// The pipe between two stages.
+/// The pipe between two neighbouring stages, and the waits of both for it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Boundary {
     /// Position of the stage that writes, from 1.
@@ -367,11 +367,11 @@ pub struct Bottleneck {
     pub evidence: String,
 }
 
-/// A kind of bottleneck.
+/// What limits a pipeline's throughput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
-    /// One stage.
+    /// One stage: it is busy for longer than any other.
     Stage,
     /// The CPUs: the stages need more than there are, or other programs use them.
     Machine,
@@ -433,7 +433,7 @@ pub enum FindingId {
 /// A fact about the run that a rule has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The rule that produced the finding.
+    /// The rule that the finding comes from.
     pub id: FindingId,
     /// Positions of the stages that the finding is about, from 1.
     pub stages: Vec<usize>,
@@ -441,7 +441,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// How the stages were observed.
+/// How the stages were observed, and what that cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// Sources of the figures, and the number of stages whose counters could be read exactly, in
@@ -466,10 +466,10 @@ pub struct Observation {
     pub steal_share: Option<f64>,
 }
 
-/// Several runs of the same pipeline.
+/// Medians over several runs of the same pipeline, with intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
-    /// Number of runs.
+    /// Number of runs that were profiled.
     pub count: usize,
     /// Wall time of the pipeline, in seconds.
     pub wall_seconds: Estimate,
@@ -481,7 +481,7 @@ pub struct Runs {
     pub stages: Vec<StageRuns>,
 }
 
-/// One stage over several runs.
+/// Medians of one stage over several runs, with intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRuns {
     /// Position of the stage in the pipeline, from 1.

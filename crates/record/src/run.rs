@@ -31,7 +31,7 @@ mod outcome;
 pub use bytes::ByteSet;
 pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
-/// The plan for a pipeline.
+/// The plan for running a pipeline, which may or may not be used: see `decision`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct PlanRecord {
@@ -81,7 +81,7 @@ pub enum SourceRecord {
     Own,
 }
 
-/// A step of a plan.
+/// A step of a plan, which reads the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Step")]
 #[serde(rename_all = "kebab-case")]
@@ -105,7 +105,7 @@ pub struct CommandRecord {
     pub program: String,
     /// Arguments of the program, without its name.
     pub arguments: Vec<String>,
-    /// Exit statuses that are not failures.
+    /// Which exit statuses of the command are not failures.
     pub status: StatusRule,
     /// Path of the file that is the command's standard input, regardless of the command before it;
     /// null if the command reads the output of the command before it, or the input of the step if
@@ -123,7 +123,7 @@ pub struct CommandRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusRule {
-    /// Only 0.
+    /// Only 0 is not a failure.
     Zero,
     /// 0 if anything matched and 1 otherwise, as of `grep`; the smallest status of all chunks
     /// counts.
@@ -230,7 +230,7 @@ pub enum CombineRecord {
     /// Sorted lines with counts, as `uniq -c` writes them: merged, with counts of equal lines
     /// added.
     Counts {
-        /// Whether the order is reversed.
+        /// Whether the lines are in descending order.
         reverse: bool,
         /// Directory for temporary files; null if the pipeline does not name one.
         folder: Option<String>,

@@ -26,7 +26,7 @@ pub enum WarningId {
     /// The cost of the clock and of empty loops could not be measured, or it could not be detected
     /// whether the hypervisor moves CPUs.
     Uncalibrated,
-    /// A case failed after some samples.
+    /// A case of the lab failed after some samples, which are kept.
     SubjectFailed,
     /// The processor may vary its frequency, or was throttled because of heat.
     Frequency,

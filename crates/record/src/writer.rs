@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The version of contend that wrote a record. Figures of different versions may not be comparable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
-    /// Version number, such as `1.0.0`.
+    /// Version number of contend.
     pub version: String,
     /// Git commit that contend was built from; null if the build could not determine it, as outside
     /// of a repository.

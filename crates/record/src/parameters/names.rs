@@ -2,7 +2,7 @@
 
 /// Advice to the kernel on mappings of a file, such as `sequential`.
 pub const ADVICE: &str = "advice";
-/// Implementation of awk.
+/// Implementation of awk, by name, such as `mawk`.
 pub const AWK: &str = "awk";
 /// Length of a block that is moved at a time, in bytes.
 pub const BLOCK: &str = "block";
@@ -10,7 +10,7 @@ pub const BLOCK: &str = "block";
 pub const BYTES: &str = "bytes";
 /// State of the page cache before a copy: `warm` if it contains the source, or `cold`.
 pub const CACHE: &str = "cache";
-/// Command that is started.
+/// Command that is started, by the experiment's name for it.
 pub const COMMAND: &str = "command";
 /// Number of connections to a server.
 pub const CONNECTIONS: &str = "connections";
@@ -34,7 +34,7 @@ pub const MECHANISM: &str = "mechanism";
 pub const MESSAGES: &str = "messages";
 /// Method by which a file is copied.
 pub const METHOD: &str = "way";
-/// Concurrency model of a server.
+/// Concurrency model of contend's own server.
 pub const MODEL: &str = "model";
 /// Number of units of concurrency.
 pub const N: &str = "n";

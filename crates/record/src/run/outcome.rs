@@ -48,7 +48,7 @@ pub struct RunRecord {
     /// absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipelines: Vec<RunRecord>,
-    /// The machine.
+    /// The machine on which contend ran.
     pub host: Host,
 }
 
@@ -91,7 +91,7 @@ pub struct Decision {
     pub expected_cpu_seconds: Option<f64>,
 }
 
-/// The outcome of a run.
+/// The outcome of a run: its exit status, times and memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Exit status of the pipeline, as the shell would return it.
@@ -125,7 +125,7 @@ pub struct Outcome {
     pub check: Option<Check>,
 }
 
-/// The outcome of one stage.
+/// The exit status and the costs of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageOutcome {
     /// Position of the stage in the pipeline, from 1.

@@ -1,4 +1,4 @@
-//! The ratio of two medians.
+//! The ratio of two medians, with its interval.
 
 use std::cmp::Ordering;
 

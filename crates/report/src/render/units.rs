@@ -31,7 +31,7 @@ pub fn bytes(value: f64) -> String {
     scaled(value, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// Formats a count: `512`, `77.0k`.
+/// Formats a number of things with decimal prefixes: `512`, `77.0k`.
 pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }

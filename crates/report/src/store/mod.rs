@@ -82,7 +82,7 @@ pub struct Entry {
     pub ending: String,
 }
 
-/// A run to be stored.
+/// The contents of a run to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredRun<'a> {
     /// Start of the run in UTC, formatted as in RFC 3339.

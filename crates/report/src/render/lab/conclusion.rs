@@ -9,7 +9,7 @@ use contend_record::warning::WarningId;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 
-/// A conclusion of a source document.
+/// A conclusion of a source document, with a function that judges it.
 pub struct Conclusion {
     /// Letter by which the report refers to the conclusion.
     pub letter: char,

@@ -12,7 +12,7 @@ use super::shown;
 /// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
 /// red. The foreground is black.
 const HEAT_COLOURS: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
-/// Width of a cell, in columns.
+/// Width of a cell of the map, in columns.
 const CELL_COLUMNS: usize = 5;
 
 /// Renders a map for each mechanism, with a list of the times for each distance between CPUs.

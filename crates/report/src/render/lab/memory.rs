@@ -1,4 +1,4 @@
-//! Renders the memory of waiting units.
+//! Renders the memory that waiting units of concurrency take.
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
 use contend_record::parameters::names;

@@ -29,7 +29,7 @@ use super::units::{bytes, counted, seconds};
 /// runs, the work of starting and ending the stages, which the kernel does not count, dominates.
 const MIN_CPU_SHARE_SECONDS: f64 = 0.005;
 
-/// Amount of detail in a report.
+/// Amount of detail in the report of a profiled pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// One screen: the stages, the bottleneck, the most important findings, and the best

@@ -51,7 +51,7 @@ const fn workers(
     Row { number, mechanisms: [words, ""], document, measured: Measured::Workers(counts) }
 }
 
-/// The rows of the report's table.
+/// The rows of table 3.1 in the report, in its order.
 const ROWS: [Row; 15] = [
     turns("0", ["semaphore", "sleep"], ["49%, 1", "2%, 124", "5%, 156"]),
     turns("0+", ["semaphore", "sleep"], ["", "9.8%, 156", ""]),
