@@ -153,7 +153,8 @@ pub struct Case {
     /// For pipelines: the times of each stage, in order; absent for other experiments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
-    /// For demonstrations: what happened, step by step; empty for other experiments.
+    /// For demonstrations, and for pipelines whose lines are followed: what happened, step by step;
+    /// empty for other experiments.
     pub timeline: Vec<Step>,
     /// Circumstances that make the figures of the case less reliable.
     pub warnings: Vec<Warning>,
@@ -407,7 +408,7 @@ impl Stage {
 }
 
 impl Case {
-    /// Creates a case without samples and further contents.
+    /// Creates a case of which nothing has been measured yet.
     pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),

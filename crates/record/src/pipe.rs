@@ -312,8 +312,8 @@ pub struct Boundary {
     pub waiting_side: WaitingSide,
 }
 
-/// The side of a pipe that waited for the other: at least 1.5 times as long as the other, and more
-/// than a twentieth of the run.
+/// The side of a pipe that waited for the other: more than 1.5 times as long as the other, and for
+/// more than a twentieth of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingSide {
@@ -406,13 +406,13 @@ pub enum FindingId {
     StageKilled,
     /// A stage was still running when contend was asked to end.
     StageUnfinished,
-    /// A stage exited with a status other than 0, 126 and 127.
+    /// A stage exited with a status other than 0, 126, 127 and 141 (SIGPIPE).
     StageFailed,
     /// A stage continued to run after its reader had ended.
     OutlivedReader,
     /// A stage wrote nothing until its input had ended (a barrier).
     HoldsOutput,
-    /// Starting programs takes a large part of the CPU time.
+    /// Starting and ending programs, rather than their work, takes much of the time.
     StartupCost,
     /// On average, more stages are runnable than there are CPUs.
     MoreRunnableThanCpus,

@@ -31,7 +31,7 @@ mod outcome;
 pub use bytes::ByteSet;
 pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
-/// The plan for running a pipeline, which may or may not be used: see `decision`.
+/// The plan for running a pipeline over chunks of its input, as far as its stages allow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct PlanRecord {
@@ -193,7 +193,8 @@ pub enum Records {
 pub enum Key {
     /// The whole record.
     Whole,
-    /// The bytes before the first occurrence of the given byte, or the whole record without it.
+    /// The bytes before the first occurrence of the given byte, or the whole record if it does not
+    /// contain the byte.
     FirstField(u8),
     /// The first word: after leading blanks, the bytes before the next blank. Blanks are spaces and
     /// tabs.

@@ -25,8 +25,8 @@ pub struct Ratio {
 impl Ratio {
     /// Returns the ratio of the median of `samples` to that of `baseline`. Returns `None` if either
     /// side is empty, if the median of `samples` is below 0, or if the baseline's median may be 0
-    /// or less: if the interval (or the range, without an interval) is unbounded. The same seed
-    /// gives the same interval.
+    /// or less, so that the interval (or the range, without an interval) is unbounded. The same
+    /// seed gives the same interval.
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));

@@ -36,7 +36,8 @@ pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
-/// Formats a ratio: `0.031`, `0.98`, `1.00`, `12.3`, `310`.
+/// Formats a ratio with two or three significant digits, or whole above 100: `0.031`, `0.98`,
+/// `1.00`, `12.3`, `310`.
 pub fn ratio(value: f64) -> String {
     let digits = match value.abs() {
         ..0.0995 => 3,

@@ -1,9 +1,9 @@
 //! The store of the lab's runs, which is a single SQLite file.
 //!
-//! A run is added before it begins and updated while it runs, so its measurements survive however
-//! it ends. Several programs may use the file at the same time; each waits up to `BUSY_TIMEOUT` for
-//! the others. The file contains contend's application id and the version of its tables. A foreign,
-//! newer or damaged file is not changed.
+//! A run is added before it begins and updated while it runs, so the measurements that it has saved
+//! survive however it ends. Several programs may use the file at the same time; each waits up to
+//! `BUSY_TIMEOUT` for the others. The file contains contend's application id and the version of its
+//! tables. A foreign, newer or damaged file is not changed.
 
 mod migrations;
 
@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionB
 /// Maximum time to wait for another program that is writing to the store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection to the store's file.
+/// A connection to the store's file, for writing or only for reading.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -49,7 +49,7 @@ pub enum StoreError {
         /// Newest version of the tables that this program knows.
         known: i64,
     },
-    /// The store cannot be written.
+    /// The store's file cannot be written.
     #[error("cannot write to the store {}: {reason}", path.display())]
     Write {
         /// Path of the store.
@@ -57,7 +57,7 @@ pub enum StoreError {
         /// Description of the cause, for the user.
         reason: String,
     },
-    /// The store cannot be read.
+    /// The store's file cannot be read.
     #[error("cannot read the store {}: {reason}", path.display())]
     Read {
         /// Path of the store.

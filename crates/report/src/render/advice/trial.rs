@@ -1,4 +1,5 @@
-//! Renders a trial (`--try`): the rewrite to use, and a row for each rewrite that was tried.
+//! Renders a trial (`--try`): the rewrite to use, if any, and a row for each rewrite that was
+//! tried.
 
 use std::fmt::Write as _;
 

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use super::super::lab::table::grid;
 use super::super::layout::gap;
 
-/// A column: the heading, and a cell for each row.
+/// A column: the heading, and then a cell for each row.
 #[derive(Debug, Clone)]
 pub struct Column(Vec<String>);
 

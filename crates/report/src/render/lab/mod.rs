@@ -74,7 +74,8 @@ fn demonstrations(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Returns the report without the demonstrations, which the user has already seen while they ran.
+/// Returns the report as `report` does, but without the demonstrations, which the user has
+/// already seen while they ran.
 pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let chapter =

@@ -1,4 +1,4 @@
-//! Collects the measurements of each kind of unit.
+//! Collects the measurements of each kind of unit of a runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -23,7 +23,7 @@ pub struct Kind<'a> {
     /// Fitted line of the memory that the runtime itself reports, in bytes; `None` if it reports
     /// none.
     counted: Option<&'a Line>,
-    /// Time of a message and its answer in nanoseconds, if it was measured.
+    /// Time of a message and its answer in nanoseconds; `None` if it was not measured.
     pub round_trip: Option<f64>,
 }
 

@@ -95,7 +95,7 @@ fn points(kind: &Kind<'_>) -> Vec<(f64, f64)> {
     kind.cases.iter().filter_map(point).filter(|point| point.1 >= 4096.0).collect()
 }
 
-/// Renders the table of round trips, in ascending order of time.
+/// Renders the table of the round trips of a message to a unit, in ascending order of time.
 pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)));
