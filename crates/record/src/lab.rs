@@ -297,7 +297,7 @@ pub enum StoppedBy {
 pub struct Limit {
     /// Name of the limit, such as `RLIMIT_NPROC` or `vm.max_map_count`.
     pub name: String,
-    /// Where the limit is set, such as a path or a system call.
+    /// Where the limit is set: a path, or a description.
     pub source: String,
     /// Value of the limit; its unit depends on the limit.
     pub value: u64,

@@ -179,8 +179,8 @@ fn both_cpu(case: &Case) -> Option<f64> {
 }
 
 /// Returns the first measured case that copies a cached file on a tmpfs by the method `way`, with
-/// the given block size in bytes if any, or `None` if there is none, or if it uses advice to the
-/// kernel.
+/// the given block size in bytes if any. Returns `None` if there is none, or if the first one gives
+/// advice to the kernel.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
     let mut parameters =
         vec![(names::METHOD, way), (names::CACHE, "warm"), (names::FILE_SYSTEM, "tmpfs")];
