@@ -30,28 +30,28 @@ pub enum RewriteId {
     FuseCut,
     /// Two `head` are merged into one.
     FuseHead,
-    /// A filter moves before stages that it does not depend on.
+    /// A filter is moved before stages that it does not depend on.
     FilterEarly,
-    /// A stage moves after the one that reduces its input, or is removed if only the number of
+    /// A stage is moved after one that reduces its input, or is removed because only the number of
     /// lines counts.
     ReduceEarly,
     /// Only the first lines are kept while sorting, because no others are used.
     TopLines,
     /// A command compares bytes instead of characters of a language (`LC_ALL=C`).
     ByteLocale,
-    /// Another implementation of `awk`.
+    /// `awk` is replaced by another implementation.
     AnotherAwk,
-    /// `sort` with more memory, more threads, or compressed temporary files.
+    /// `sort` is given more memory, more threads, or compressed temporary files.
     SortResources,
-    /// A pipe with a larger capacity.
+    /// A pipe is given a larger capacity.
     LargerPipe,
     /// The bottleneck stage is split into two.
     SplitStage,
-    /// Several of these rewrites together.
+    /// Several of the other rewrites are applied together.
     Combined,
 }
 
-/// How certain it is, before a candidate has run, that its output is the same.
+/// How certain it is, before a candidate has run, that its output is that of the original.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -66,11 +66,11 @@ pub enum Safety {
     Environment,
 }
 
-/// The result for a candidate.
+/// The result of the trial for a candidate, compared with the original pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The candidate was not tried.
+    /// The candidate was not tried, or no run of it has ended.
     NotTried,
     /// The same output, and faster.
     Faster,
@@ -87,72 +87,78 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns whether the change is worth making.
+    /// Returns whether the trial recommends the candidate: it is faster, or not slower and cheaper.
     pub fn recommends(self) -> bool {
         matches!(self, Self::Faster | Self::Cheaper)
     }
 }
 
-/// A changed pipeline.
+/// A changed form of the pipeline, with its predictions and measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// The rewrite that the candidate comes from.
     pub rewrite: RewriteId,
-    /// Stages of the original that the candidate changes, from 1.
+    /// Positions of the stages of the original that the candidate changes, from 1.
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
     pub command: String,
-    /// How certain it is, before a run, that the candidate's output is the same.
+    /// How certain it is, before a run, that the candidate's output is that of the original.
     pub safety: Safety,
-    /// Why it may be better, in one line.
+    /// Why the candidate may be better, in one line.
     pub reason: String,
     /// Predicted wall time on the whole input, in seconds; null if there is no basis for a
     /// prediction, or if other processes used much of the machine during the profile.
     pub predicted_wall_seconds: Option<f64>,
-    /// 95 % interval of the predicted wall time, lower and upper end, in seconds.
+    /// 95 % interval of the predicted wall time, lower and upper end, in seconds; null if
+    /// `predicted_wall_seconds` is null.
     pub predicted_interval: Option<[f64; 2]>,
-    /// Predicted user and system time of all stages, in seconds.
+    /// Predicted user and system time of all stages on the whole input, in seconds; null if there
+    /// is no basis for a prediction.
     pub predicted_cpu_seconds: Option<f64>,
-    /// Basis of the prediction; null without a prediction.
+    /// Basis of the prediction; null if there is none.
     pub basis: Option<Basis>,
-    /// Median wall time in the trial, in seconds; null if it was not tried.
+    /// Median wall time in the trial, in seconds; null if the candidate was not timed.
     pub measured_wall_seconds: Option<f64>,
-    /// 95 % interval of the measured wall time, lower and upper end, in seconds.
+    /// 95 % interval of the measured wall time, lower and upper end, in seconds, or the range of
+    /// fewer than six samples; null if the candidate was not timed.
     pub measured_interval: Option<[f64; 2]>,
-    /// Median user and system time in the trial, in seconds; null if it was not tried.
+    /// Median user and system time in the trial, in seconds; null if the candidate was not timed.
     pub measured_cpu_seconds: Option<f64>,
-    /// Wall time divided by that of the original in the same round.
+    /// Wall time of the candidate divided by that of the original in the same round; null if the
+    /// candidate was not timed. With fewer than six samples, `ci95` is their range.
     pub wall_ratio: Option<Estimate>,
-    /// CPU time divided by that of the original in the same round.
+    /// CPU time of the candidate divided by that of the original in the same round; null if the
+    /// candidate was not timed. With fewer than six samples, `ci95` is their range.
     pub cpu_ratio: Option<Estimate>,
-    /// Whether every byte of the output and the exit status were those of the original; null if not
-    /// compared.
+    /// Whether every byte of the output and the exit status were those of the original; null if
+    /// they were not compared, or if the comparison was inconclusive.
     pub output_equal: Option<bool>,
-    /// The first difference from the original's output, in words; null if the output is the same or
-    /// was not compared.
+    /// The first difference from the original's output or exit status, in words; null if none was
+    /// found, or if they were not compared.
     pub difference: Option<String>,
-    /// The result.
+    /// Result of the trial for the candidate.
     pub verdict: Verdict,
 }
 
-/// The basis of a prediction.
+/// What a prediction for a candidate is based on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// The changed stages were run alone, on a small sample of their own input.
     Pilot,
-    /// Measured service times of the stages, and the costs of pipes and of starting programs on
-    /// this machine.
+    /// Measured service times of the stages, and the costs of pipes and of starting programs on the
+    /// machine.
     Costs,
 }
 
-/// How the candidates were tried.
+/// How the candidates were tried: they and the original ran by turns, and their outputs were
+/// compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// The input of the pipelines.
+    /// What the pipelines read in the trial.
     pub input: TrialInput,
-    /// Number of rounds. In each, every pipeline that was still undecided ran once, in random
-    /// order.
+    /// Number of rounds. In each round, the original and every candidate that was still undecided
+    /// ran once, in random order.
     pub rounds: usize,
     /// Wall time of the trial, in seconds of `CLOCK_MONOTONIC`.
     pub seconds: f64,
@@ -163,23 +169,28 @@ pub struct Trial {
     /// Whether a signal ended the trial.
     #[serde(default)]
     pub interrupted: bool,
-    /// Wall time of the original, in seconds.
+    /// Wall time of the original, in seconds; null if it was not timed.
     pub original_wall_seconds: Option<Estimate>,
-    /// User and system time of the original, in seconds.
+    /// User and system time of the original, in seconds; null if it was not timed.
     pub original_cpu_seconds: Option<Estimate>,
-    /// The best candidate, as an index in `candidates`, from 0; null if the original is best.
+    /// The best candidate, as an index in `candidates`, from 0; null if no candidate has been shown
+    /// to be better than the original.
     pub winner: Option<usize>,
-    /// Whether original and winner were also compared on the whole input; null if the trial used
-    /// the whole input anyway, or if there is no winner.
+    /// Whether the winner's output was also that of the original on the whole input; null if the
+    /// trial used the whole input anyway, if there is no winner, or if a signal ended the
+    /// comparison.
     pub confirmed_on_whole_input: Option<bool>,
-    /// Wall times of the original and of the winner in that comparison, in seconds.
+    /// Wall times of the original and of the winner on the whole input, in seconds; null if
+    /// `confirmed_on_whole_input` is null.
     pub whole_wall_seconds: Option<[f64; 2]>,
-    /// Results with several copies at the same time (`--copies`, `--sweep-copies`).
+    /// Results with several copies at the same time (`--copies`, `--sweep-copies`); empty if they
+    /// were not requested.
     pub load: Vec<LoadPoint>,
 }
 
 impl Trial {
-    /// Creates the record of a trial without candidates.
+    /// Creates the record of a trial without candidates, in which nothing ran. `budget_seconds` is
+    /// the wall time that it was allowed to take.
     pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,
@@ -198,10 +209,10 @@ impl Trial {
     }
 }
 
-/// Original and candidates with one number of copies at the same time.
+/// The original and the candidates, each with a given number of copies at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {
-    /// Number of copies of the pipeline that ran at the same time.
+    /// Number of copies of one pipeline that ran at the same time.
     pub copies: usize,
     /// Figures of the original, then of the candidates that were tried.
     pub figures: Vec<LoadFigures>,
@@ -214,23 +225,23 @@ pub struct LoadFigures {
     pub candidate: Option<usize>,
     /// Wall time from the start of the first copy to the end of the last one, in seconds.
     pub wall_seconds: Estimate,
-    /// Wall time of one copy, in seconds.
+    /// Wall time of a single copy, in seconds.
     pub copy_wall_seconds: f64,
     /// User time of all copies, in seconds.
     pub user_seconds: f64,
     /// System time of all copies, in seconds.
     pub system_seconds: f64,
-    /// Throughput: copies that end in a second.
+    /// Throughput: number of copies that end in a second.
     pub copies_per_second: f64,
 }
 
-/// The input of the pipelines in a trial.
+/// What the pipelines read in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum TrialInput {
     /// Files that the pipelines open themselves, if any.
     Own,
-    /// A whole file.
+    /// A whole file, as the input of the first stage.
     Whole {
         /// Size of the file, in bytes.
         bytes: u64,
@@ -246,12 +257,12 @@ pub enum TrialInput {
     Beginning {
         /// Size of the saved beginning, in bytes.
         bytes: u64,
-        /// Whether that was all of standard input.
+        /// Whether the saved beginning is all of standard input.
         complete: bool,
     },
 }
 
-/// Costs of pipes and of starting programs on this machine, in CPU time.
+/// Costs of pipes and of starting programs on the machine, in CPU time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationRecord {
     /// CPU time to move one byte through a pipe by large writes and reads, in seconds.
@@ -260,16 +271,16 @@ pub struct CalibrationRecord {
     pub pipe_call_seconds: f64,
     /// CPU time to start and end a program that does nothing, in seconds.
     pub start_up_seconds: f64,
-    /// Number of the run of the lab that `start_up_seconds` is from; null if it was measured for
-    /// this record.
+    /// Number of the run of the lab that `start_up_seconds` is from; null if `start_up_seconds` was
+    /// measured for the record itself.
     pub start_up_from_run: Option<i64>,
 }
 
-/// The model's prediction for a pipeline.
+/// Times that the model predicts for a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Wall time, in seconds; null if the load of other processes during the profile was too high
-    /// to predict it.
+    /// for a prediction.
     pub wall_seconds: Option<f64>,
     /// User and system time of all stages, in seconds.
     pub cpu_seconds: f64,
@@ -285,6 +296,6 @@ pub struct WhatIf {
     pub wall_seconds: f64,
     /// Predicted user and system time in total, in seconds.
     pub cpu_seconds: f64,
-    /// The predicted bottleneck.
+    /// The predicted bottleneck, in words.
     pub bottleneck: String,
 }

@@ -25,9 +25,9 @@ pub struct CompareRecord {
     /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// Seed of the intervals: that of the first run.
+    /// Seed of the intervals: the seed of the first run.
     pub seed: u64,
-    /// The runs that are compared; the first is the baseline of the ratios.
+    /// The runs that are compared; the first one is the baseline of the ratios.
     pub runs: Vec<Run>,
     /// Every case of any run, in order of first appearance.
     pub cases: Vec<Case>,
@@ -38,14 +38,14 @@ pub struct CompareRecord {
 pub struct Run {
     /// Name of the run in the comparison: A, B, … Z, AA, AB, …
     pub name: String,
-    /// Where the record was read from.
+    /// Where the record of the run was read from.
     pub origin: Origin,
     /// The version of contend that measured the run; null if its record does not contain it.
     #[serde(default)]
     pub contend: Option<Writer>,
     /// Suite that was run; null if experiments were chosen by name.
     pub suite: Option<String>,
-    /// Experiments of the run's cases.
+    /// Names of the experiments of the run's cases.
     pub experiments: Vec<String>,
     /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
@@ -56,9 +56,9 @@ pub struct Run {
     pub quick: bool,
     /// How the run ended.
     pub ending: Ending,
-    /// The machine.
+    /// The machine on which the run was measured.
     pub host: Host,
-    /// Circumstances that make the figures of this run less reliable.
+    /// Circumstances that make the figures of the run less reliable.
     pub warnings: Vec<Warning>,
 }
 
@@ -66,16 +66,16 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Origin {
-    /// A file.
+    /// From a file.
     File {
         /// Path of the file, as given.
         path: String,
     },
-    /// Standard input.
+    /// From standard input.
     StandardInput,
-    /// The store of earlier runs.
+    /// From the store of earlier runs.
     Kept {
-        /// Number of the run.
+        /// Number of the run in the store.
         number: i64,
     },
 }
@@ -85,14 +85,16 @@ pub enum Origin {
 pub struct Case {
     /// Name of the experiment, such as `units/create`.
     pub experiment: String,
-    /// How a report presents the experiment; absent for the generic table.
+    /// How a report presents the experiment; absent for the generic table, and in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
-    /// Parameters of the case.
+    /// Parameters of the case; without `turns`, from which figures were scaled, if the runs differ
+    /// in it.
     pub parameters: Parameters,
-    /// The result of each run for this case, in the order of `runs`.
+    /// The result of each run for the case, in the order of `runs`.
     pub sides: Vec<Side>,
-    /// The case's main figure; null if no run has measured it.
+    /// The case's main figure; null if no run has samples of it.
     pub value: Option<Figure>,
     /// Further figures by name, each present in at least two runs.
     pub metrics: BTreeMap<String, Figure>,
@@ -102,11 +104,12 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Side {
-    /// The run measured the case.
+    /// The run measured the case, in the unit of the figures.
     Measured {
-        /// Number of samples.
+        /// Number of samples of the case in the run.
         samples: usize,
-        /// Number of samples that were taken while other processes used the CPUs.
+        /// Number of samples that were disturbed: other processes used the CPUs, or the hypervisor
+        /// moved a CPU.
         disturbed: usize,
         /// Circumstances that make the figures less reliable.
         warnings: Vec<Warning>,
@@ -114,51 +117,53 @@ pub enum Side {
     /// The run measured the case in a different unit than the first run that measured it, so it is
     /// left out of the figures.
     OtherUnit {
-        /// The unit of this run.
+        /// The unit in which the run measured the case.
         unit: Unit,
     },
-    /// The run skipped the case.
+    /// The run could not measure the case.
     Skipped {
-        /// The reason.
+        /// Why the run could not measure the case, in words.
         reason: String,
     },
     /// The run has no samples of the case, and did not skip it.
     NoSamples {
-        /// Why no more samples were taken; null if the record of the run has no reason.
+        /// Why no samples were taken; null if the record of the run does not contain the reason.
         stopped: Option<Stopped>,
     },
     /// The run does not include the case.
     Absent,
 }
 
-/// One figure in several runs.
+/// One figure of a case in several runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// Unit of the medians.
+    /// Unit of the medians. Ratios have no unit.
     pub unit: Unit,
-    /// Median of each run, in the order of `runs`; null for a run without this figure.
+    /// Median of each run, in the order of `runs`; null for a run without the figure, or with the
+    /// figure in another unit.
     pub medians: Vec<Option<f64>>,
-    /// Ratio of each run to the first, in the order of `runs`; null for the first run, if either
-    /// run has no samples, and if the first run's median may be 0 or less.
+    /// Ratio of each run to the first, in the order of `runs`; null for the first run itself, if
+    /// either run has no samples, if the run's median is below 0, and if the first run's median may
+    /// be 0 or less.
     pub ratios: Vec<Option<Ratio>>,
 }
 
 impl CompareRecord {
-    /// Returns the experiments of the cases, in order of first appearance.
+    /// Returns the names of the cases' experiments, each once, in order of first appearance.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
 }
 
 impl Side {
-    /// Returns whether the run measured the case.
+    /// Returns whether the run measured the case, in the unit of the figures.
     pub fn is_measured(&self) -> bool {
         matches!(self, Self::Measured { .. })
     }
 }
 
 impl Case {
-    /// Returns the number of runs that measured this case.
+    /// Returns the number of runs that measured this case, in the unit of the figures.
     pub fn measured(&self) -> usize {
         self.sides.iter().filter(|side| side.is_measured()).count()
     }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// The machine, as far as it can affect a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
-    /// Model name of the processor, as in `/proc/cpuinfo`.
+    /// Model name of the processor, as in `/proc/cpuinfo`; empty if it is not there.
     pub cpu_model: String,
     /// Number of CPUs that are online.
     pub cpus_online: usize,
-    /// Number of CPUs that this process may use, by its CPU affinity.
+    /// Number of CPUs that contend may use, by its CPU affinity.
     pub cpus_allowed: usize,
-    /// CPU quota of the cgroup, as a number of CPUs; null without a quota.
+    /// CPU quota of contend's cgroup, as a number of CPUs; null without a quota.
     pub cpu_quota: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
@@ -22,33 +22,35 @@ pub struct Host {
     pub kernel: String,
     /// Whether the processor reports that it runs under a hypervisor.
     pub virtual_machine: bool,
-    /// Clock source of the kernel, as in sysfs.
+    /// Clock source of the kernel, such as `tsc`; empty if sysfs does not report it.
     pub clocksource: String,
     /// Number of physical cores that are online, each with one or more CPUs; null if sysfs does not
-    /// report it.
+    /// report it, and in records of older versions.
     #[serde(default)]
     pub cores: Option<usize>,
-    /// Smallest memory limit of this process's cgroups, in bytes; null without a limit.
+    /// Smallest memory limit of contend's cgroups, in bytes; null without a limit below the
+    /// machine's memory, and in records of older versions.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// Mitigations of processor vulnerabilities that the kernel applies, by vulnerability.
-    /// Vulnerabilities that do not affect this processor are left out.
+    /// State of each processor vulnerability, such as its mitigation, as the kernel reports it, by
+    /// the name of the vulnerability. Vulnerabilities that do not affect the processor are left
+    /// out.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
-    /// Name and version of the C library.
+    /// Name and version of the C library; empty in records of older versions.
     #[serde(default)]
     pub libc: String,
     /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`; null if the
-    /// kernel does not report it.
+    /// kernel does not report it, and in records of older versions.
     #[serde(default)]
     pub huge_pages: Option<String>,
-    /// Frequency governor of the first CPU; null if the machine does not report it.
+    /// Frequency governor of CPU 0, such as `performance`; null if the kernel does not report it.
     pub governor: Option<String>,
 }
 
 impl Host {
-    /// Returns the number of CPUs that can be used at the same time: the allowed ones, or the quota
-    /// if that is smaller.
+    /// Returns the number of CPUs that contend can use at the same time: the allowed ones, at least
+    /// 1, or the quota if it is smaller.
     pub fn usable_cpus(&self) -> f64 {
         let allowed = self.cpus_allowed.max(1) as f64;
         self.cpu_quota.map_or(allowed, |quota| quota.min(allowed))

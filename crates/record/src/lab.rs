@@ -11,8 +11,8 @@
 //!  └─ fits, scaling         laws through several cases
 //! ```
 //!
-//! Wall times are from `CLOCK_MONOTONIC` unless stated otherwise; CPU times are from the kernel's
-//! scheduler.
+//! Wall times are from `CLOCK_MONOTONIC` unless stated otherwise; CPU times are those that the
+//! kernel charges.
 
 mod view;
 
@@ -58,18 +58,20 @@ pub struct RunRecord {
     pub budget_seconds: f64,
     /// How the run ended.
     pub ending: Ending,
-    /// The machine.
+    /// The machine on which the run was measured.
     pub host: Host,
-    /// Cost of the clock and of an empty loop; null if nothing was timed.
+    /// Cost of the clock and of an empty loop; null if it was not measured, because the measurement
+    /// failed or the run ended before.
     pub calibration: Option<Calibration>,
     /// The cases, in the order of the plan.
     pub cases: Vec<Case>,
-    /// Straight lines through cases that differ only in their number of units.
+    /// Straight lines through cases that differ in only one parameter, such as their number of
+    /// units.
     pub fits: Vec<Fit>,
-    /// Laws of how work scales with the number of its workers.
+    /// Laws of how work scales with the number of its workers; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingFit>,
-    /// Circumstances that make the figures of this run less reliable.
+    /// Circumstances that make the figures of the run less reliable.
     pub warnings: Vec<Warning>,
 }
 
@@ -79,7 +81,7 @@ pub struct RunRecord {
 pub enum Ending {
     /// The run has not ended: it is still running, or was killed.
     Unfinished,
-    /// A signal stopped the run.
+    /// A signal stopped the run before it was complete.
     Interrupted,
     /// Every case has the samples that it needs, or the budget was used.
     Complete,
@@ -90,15 +92,16 @@ pub enum Ending {
 /// The cost of measuring, as measured before the first sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// Time between two consecutive readings of the clock, in nanoseconds. Samples are long enough
-    /// to make it negligible, and it is subtracted from them.
+    /// Time between two consecutive readings of the clock, in nanoseconds. It is subtracted from
+    /// samples, which are long enough to make it negligible.
     pub clock_nanoseconds: f64,
     /// Smallest step between two different readings of the clock, in nanoseconds.
     pub clock_resolution_nanoseconds: f64,
     /// Time of one iteration of the loop around an empty operation, in nanoseconds. It is
     /// subtracted from samples.
     pub empty_loop_nanoseconds: f64,
-    /// Round trip of a cache line to another CPU, in nanoseconds; null with one CPU.
+    /// Round trip of a cache line to another CPU, in nanoseconds; null if contend may use only one
+    /// CPU.
     pub cache_line_nanoseconds: Option<f64>,
 }
 
@@ -115,7 +118,8 @@ pub struct Case {
     pub parameters: Parameters,
     /// Unit of the samples and of the figures computed from them.
     pub unit: Unit,
-    /// Every sample, outliers included, in the order in which they were measured.
+    /// Every sample except replaced ones, outliers included, in the order in which they were
+    /// measured.
     pub samples: Vec<f64>,
     /// Median of the samples; null without samples.
     pub median: Option<f64>,
@@ -129,34 +133,36 @@ pub struct Case {
     /// Indexes of samples, from 0, that lie far from the others: a modified z-score above 3.5
     /// (Iglewicz & Hoaglin 1993).
     pub outliers: Vec<usize>,
-    /// Indexes of samples, from 0, that were taken while other processes used the CPUs, and could
-    /// not be retaken.
+    /// Indexes of samples, from 0, that were disturbed and not replaced: other processes used the
+    /// CPUs, or the hypervisor moved a CPU.
     pub disturbed: Vec<usize>,
-    /// Number of samples that were retaken because other processes used the CPUs.
+    /// Number of disturbed samples that were replaced by others, and left out.
     pub retaken: usize,
     /// Number of iterations of the operation in one sample.
     pub iterations: u64,
-    /// Why no more samples were taken; null if there was no reason to record.
+    /// Why no more samples were taken; null if the case had not ended when the record was written,
+    /// or was skipped before its start.
     pub stopped: Option<Stopped>,
     /// Further figures that were measured with each sample, such as CPU time, by name.
     pub metrics: BTreeMap<String, Metric>,
     /// Facts about the measured subject, such as the memory of its parent process, by name.
     pub facts: BTreeMap<String, Value>,
-    /// For experiments that search for a limit: which limit, and how it was identified. Null for
-    /// others.
+    /// The limit that the experiment found, and how it was identified; null for experiments that
+    /// search for none, and without samples.
     pub limit: Option<LimitReport>,
-    /// For pipelines: the times of each stage, in order.
+    /// For pipelines: the times of each stage, in order; absent for other experiments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
-    /// For demonstrations: what happened, step by step.
+    /// For demonstrations, and for pipelines whose lines are followed: what happened, step by step;
+    /// empty for other experiments.
     pub timeline: Vec<Step>,
-    /// Circumstances that make the figures of this case less reliable.
+    /// Circumstances that make the figures of the case less reliable.
     pub warnings: Vec<Warning>,
-    /// Why the case was not measured; null if it was.
+    /// Why the case was not measured; null if it was measured, or if the run has not reached it.
     pub skipped: Option<String>,
 }
 
-/// The unit of a figure.
+/// The unit of a figure, as a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Unit {
     /// Nanoseconds.
@@ -185,7 +191,7 @@ pub enum Stopped {
     Budget,
     /// A signal stopped the run.
     Interrupt,
-    /// The measured operation failed.
+    /// The measured operation, or its process, failed.
     Failure,
 }
 
@@ -196,7 +202,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Median of the samples.
     pub median: f64,
-    /// One value for each sample of the case, in the same order.
+    /// Values of the samples that have the metric, in the order of the samples.
     pub samples: Vec<f64>,
 }
 
@@ -214,8 +220,8 @@ pub struct Stage {
     pub system: Metric,
 }
 
-/// A straight line through cases that differ in only one parameter: its slope is the cost of one
-/// more unit.
+/// A straight line through cases that differ in only one parameter. The slope is the cost of one
+/// more unit of the parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fit {
     /// Name of the experiment.
@@ -226,9 +232,9 @@ pub struct Fit {
     pub over: String,
     /// Name of the metric that is fitted, or `value` for the case's main figure.
     pub metric: String,
-    /// Unit of the figure.
+    /// Unit of the ordinates of the line.
     pub unit: Unit,
-    /// The line; its ordinates are in `unit`.
+    /// The line: the metric as a function of the parameter `over`.
     pub line: Line,
 }
 
@@ -241,20 +247,21 @@ pub struct ScalingFit {
     pub parameters: Parameters,
     /// What the workers are: `threads` of one process, or `processes` with one thread each.
     pub over: String,
-    /// The law.
+    /// The law, with its coefficients.
     pub law: Scaling,
-    /// Number of samples, among those that the law was fitted to, that were taken while other
-    /// processes used the CPUs.
+    /// Number of samples, among those that the law was fitted to, that were disturbed: other
+    /// processes used the CPUs, or the hypervisor moved a CPU.
     #[serde(default)]
     pub disturbed: usize,
 }
 
-/// The number of units of concurrency that can be created: as predicted, and in an attempt.
+/// The number of units of concurrency that can be created at the same time: as predicted, and in an
+/// attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitReport {
-    /// Every limit that applies, the tightest first.
+    /// Every known limit that applies, the tightest first.
     pub limits: Vec<Limit>,
-    /// Number of units at which the attempt stops; null without a cap.
+    /// Number of units at which the attempt stops at the latest; null without a given cap.
     pub cap: Option<u64>,
     /// Number of units that were created and existed at the same time.
     pub created: u64,
@@ -265,8 +272,9 @@ pub struct LimitReport {
     pub stopped_by: StoppedBy,
     /// Observations that identify what ended the attempt, each in a sentence.
     pub evidence: Vec<String>,
-    /// Whether the predicted limit stopped the attempt, at about the predicted number; null if
-    /// there was no prediction, or no unit could be created.
+    /// Whether the predicted limit stopped the attempt, at about the predicted number of units, or
+    /// whether the prediction is at least the number at which the cap stopped it; null if there was
+    /// no prediction, or if no unit could be created.
     pub prediction_held: Option<bool>,
 }
 
@@ -278,18 +286,18 @@ pub enum StoppedBy {
     Cap,
     /// The memory guard, before memory ran out.
     MemoryFloor,
-    /// The limit with this name.
+    /// The limit with the given name.
     Limit(String),
     /// An error that no known, exhausted limit explains.
     Unknown,
 }
 
-/// A limit on the number of units.
+/// A limit on the number of units of concurrency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
     /// Name of the limit, such as `RLIMIT_NPROC` or `vm.max_map_count`.
     pub name: String,
-    /// Where the limit is set.
+    /// Where the limit is set: a path, or a description.
     pub source: String,
     /// Value of the limit; its unit depends on the limit.
     pub value: u64,
@@ -297,35 +305,38 @@ pub struct Limit {
     pub in_use: u64,
     /// Amount that one unit of concurrency takes, in the unit of `value`.
     pub per_unit: f64,
-    /// Number of further units that the limit allows.
+    /// Number of further units of concurrency that the limit allows.
     pub allows: u64,
 }
 
-/// One step of a demonstration.
+/// One step of a demonstration, or an event in a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Time since the start of the demonstration, in seconds of `CLOCK_MONOTONIC`.
     pub at_seconds: f64,
-    /// The unit that acted: `parent`, `child`, `main` or `thread`.
+    /// The unit that acted: `parent`, `child`, `main` or `thread`; or, for a pipeline, the command
+    /// of the stage whose lines are followed.
     pub who: String,
-    /// The action.
+    /// What happened, in words.
     pub what: String,
     /// Address of the variable, in hexadecimal; null if the step does not concern a variable.
     pub address: Option<String>,
-    /// Value of the variable as this unit saw it; null if the step does not concern a variable.
+    /// Value of the variable as the acting unit saw it; null if the step does not concern a
+    /// variable.
     pub value: Option<i64>,
-    /// The tasks at this moment, as the kernel reports them.
+    /// The tasks at the moment of the step, as the kernel reports them; empty if they were not
+    /// observed.
     pub tasks: Vec<Task>,
 }
 
 /// A process or thread, as the kernel reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Process id.
+    /// Process id of the task's process.
     pub pid: i32,
-    /// Thread id.
+    /// Thread id of the task.
     pub tid: i32,
-    /// Process id of the parent process.
+    /// Process id of the parent of the task's process.
     pub ppid: i32,
     /// State of the task, as in `/proc`: R, S, D, T, Z …
     pub state: String,
@@ -347,7 +358,7 @@ impl RunRecord {
         self.cases.iter().all(|case| case.samples.is_empty())
     }
 
-    /// Returns the experiments of the cases, in order of first appearance.
+    /// Returns the names of the cases' experiments, each once, in order of first appearance.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))
     }
@@ -389,14 +400,15 @@ impl Stage {
         self.user.median + self.system.median
     }
 
-    /// Returns CPU time in percent of wall time, as `time` prints it: 200 is two fully used CPUs.
+    /// Returns median CPU time in percent of median wall time, as `time` prints it: 200 is two
+    /// fully used CPUs. Returns 0 if the wall time is 0.
     pub fn cpu_percent(&self) -> f64 {
         if self.real.median > 0.0 { 100.0 * self.cpu() / self.real.median } else { 0.0 }
     }
 }
 
 impl Case {
-    /// Creates a case without samples.
+    /// Creates a case of which nothing has been measured yet.
     pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),
@@ -423,7 +435,8 @@ impl Case {
         }
     }
 
-    /// Returns the name of the experiment within its family.
+    /// Returns the name of the experiment within its family: the part of its full name after the
+    /// slash.
     pub fn name(&self) -> &str {
         family_and_name(&self.experiment).1
     }

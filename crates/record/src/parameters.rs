@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The value of a parameter.
+/// The value of a parameter: a flag, a number or text.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -19,7 +19,7 @@ pub enum Value {
     Flag(bool),
     /// A number; its unit depends on the parameter.
     Number(u64),
-    /// A name.
+    /// A name or another text.
     Text(String),
 }
 
@@ -57,7 +57,7 @@ impl From<String> for Value {
     }
 }
 
-/// Parameters by name. They serialize as an object, in their order.
+/// Parameters by name, in display order. They serialize as an object in the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameters(Vec<(String, Value)>);
 
@@ -67,7 +67,8 @@ impl Parameters {
         Self::default()
     }
 
-    /// Returns the parameters with `name` set to `value`, added or replaced.
+    /// Returns the parameters with `name` set to `value`: added at the end, or replaced in its
+    /// place.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.set(name.to_owned(), value.into());
@@ -87,8 +88,8 @@ impl Parameters {
         }
     }
 
-    /// Returns whether both have the same names and values, in any order, since the order of a JSON
-    /// object has no meaning.
+    /// Returns whether both have the same names with the same values, in any order, since the order
+    /// of a JSON object has no meaning.
     pub fn has_same_entries(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
@@ -99,7 +100,8 @@ impl Parameters {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 
-    /// Returns the value of the parameter `name` if it is a name, and `None` otherwise.
+    /// Returns the value of the parameter `name` if it is text. Returns `None` if it is absent or
+    /// of another type.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
@@ -107,7 +109,8 @@ impl Parameters {
         }
     }
 
-    /// Returns the value of the parameter `name` if it is a number, and `None` otherwise.
+    /// Returns the value of the parameter `name` if it is a number. Returns `None` if it is absent
+    /// or of another type.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.get(name)? {
             Value::Number(number) => Some(*number),
@@ -115,12 +118,13 @@ impl Parameters {
         }
     }
 
-    /// Returns whether the parameter `name` is present and is yes.
+    /// Returns whether the parameter `name` is the flag `true`. Returns `false` also if it is
+    /// absent or of another type.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }
 
-    /// Iterates over names and values, in order.
+    /// Iterates over names and values, in display order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

@@ -37,14 +37,15 @@ pub struct PipeRecord {
     pub shell: String,
     /// Start of the pipeline: UTC, RFC 3339.
     pub started_at: String,
-    /// Exit status of the pipeline, as the shell would return it.
+    /// Exit status of the pipeline, as the shell would return it; with `--runs`, that of the last
+    /// run that failed, or 0 if none did.
     pub exit_code: i32,
     /// Wall time from the start of the stages to the end of the last one, in seconds of
     /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
     /// The stages, first to last.
     pub stages: Vec<Stage>,
-    /// The pipes between the stages.
+    /// The pipes between the stages, in the order of the stages.
     pub boundaries: Vec<Boundary>,
     /// Totals over all stages.
     pub total: Total,
@@ -52,25 +53,26 @@ pub struct PipeRecord {
     pub bottleneck: Bottleneck,
     /// Further facts about the run that rules have found.
     pub findings: Vec<Finding>,
-    /// The machine.
+    /// The machine on which the pipeline ran.
     pub host: Host,
-    /// Circumstances that make these figures less reliable.
+    /// Circumstances that make the figures less reliable.
     pub warnings: Vec<Warning>,
     /// How the stages were observed, and what that cost.
     pub observation: Observation,
-    /// Medians over several runs (`--runs`); all other fields are then those of the run with the
-    /// median wall time. Null for a single run.
+    /// Medians over several runs (`--runs`); all other fields except `exit_code` are then those of
+    /// the run with the median wall time. Null for a single run.
     pub runs: Option<Runs>,
     /// Changes to the pipeline that are worth considering, best prediction first.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
-    /// How the candidates were tried (`--try`); null if they were not.
+    /// How the candidates were tried (`--try`); null if no trial was requested or possible, or if
+    /// it was interrupted early.
     #[serde(default)]
     pub trial: Option<Trial>,
-    /// Answers to `--what-if`.
+    /// Answers to the questions of `--what-if`, in their order.
     #[serde(default)]
     pub what_if: Vec<WhatIf>,
-    /// Costs of pipes and of starting programs on this machine, which predictions and answers use
+    /// Costs of pipes and of starting programs on the machine, which predictions and answers use
     /// besides the profile; null if nothing was predicted.
     #[serde(default)]
     pub calibration: Option<CalibrationRecord>,
@@ -88,11 +90,12 @@ pub struct Stage {
     pub index: usize,
     /// Text of the stage.
     pub command: String,
-    /// Exit status of the stage; 128 + the signal's number if a signal killed it.
+    /// Exit status of the stage; 128 + the signal's number if a signal killed it, and 127 if the
+    /// status is unknown.
     pub exit_code: i32,
     /// How the stage ended.
     pub outcome: Outcome,
-    /// Lifetime: wall time from the start of all stages to the end of this one, in seconds of
+    /// Lifetime: wall time from the start of all stages to the end of the stage, in seconds of
     /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
     /// CPU time in user mode, in seconds. The kernel splits user and system time approximately;
@@ -110,42 +113,44 @@ pub struct Stage {
     pub starved_seconds: f64,
     /// Wall time blocked on output, in seconds.
     pub blocked_seconds: f64,
-    /// Wall time of all other waits, in seconds.
+    /// Wall time of all waits except those for a CPU, for input and on output, in seconds.
     pub other_wait_seconds: f64,
     /// Service time, in seconds: wall time on a CPU or in other waits, without time stopped by job
-    /// control. The verdict compares stages by it.
+    /// control. The verdict compares stages by their service times.
     #[serde(default)]
     pub service_seconds: f64,
-    /// The other waits, by kind.
+    /// The waits of `other_wait_seconds`, by kind.
     pub other_waits: OtherWaits,
     /// Remainder of the lifetime, in seconds, that no sample explains.
     pub unexplained_seconds: f64,
     /// Bytes that the stage read, as far as possible without its libraries and temporary files;
-    /// null if this user may not see the count.
+    /// null if contend may not read the count.
     pub bytes_in: Option<u64>,
-    /// Bytes that the stage wrote, as far as possible without its temporary files; null if this
-    /// user may not see the count.
+    /// Bytes that the stage wrote, as far as possible without its temporary files; null if contend
+    /// may not read the count.
     pub bytes_out: Option<u64>,
-    /// Number of read-like system calls; null if this user may not see the count.
+    /// Number of read-like system calls; null if contend may not read the count.
     pub reads: Option<u64>,
-    /// Number of write-like system calls; null if this user may not see the count.
+    /// Number of write-like system calls; null if contend may not read the count.
     pub writes: Option<u64>,
-    /// Mean size of a read-like call, in bytes, from any file or pipe.
+    /// Mean size of a read-like system call, in bytes, from any file or pipe; null if there were
+    /// none, or if contend may not read their count.
     pub mean_read_bytes: Option<f64>,
-    /// Mean size of a write-like call, in bytes.
+    /// Mean size of a write-like system call, in bytes, except for temporary files; null if there
+    /// were none, or if contend may not read their count.
     pub mean_write_bytes: Option<f64>,
-    /// Voluntary context switches: the stage waited for something.
+    /// Number of voluntary context switches: a task of the stage began to wait for something.
     pub voluntary_switches: u64,
-    /// Involuntary context switches: the kernel preempted the stage.
+    /// Number of involuntary context switches: the kernel preempted a task of the stage.
     pub involuntary_switches: u64,
     /// Largest resident set size of any one process of the stage, in bytes, without that of the
-    /// shell that spawned it.
+    /// shell that started the process.
     pub max_rss_bytes: u64,
-    /// Wall time from the start of the stages to the first output of this one, in seconds; null if
-    /// it wrote nothing.
+    /// Wall time from the start of all stages to the first output of the stage, in seconds; null if
+    /// no output was seen.
     pub first_output_seconds: Option<f64>,
     /// Whether the stage was a barrier: it wrote nothing until its input had ended, although it had
-    /// input before.
+    /// had input for a while.
     pub holds_output: bool,
     /// CPU time of children that the stage waited for, in seconds, as far as it can be separated
     /// from the stage's own.
@@ -155,12 +160,12 @@ pub struct Stage {
     pub children_seen: u64,
     /// Number of samples of the stage, by which its waits are classified.
     pub samples: u64,
-    /// Figures that are from the last sample before the stage ended, or from a neighbour's count,
-    /// and so may be inexact.
+    /// Figures that may be inexact, for example because they are from the last sample before the
+    /// stage ended, or from a neighbour's count.
     pub approximate: Vec<Figure>,
 }
 
-/// A figure of a stage that may be approximate. Its value is the name of the stage's field.
+/// A figure of a stage that may be approximate, by the name of its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
@@ -182,7 +187,7 @@ impl Stage {
         self.approximate.contains(&figure)
     }
 
-    /// Marks `figure` as approximate.
+    /// Marks `figure` as approximate for this stage.
     pub fn mark_approximate(&mut self, figure: Figure) {
         if !self.is_approximate(figure) {
             self.approximate.push(figure);
@@ -195,7 +200,8 @@ impl Stage {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
-    /// Returns whether the stage failed. A writer ended by SIGPIPE has not failed: its reader
+    /// Returns whether the stage failed, or may have failed because its exit status is unknown. A
+    /// writer that SIGPIPE has ended, by the status of a shell too, has not failed: its reader
     /// needed no more data.
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
@@ -216,14 +222,15 @@ impl Stage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "signal")]
 pub enum Outcome {
-    /// The stage exited normally, with an exit status.
+    /// The stage exited normally, with an exit status other than 126 and 127.
     #[default]
     Exited,
     /// The signal with this number killed the stage.
     Killed(i32),
-    /// The shell did not find the command (status 127).
+    /// The stage exited with status 127, by which a shell reports that it did not find the command.
     NotFound,
-    /// The command could not be executed (status 126).
+    /// The stage exited with status 126, by which a shell reports that the command could not be
+    /// executed.
     NotExecutable,
     /// The stage was still running when contend was asked to end, and the signal with this number
     /// ended it.
@@ -233,8 +240,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Wall time of waits that are neither for input, nor for output, nor for a CPU, in seconds by
-/// kind.
+/// Wall time of waits that are neither for input, nor for output, nor for a CPU, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherWaits {
     /// Sleeping for a time, in seconds.
@@ -260,7 +266,7 @@ pub struct OtherWaits {
 }
 
 impl OtherWaits {
-    /// Returns the time of each kind of wait in seconds, with the kind's name, for display.
+    /// Returns the name of each kind of wait, for display, and its time in seconds.
     pub fn named(&self) -> [(&'static str, f64); 10] {
         [
             ("sleep", self.sleep),
@@ -277,35 +283,37 @@ impl OtherWaits {
     }
 }
 
-/// The pipe between two stages.
+/// The pipe between two neighbouring stages, and the waits of both for it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Boundary {
-    /// The stage that writes, from 1.
+    /// Position of the stage that writes, from 1.
     pub from: usize,
-    /// The stage that reads, from 1.
+    /// Position of the stage that reads, from 1.
     pub to: usize,
-    /// Bytes that passed through the pipe; null if neither side's count could be read.
+    /// Number of bytes that passed through the pipe; null if neither side's count could be read.
     pub bytes: Option<u64>,
-    /// Whether `bytes`, and the rate computed from it, may be inexact.
+    /// Whether `bytes` and `bytes_per_second` may be inexact.
     #[serde(default)]
     pub bytes_approximate: bool,
-    /// `bytes` divided by the pipeline's wall time in seconds.
+    /// `bytes` divided by the pipeline's wall time in seconds; null if `bytes` is null or the wall
+    /// time is 0.
     pub bytes_per_second: Option<f64>,
     /// Mean number of bytes in the pipe, over the samples; null if the pipe could not be inspected.
     pub mean_fill_bytes: Option<f64>,
     /// Largest number of bytes in the pipe at any sample; null if the pipe could not be inspected.
     pub most_fill_bytes: Option<u64>,
-    /// Capacity of the pipe, in bytes.
+    /// Capacity of the pipe, in bytes; null if the pipe could not be inspected.
     pub capacity_bytes: Option<u64>,
-    /// Wall time that the writer was blocked on the pipe, in seconds.
+    /// Wall time that the writer was blocked on its output, in seconds.
     pub writer_blocked_seconds: f64,
-    /// Wall time that the reader was starved by the pipe, in seconds.
+    /// Wall time that the reader waited for its input, in seconds.
     pub reader_starved_seconds: f64,
-    /// The side that waited for the other.
+    /// The side of the pipe that waited for the other, if either did.
     pub waiting_side: WaitingSide,
 }
 
-/// The side of a pipe that waits for the other.
+/// The side of a pipe that waited for the other: more than 1.5 times as long as the other, and for
+/// more than a twentieth of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingSide {
@@ -313,7 +321,7 @@ pub enum WaitingSide {
     Writer,
     /// The reader was starved: the writer is slower.
     Reader,
-    /// Neither side waited much, or both waited about equally.
+    /// Neither side waited for long, or both waited for about the same time.
     #[default]
     Neither,
 }
@@ -321,46 +329,49 @@ pub enum WaitingSide {
 /// Totals over all stages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Total {
-    /// CPU time in user mode, in seconds.
+    /// CPU time of all stages in user mode, in seconds.
     pub user_seconds: f64,
-    /// CPU time in the kernel, in seconds.
+    /// CPU time of all stages in the kernel, in seconds.
     pub system_seconds: f64,
-    /// User and system time, in percent of the pipeline's wall time.
+    /// User and system time of all stages, in percent of the pipeline's wall time; 200 is two fully
+    /// used CPUs.
     pub cpu_percent: f64,
     /// Largest number of bytes that any one stage read or wrote; null if no count could be read.
     pub bytes: Option<u64>,
-    /// Whether `bytes`, and the CPU time computed from it, may be inexact.
+    /// Whether `bytes` and `cpu_seconds_per_gigabyte` may be inexact.
     #[serde(default)]
     pub bytes_approximate: bool,
-    /// User and system time in seconds for each 10^9 of `bytes`.
+    /// User and system time of all stages, in seconds, for each 10^9 of `bytes`; null if `bytes` is
+    /// null or 0.
     pub cpu_seconds_per_gigabyte: Option<f64>,
     /// Sum of the stages' run-queue seconds.
     pub run_queue_seconds: f64,
     /// Mean number of stages that were running or queued, over the samples.
     pub runnable_mean: f64,
-    /// Voluntary and involuntary context switches.
+    /// Number of context switches of all stages, voluntary and involuntary.
     pub switches: u64,
 }
 
 /// The stage or resource that limits the pipeline's throughput.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// The kind of bottleneck.
+    /// What limits the throughput: a stage, the CPUs, a program or device at either end of the
+    /// pipeline, or nothing that stands out.
     pub kind: BottleneckKind,
-    /// Stage, from 1: the bottleneck itself, or for `machine` the stage that uses most CPU time.
-    /// Null for the other kinds.
+    /// Position of a stage, from 1: the bottleneck itself, or for `machine` the stage that uses
+    /// most CPU time. Null for the other kinds.
     pub stage: Option<usize>,
-    /// Whether the bottleneck mostly uses CPU time or mostly waits; null for `none`.
+    /// Whether the bottleneck mostly uses CPU time or mostly waits; null if `kind` is `none`.
     pub limit: Option<Limit>,
     /// One or two sentences with the figures.
     pub evidence: String,
 }
 
-/// A kind of bottleneck.
+/// What limits a pipeline's throughput.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
-    /// One stage.
+    /// One stage: it is busy for longer than any other.
     Stage,
     /// The CPUs: the stages need more than there are, or other programs use them.
     Machine,
@@ -377,9 +388,9 @@ pub enum BottleneckKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// CPU time.
+    /// Mostly on a CPU.
     Cpu,
-    /// Waits.
+    /// Mostly waiting.
     Wait,
 }
 
@@ -387,51 +398,54 @@ pub enum Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingId {
-    /// A stage's command was not found.
+    /// A stage's command was not found: it exited with status 127.
     StageNotFound,
-    /// A stage's command could not be executed.
+    /// A stage's command could not be executed: it exited with status 126.
     StageNotExecutable,
-    /// A stage was killed by a signal.
+    /// A stage was killed by a signal other than SIGPIPE.
     StageKilled,
     /// A stage was still running when contend was asked to end.
     StageUnfinished,
-    /// A stage returned a status other than 0.
+    /// A stage exited with a status other than 0, 126, 127 and 141 (SIGPIPE).
     StageFailed,
     /// A stage continued to run after its reader had ended.
     OutlivedReader,
     /// A stage wrote nothing until its input had ended (a barrier).
     HoldsOutput,
-    /// Starting programs takes longer than their work.
+    /// Starting and ending programs, rather than their work, takes much of the time.
     StartupCost,
-    /// More stages are runnable than there are CPUs.
+    /// On average, more stages are runnable than there are CPUs.
     MoreRunnableThanCpus,
     /// A stage reads in small pieces, with many system calls.
     TinyReads,
     /// A stage writes in small pieces, with many system calls.
     TinyWrites,
-    /// Stages take so little time that changing them has no effect on the total.
+    /// Stages are busy for so short a time, compared with the bottleneck, that they are not worth
+    /// optimising.
     CannotMatter,
-    /// Bytes moved without read or write calls, so they were not counted.
+    /// Bytes moved between two stages without read or write calls, so they were not counted.
     BytesUnseen,
-    /// Stages could run over chunks of the input in parallel.
+    /// Stages could run over chunks of the input in parallel (`contend run`), and are expected to
+    /// be faster.
     DataParallel,
 }
 
 /// A fact about the run that a rule has found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The rule that produced the finding.
+    /// The rule that the finding comes from.
     pub id: FindingId,
-    /// Stages concerned, from 1.
+    /// Positions of the stages that the finding is about, from 1.
     pub stages: Vec<usize>,
     /// One or two sentences with the figures.
     pub message: String,
 }
 
-/// How the stages were observed.
+/// How the stages were observed, and what that cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
-    /// Sources of the figures, best first.
+    /// Sources of the figures, and the number of stages whose counters could be read exactly, in
+    /// words.
     pub method: String,
     /// Number of times that the stages were sampled.
     pub ticks: u64,
@@ -439,7 +453,8 @@ pub struct Observation {
     pub mean_interval_seconds: f64,
     /// CPU time of contend itself while the pipeline ran, in seconds.
     pub own_cpu_seconds: f64,
-    /// Largest resident set size of contend itself so far, in bytes.
+    /// Largest resident set size of contend itself, from its start to the end of the pipeline, in
+    /// bytes.
     pub own_max_rss_bytes: u64,
     /// Share of the machine's CPU time that other processes used while the pipeline ran, from 0 to
     /// 1; null if the run was too short to measure it.
@@ -451,37 +466,37 @@ pub struct Observation {
     pub steal_share: Option<f64>,
 }
 
-/// Several runs of the same pipeline.
+/// Medians over several runs of the same pipeline, with intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
-    /// Number of runs.
+    /// Number of runs that were profiled.
     pub count: usize,
     /// Wall time of the pipeline, in seconds.
     pub wall_seconds: Estimate,
     /// User and system time of all stages, in seconds.
     pub cpu_seconds: Estimate,
-    /// Number of runs that named the most frequent bottleneck.
+    /// Number of runs with the most frequent bottleneck.
     pub same_bottleneck: usize,
-    /// Figures of each stage.
+    /// Figures of each stage, first to last.
     pub stages: Vec<StageRuns>,
 }
 
-/// One stage over several runs.
+/// Medians of one stage over several runs, with intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRuns {
     /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Lifetime, in seconds.
+    /// Lifetime: wall time from the start of all stages to the end of the stage, in seconds.
     pub wall_seconds: Estimate,
     /// User and system time, in seconds.
     pub cpu_seconds: Estimate,
     /// Service time, in seconds: wall time on a CPU or in other waits, without time stopped by job
     /// control.
     pub service_seconds: Estimate,
-    /// Time queued for a CPU, in seconds.
+    /// Wall time runnable but queued for a CPU, in seconds.
     pub run_queue_seconds: Estimate,
-    /// Time waiting for input, in seconds.
+    /// Wall time waiting for input, in seconds.
     pub starved_seconds: Estimate,
-    /// Time blocked on output, in seconds.
+    /// Wall time blocked on output, in seconds.
     pub blocked_seconds: Estimate,
 }

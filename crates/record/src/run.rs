@@ -31,7 +31,7 @@ mod outcome;
 pub use bytes::ByteSet;
 pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
 
-/// The plan for a pipeline.
+/// The plan for running a pipeline over chunks of its input, as far as its stages allow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Plan")]
 pub struct PlanRecord {
@@ -81,7 +81,7 @@ pub enum SourceRecord {
     Own,
 }
 
-/// A step of a plan.
+/// A step of a plan, which reads the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Step")]
 #[serde(rename_all = "kebab-case")]
@@ -97,24 +97,25 @@ pub enum StepRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Command")]
 pub struct CommandRecord {
-    /// The stage that the command carries out, from 0.
+    /// Index of the stage that the command comes from, from 0.
     pub stage: usize,
-    /// Environment variables that are set for this command only.
+    /// Names and values of environment variables that are set only for the command.
     pub variables: Vec<(String, String)>,
-    /// The program, by the name that the pipeline calls it.
+    /// The program, as named in the pipeline.
     pub program: String,
-    /// Arguments of the program.
+    /// Arguments of the program, without its name.
     pub arguments: Vec<String>,
-    /// Exit statuses that are not failures.
+    /// Which exit statuses of the command are not failures.
     pub status: StatusRule,
-    /// The file that is the command's standard input, regardless of the command before it; null if
-    /// the command reads from the step.
+    /// Path of the file that is the command's standard input, regardless of the command before it;
+    /// null if the command reads the output of the command before it, or the input of the step if
+    /// it is the first.
     pub input: Option<String>,
     /// Whether the command is GNU `sort`, whose memory, threads and temporary directory the
     /// executor chooses.
     pub sorts: bool,
-    /// Whether the command writes the same in the C locale if the group's input is ASCII without
-    /// NUL, and is faster there.
+    /// Whether the command writes the same output in the C locale, and is faster there, if the
+    /// group's input is ASCII without NUL.
     pub ascii_in_c: bool,
 }
 
@@ -122,7 +123,7 @@ pub struct CommandRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StatusRule {
-    /// Only 0.
+    /// Only 0 is not a failure.
     Zero,
     /// 0 if anything matched and 1 otherwise, as of `grep`; the smallest status of all chunks
     /// counts.
@@ -135,25 +136,25 @@ pub enum StatusRule {
 pub struct GroupRecord {
     /// The stages as written, for the fallback: one run over the whole input.
     pub serial: Vec<CommandRecord>,
-    /// The first command of `serial`, opening the files of the plan's source itself; null if it did
-    /// not name them.
+    /// The first command of `serial`, in the form that opens the files of the plan's source itself;
+    /// null if the pipeline does not name files there, and in records of older versions.
     #[serde(default)]
     pub opening: Option<CommandRecord>,
     /// Where the input may be cut.
     pub cut: CutRecord,
-    /// Precondition on every chunk under which `each` and `combine` produce the right output.
+    /// The precondition on every chunk under which `each` and `combine` produce the right output.
     pub guard: GuardRecord,
     /// The commands that run over every chunk, as a pipeline.
     pub each: Vec<CommandRecord>,
     /// How the outputs of the chunks are combined.
     pub combine: CombineRecord,
-    /// Whether the chunks may be concatenated in any order and run through the same commands.
+    /// Whether the chunks may be concatenated in any order before the commands process them.
     pub any_order: bool,
     /// Whether the commands may fail because of their input although the guard holds.
     pub may_fail: bool,
 }
 
-/// Where an input may be cut: between two records that satisfy all of these conditions.
+/// Where an input may be cut: between two records that satisfy all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cut")]
 pub struct CutRecord {
@@ -164,14 +165,15 @@ pub struct CutRecord {
     pub before: ByteSet,
     /// Bytes that a chunk may begin with.
     pub after: ByteSet,
-    /// Key in which the records on both sides of a cut must differ; null if they need not.
+    /// Key in which the records before and after a cut must differ; null if they may be equal.
     pub differ: Option<Key>,
-    /// Whether the record after a cut must also have the greater key, by its bytes.
+    /// Whether the key (`differ`) of the record after a cut must be greater, by its bytes, than
+    /// that of the record before it.
     #[serde(default)]
     pub ascending: bool,
 }
 
-/// The separator of records.
+/// The format of records, by what separates them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Records {
@@ -191,14 +193,15 @@ pub enum Records {
 pub enum Key {
     /// The whole record.
     Whole,
-    /// The bytes before the first occurrence of this byte.
+    /// The bytes before the first occurrence of the given byte, or the whole record if it does not
+    /// contain the byte.
     FirstField(u8),
     /// The first word: after leading blanks, the bytes before the next blank. Blanks are spaces and
     /// tabs.
     FirstWord,
 }
 
-/// A precondition on a chunk.
+/// A precondition on a chunk of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Guard")]
 pub struct GuardRecord {
@@ -206,7 +209,7 @@ pub struct GuardRecord {
     pub without: ByteSet,
     /// Whether the chunk must be valid UTF-8.
     pub utf8: bool,
-    /// Whether the last record of the chunk must have its separator, as all others have.
+    /// Whether the last record of the chunk must end with a separator, as all others do.
     #[serde(default)]
     pub terminated: bool,
 }
@@ -228,18 +231,18 @@ pub enum CombineRecord {
     /// Sorted lines with counts, as `uniq -c` writes them: merged, with counts of equal lines
     /// added.
     Counts {
-        /// Whether the order is reversed.
+        /// Whether the lines are in descending order.
         reverse: bool,
         /// Directory for temporary files; null if the pipeline does not name one.
         folder: Option<String>,
     },
-    /// Columns of numbers, each reduced to its sum or its maximum.
+    /// One line of numbers for each chunk; each column is reduced to its sum or its maximum.
     Numbers(Numbers),
-    /// Concatenated in input order, then piped through this command.
+    /// Concatenated in input order, then piped through the given command.
     Through(CommandRecord),
-    /// Totals, piped through this command. The first line of each output has `exact` and an amount
-    /// unless a value was rounded. The group falls back if a value was rounded, or if the amounts
-    /// add up to too much.
+    /// Totals, piped through the given command. The first line of each output has `exact` and an
+    /// amount unless a value was rounded. The group falls back if a value was rounded, or if the
+    /// amounts add up to too much.
     Totals(CommandRecord),
 }
 
@@ -249,9 +252,10 @@ pub enum CombineRecord {
 pub struct MergeRecord {
     /// The command that merges files, which are appended to its arguments in input order.
     pub command: CommandRecord,
-    /// The order of whole records, if contend can merge by it without the command; null otherwise.
+    /// The order of whole records by which contend can merge without the command; null if only the
+    /// command can merge.
     pub lines: Option<LineOrder>,
-    /// Number of records to write from the beginning; null for all.
+    /// Maximum number of records to write, from the beginning; null for all.
     pub first: Option<u64>,
     /// Directory for temporary files; null if the pipeline does not name one.
     pub folder: Option<String>,
@@ -274,26 +278,26 @@ pub struct LineOrder {
     pub separator: u8,
 }
 
-/// A part of a record that is compared, as `sort -k` defines it.
+/// A part of a record by which records are ordered, as `sort -k` defines it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SortKey {
-    /// Start of the key: its first field, and the number of bytes of that field to skip.
+    /// Start of the key: its first field, and the number of bytes of the first field to skip.
     pub from: FieldPlace,
-    /// End of the key: its last field, and the number of bytes of that field to include, where 0
-    /// means the whole field; null if the key extends to the end of the record.
+    /// End of the key: its last field, and the number of bytes of the last field to include, where
+    /// 0 means the whole field; null if the key extends to the end of the record.
     pub to: Option<FieldPlace>,
     /// Whether keys compare by the number at their beginning, as in `sort -n`.
     pub numeric: bool,
     /// Whether ASCII lower-case letters compare as upper-case ones, as in `sort -f`.
     pub fold: bool,
-    /// Whether the order is descending.
+    /// Whether the order by the key is descending.
     pub reverse: bool,
 }
 
-/// A position in a record.
+/// The first or last position of a key in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldPlace {
-    /// Field, from 0.
+    /// Index of the field, from 0.
     pub field: usize,
     /// Number of bytes in the field: those to skip (`from`), or those to include (`to`).
     pub bytes: usize,

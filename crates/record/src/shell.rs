@@ -1,6 +1,6 @@
-//! Quotes words for a shell.
+//! Quoting of words for a shell.
 
-/// Quotes `text`, if necessary, so that the shell passes it to a command as one unchanged word.
+/// Quotes `text`, if necessary, so that a shell passes it to a command as one unchanged word.
 pub fn quote(text: &str) -> String {
     // `=` after a name would turn the word into an assignment; after an option, it is harmless.
     let special = if text.starts_with('-') { "-_./,:+@%^=" } else { "-_./,:+@%^" };
@@ -11,8 +11,9 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes the source of a program, such as a pipeline. Uses double quotes, which are easier to
-/// read, if the source contains single quotes and nothing that double quotes leave special.
+/// Quotes the source of a program, such as a pipeline, as one word. Uses double quotes, which are
+/// easier to read, if the source contains single quotes and no character that is special within
+/// double quotes, and single quotes otherwise.
 pub fn quote_text(text: &str) -> String {
     let is_special = |c: char| matches!(c, '"' | '$' | '`' | '\\' | '!');
     if text.contains('\'') && !text.contains(is_special) {
@@ -21,7 +22,8 @@ pub fn quote_text(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes a word in single quotes even if the shell needs none, as scripts usually do.
+/// Puts `text` in single quotes, even if a shell needs none, so that it is one unchanged word. Each
+/// single quote within becomes `'\''`.
 pub fn quote_always(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Medians, their ratios and laws through them, with confidence intervals.
+//! Medians, ratios of medians, straight lines and scaling laws, with confidence intervals.
 
 mod ratio;
 mod scaling;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub use ratio::Ratio;
 pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 
-/// Minimum number of samples for a 95 % interval. With 5 samples, even the range from the smallest
-/// to the largest contains the true median with a probability of only 94 %.
+/// Minimum number of samples for a 95 % interval of the median. With 5 samples, even the range from
+/// the smallest to the largest contains the true median with a probability of only 94 %.
 pub const MIN_CI95_SAMPLES: usize = 6;
 
-/// Number of resamples for an interval. With 2,000, its ends are reproducible to about 1 % of its
-/// width.
+/// Number of resamples for an interval. With 2,000, the ends of the interval are reproducible to
+/// about 1 % of its width.
 const RESAMPLES: usize = 2_000;
 
 /// A median with its 95 % interval and its samples.
@@ -30,8 +30,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the estimate from `samples`, or `None` without samples. The same seed gives the same
-    /// interval.
+    /// Returns the estimate from `samples`, in the order of measurement, or `None` without samples.
+    /// The same seed gives the same interval. The interval is computed even from fewer than
+    /// `MIN_CI95_SAMPLES`, but is too narrow then.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -39,7 +40,8 @@ impl Estimate {
     }
 }
 
-/// Returns the middle value, or the mean of the two middle values; `None` without samples.
+/// Returns the middle value of `samples`, in any order, or the mean of the two middle values.
+/// Returns `None` without samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -52,13 +54,13 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
-/// Minimum number of samples for an autocorrelation.
+/// Number of samples below which no autocorrelation is assumed.
 const MIN_AUTOCORRELATION_SAMPLES: usize = 12;
 
-/// Returns the number of consecutive samples to draw together. Slow drift makes neighbouring
-/// samples similar. Drawn individually, they would count as independent, and the interval would be
-/// too narrow (moving-block bootstrap, Künsch 1989; length for a first-order process, Carlstein
-/// 1986).
+/// Returns the number of consecutive samples to draw together, at least 1 and at most a quarter of
+/// the samples. Slow drift makes neighbouring samples similar. Drawn individually, they would count
+/// as independent, and the interval would be too narrow (moving-block bootstrap, Künsch 1989;
+/// length for a first-order process, Carlstein 1986).
 fn block_length(samples: &[f64]) -> usize {
     let count = samples.len();
     if count < MIN_AUTOCORRELATION_SAMPLES {
@@ -73,8 +75,8 @@ fn block_length(samples: &[f64]) -> usize {
     length.clamp(1, count / 4)
 }
 
-/// Returns the lag-one autocorrelation of the samples' ranks, from -1 to 1. Ranks are used so that
-/// a single outlier does not hide a drift.
+/// Returns the lag-one autocorrelation of the samples' ranks, from -1 to 1; 0 if all samples are
+/// equal. Ranks are used so that a single outlier does not hide a drift.
 fn lag_one_autocorrelation(samples: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_by(|&a, &b| samples[a].total_cmp(&samples[b]));
@@ -96,9 +98,9 @@ fn lag_one_autocorrelation(samples: &[f64]) -> f64 {
     pairs.sum::<f64>() / spread
 }
 
-/// Returns the indexes of outliers: samples with a modified z-score above 3.5 (Iglewicz & Hoaglin
-/// 1993, "How to detect and handle outliers"). If more than half of the samples are equal, the
-/// median deviation is 0, and the mean deviation is used instead.
+/// Returns the indexes of outliers, in ascending order: samples with a modified z-score above 3.5
+/// (Iglewicz & Hoaglin 1993, "How to detect and handle outliers"). If the median deviation is 0,
+/// because more than half of the samples are equal, the mean deviation is used instead.
 pub fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some(middle) = median(samples) else { return Vec::new() };
     let deviations: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
@@ -119,12 +121,13 @@ pub struct Line {
     pub slope_ci95: Option<[f64; 2]>,
     /// Ordinate at an abscissa of 0.
     pub intercept: f64,
-    /// Number of points.
+    /// Number of points through which the line was fitted.
     pub points: usize,
 }
 
 impl Line {
-    /// Returns the least-squares line through `points`, or `None` if all have the same abscissa.
+    /// Returns the least-squares line through `points`, pairs of abscissa and ordinate. Returns
+    /// `None` if there are no points, or if all have the same abscissa.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
@@ -147,7 +150,8 @@ impl Line {
     }
 }
 
-/// Returns the 97.5th percentile of Student's t for `free` degrees of freedom, at least 1.
+/// Returns the 97.5th percentile of Student's t for `free` degrees of freedom, which must be at
+/// least 1: exactly up to 30, and approximately above.
 fn student_t(free: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -161,8 +165,8 @@ fn bootstrap_median(samples: &[f64], seed: u64) -> [f64; 2] {
     central_95(resampled_medians(samples, &mut fastrand::Rng::with_seed(seed)))
 }
 
-/// Returns the medians of resamples, in the order drawn. Counts how often each sample is drawn, by
-/// rank, which is faster than sorting every resample.
+/// Returns the medians of `RESAMPLES` resamples, in the order drawn. Counts how often each sample
+/// is drawn, by rank, which is faster than sorting every resample.
 ///
 /// # Panics
 /// Panics if there are no samples.
@@ -188,8 +192,8 @@ fn resampled_medians(samples: &[f64], random: &mut fastrand::Rng) -> Vec<f64> {
     (0..RESAMPLES).map(|_| resample()).collect()
 }
 
-/// Returns the value at position `place` of the sorted multiset in which value i occurs `counts[i]`
-/// times.
+/// Returns the value at position `place`, from 0, of the sorted list in which each value i occurs
+/// `counts[i]` times. `place` must be less than the sum of `counts`.
 fn nth(counts: &[usize], place: usize) -> usize {
     let mut before = 0;
     let passes = |&count: &usize| {
@@ -199,7 +203,8 @@ fn nth(counts: &[usize], place: usize) -> usize {
     counts.iter().position(passes).unwrap_or(0)
 }
 
-/// Returns the ends of the interval that contains the central 95 % of the resampled values.
+/// Returns the ends of the interval that contains the central 95 % of `resampled`, which must have
+/// `RESAMPLES` values, in any order.
 fn central_95(mut resampled: Vec<f64>) -> [f64; 2] {
     resampled.sort_by(f64::total_cmp);
     [resampled[RESAMPLES / 40], resampled[RESAMPLES - 1 - RESAMPLES / 40]]

@@ -3,55 +3,60 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The circumstance that a warning is about.
+/// A circumstance that makes a measurement less reliable, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarningId {
-    /// Other processes used the CPUs during the measurement.
+    /// Other processes used the CPUs during the measurement or, for a case of the lab, the
+    /// hypervisor moved a CPU.
     OtherLoad,
     /// The hypervisor took CPU time away from this virtual machine (steal).
     Steal,
     /// The cgroup's CPU quota stopped the processes for some time (throttling).
     Throttled,
-    /// The cause of a stage's waits could not be read.
+    /// contend has no permission to read what a stage waits for.
     Unreadable,
-    /// Figures are from the last sample before a stage ended.
+    /// Bytes and calls of a stage are from the last sample before it ended and from its neighbours'
+    /// counts.
     Approximate,
-    /// Too few samples to attribute waiting time to its causes.
+    /// A case of the lab has too few samples for an interval.
     FewSamples,
-    /// A run ended differently from the others.
+    /// The runs of a pipeline (`--runs`) did not all end with the same exit status.
     RunsDiffer,
-    /// The cost of the clock and of empty loops could not be measured.
+    /// The cost of the clock and of empty loops could not be measured, or it could not be detected
+    /// whether the hypervisor moves CPUs.
     Uncalibrated,
-    /// An experiment failed after some samples.
+    /// A case of the lab failed after some samples, which are kept.
     SubjectFailed,
-    /// The processor varies its frequency, or was throttled.
+    /// The processor may vary its frequency, or was throttled because of heat.
     Frequency,
-    /// The cgroup's quota allows fewer CPUs than the machine has.
+    /// The cgroup's CPU quota is smaller than the number of CPUs that contend may use.
     Quota,
-    /// A measured task that never waits was preempted by others.
+    /// A measured task that never waits was preempted.
     InvoluntarySwitches,
-    /// Changes could not be searched for, or could not be tried.
+    /// Changes to the pipeline could not be looked for, or copies could not run at the same time.
     NoAdvice,
-    /// A stage failed in the pipeline that was profiled and tried.
+    /// A stage failed when the pipeline was profiled, so the results of `--try` may not apply to a
+    /// run that succeeds.
     FailedStage,
-    /// The pipeline has side effects each time it runs, so nothing can be tried.
+    /// The pipeline or its setup may have side effects each time it runs, so candidates cannot be
+    /// tried.
     NotRepeatable,
-    /// Only the beginning of standard input was read.
+    /// Only the beginning of standard input was read, because `--try` reads it several times.
     PartOfInput,
 }
 
-/// A circumstance that makes a measurement less reliable.
+/// A circumstance that makes a measurement less reliable, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// The circumstance.
+    /// Name of the circumstance.
     pub id: WarningId,
-    /// One sentence with the figures.
+    /// Description of the circumstance, in a sentence with figures where there are any.
     pub message: String,
 }
 
 impl Warning {
-    /// Creates a warning with the given sentence as its message.
+    /// Creates a warning whose message is `message`, a sentence.
     pub fn new(id: WarningId, message: impl Into<String>) -> Self {
         Self { id, message: message.into() }
     }

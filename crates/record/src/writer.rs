@@ -1,4 +1,4 @@
-//! The program that wrote a record.
+//! The version of contend that wrote a record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// The version of contend that wrote a record. Figures of different versions may not be comparable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Writer {
-    /// Version number.
+    /// Version number of contend.
     pub version: String,
-    /// Git commit that contend was built from; null if the build did not know it, as outside a
-    /// repository.
+    /// Git commit that contend was built from; null if the build could not determine it, as outside
+    /// of a repository.
     pub commit: Option<String>,
 }
 

@@ -8,8 +8,9 @@ use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
 
 /// Compares runs with the first one, the baseline. Cases match if they have the same experiment and
-/// the same parameters, except for the number of turns from which they were scaled. If a run has a
-/// case several times, the first occurrences in all runs match, then the second ones, and so on.
+/// the same parameters, except for the number of turns from which their figures were scaled. If a
+/// run has a case several times, the first occurrences in all runs match, then the second ones, and
+/// so on.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
@@ -34,7 +35,8 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     }
 }
 
-/// Returns the name of the run with the given index in the comparison: A, B, … Z, AA, AB, …
+/// Returns the name of the run with the given index, from 0, in the comparison: A, B, … Z, AA, AB,
+/// …
 fn name(index: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
     match index / 26 {
@@ -43,7 +45,8 @@ fn name(index: usize) -> String {
     }
 }
 
-/// A case in each run; `None` for runs that do not include it.
+/// The matching cases of all runs, in the order of the runs; `None` for a run that does not include
+/// the case.
 type Row<'a> = Vec<Option<&'a lab::Case>>;
 
 fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
@@ -65,8 +68,8 @@ fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
     rows
 }
 
-/// The only parameter in which matching cases may differ: the number of turns from which a
-/// measurement was scaled.
+/// Name of the only parameter in which matching cases may differ: the number of turns from which a
+/// figure was scaled.
 const SCALED_FROM: &str = "turns";
 
 fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
@@ -74,8 +77,7 @@ fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
     one.experiment == other.experiment && known_by(one).has_same_entries(&known_by(other))
 }
 
-/// Returns the parameters of the first case, without `SCALED_FROM` if the other cases differ in
-/// it.
+/// Returns the parameters of `first`, without `SCALED_FROM` if the cases of the row differ in it.
 fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
     if row.iter().flatten().all(|other| first.parameters.has_same_entries(&other.parameters)) {
         first.parameters.clone()
@@ -118,7 +120,8 @@ fn side(case: Option<&lab::Case>, unit: Option<Unit>) -> Side {
     }
 }
 
-/// Returns the metrics that at least two cases have, in the unit of the first of these cases.
+/// Returns the metrics that at least two cases have in the same unit: that of the first case with
+/// the metric. Values in another unit are left out.
 fn metrics(measured: &Row<'_>, seed: u64) -> BTreeMap<String, Figure> {
     let names: BTreeSet<&String> =
         measured.iter().flatten().flat_map(|case| case.metrics.keys()).collect();

@@ -9,7 +9,8 @@ use schemars::Schema;
 /// Returns the schema of `contend.pipe/1`, as committed in `schemas/`.
 ///
 /// # Errors
-/// Fails only if a record's type has a bug that prevents the serialization of its schema.
+/// Returns an error only if the record's type has a bug that prevents the serialization of its
+/// schema.
 pub fn pipe() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(PipeRecord))
 }

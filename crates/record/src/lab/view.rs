@@ -1,7 +1,7 @@
 //! How reports present a record: the view of each experiment, and the chapter of a suite.
 //!
 //! The lab writes both into its records, from its tables of experiments and suites. Reports select
-//! by them, never by the name of an experiment.
+//! what they show by the view and the chapter, never by the name of an experiment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,8 @@ pub enum View {
     RuntimeDocument,
     /// Turns handed to a partner, by mechanism and placement.
     HandoffMechanisms,
-    /// Turns handed to a partner, as in a case of the test report. The name after the slash in the
-    /// experiment's name is the number of that case in the report.
+    /// Turns handed to a partner, as in a case of the test report. The part of the experiment's
+    /// name after the slash is the number of the case in the test report.
     HandoffPreset,
     /// Many messages of one byte.
     OneByte,
@@ -75,7 +75,7 @@ pub enum View {
 }
 
 impl View {
-    /// Returns whether this is the generic table, which records omit.
+    /// Returns whether this is the generic table. Records omit it.
     pub fn is_table(&self) -> bool {
         *self == Self::Table
     }
@@ -99,7 +99,7 @@ pub enum Chapter {
 }
 
 /// Splits an experiment's full name at the slash into its family and its name within the family.
-/// Without a slash, the latter is empty.
+/// Without a slash, the family is the full name, and the name within it is empty.
 pub fn family_and_name(experiment: &str) -> (&str, &str) {
     experiment.split_once('/').unwrap_or((experiment, ""))
 }

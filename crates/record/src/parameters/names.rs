@@ -1,69 +1,68 @@
 //! Names of parameters that both the lab's experiments and the reports use.
 
-/// Advice to the kernel on how a mapping is used.
+/// Advice to the kernel on mappings of a file, such as `sequential`.
 pub const ADVICE: &str = "advice";
-/// Implementation of awk.
+/// Implementation of awk, by name, such as `mawk`.
 pub const AWK: &str = "awk";
 /// Length of a block that is moved at a time, in bytes.
 pub const BLOCK: &str = "block";
 /// Length of a message or of a file, in bytes.
 pub const BYTES: &str = "bytes";
-/// Whether the data to read is already in memory.
+/// State of the page cache before a copy: `warm` if it contains the source, or `cold`.
 pub const CACHE: &str = "cache";
-/// Command to start.
+/// Command that is started, by the experiment's name for it.
 pub const COMMAND: &str = "command";
-/// Number of connections.
+/// Number of connections to a server.
 pub const CONNECTIONS: &str = "connections";
-/// Number of copies that run at the same time.
+/// Number of copies of a pipeline or program that run at the same time.
 pub const COPIES: &str = "copies";
-/// Kind of the file system that holds a file.
+/// Kind of the file system that holds the files: `disk` or `tmpfs`.
 pub const FILE_SYSTEM: &str = "place";
-/// Filter program.
+/// Program that filters the lines of a pipeline: `grep` or `sed`.
 pub const FILTER: &str = "filter";
-/// Variant of an operation.
+/// Variant of what is measured; the values depend on the experiment.
 pub const FORM: &str = "form";
 /// Number of the CPU on which the first partner runs.
 pub const FROM: &str = "from";
-/// Whether connections stay open between requests.
+/// Whether a connection stays open for several requests.
 pub const KEEP_ALIVE: &str = "keep_alive";
-/// Kind of unit of concurrency.
+/// Kind of the units of concurrency, such as threads.
 pub const KIND: &str = "kind";
 /// Mechanism by which a partner signals the other, or sends to it.
 pub const MECHANISM: &str = "mechanism";
-/// Number of messages.
+/// Number of messages in a sample.
 pub const MESSAGES: &str = "messages";
 /// Method by which a file is copied.
 pub const METHOD: &str = "way";
-/// Concurrency model of a server.
+/// Concurrency model of contend's own server.
 pub const MODEL: &str = "model";
-/// Number of units.
+/// Number of units of concurrency.
 pub const N: &str = "n";
-/// Position of a stage in a pipeline.
+/// Position of the filter in a pipeline: `early` or `late`.
 pub const ORDER: &str = "order";
 /// Memory that the creating process has touched, in MiB.
 pub const PARENT_MIB: &str = "parent_mib";
 /// Whether partners are processes or threads.
 pub const PARTNERS: &str = "partners";
-/// CPUs on which partners run.
+/// Rule for the CPUs on which both partners run.
 pub const PLACEMENT: &str = "placement";
-/// Number of worker processes.
+/// Number of processes that do the work.
 pub const PROCESSES: &str = "processes";
-/// Web server of another project.
+/// Web server of another project, by its name.
 pub const PROGRAM: &str = "program";
-/// Whether a slow stage follows.
+/// Whether a slow stage follows the measured ones in the pipeline.
 pub const SLOW: &str = "slow";
-/// Middle stage of a pipeline.
+/// Command of the middle stage of a pipeline, which may hold back lines.
 pub const STAGE: &str = "stage";
-/// Number of worker threads in each process.
+/// Number of threads in each process that do the work.
 pub const THREADS: &str = "threads";
 /// Period of the tick with which the ends of sleeps are aligned, in microseconds; 0 for none.
 pub const TICK_US: &str = "tick_us";
 /// Number of the CPU on which the second partner runs.
 pub const TO: &str = "to";
-/// Number of commands in the tokenizer.
+/// Number of commands that the tokenizer consists of: `one` or `four`.
 pub const TOKENIZER: &str = "tokenizer";
-/// Number of turns in a sample. If measurements are scaled, this is the number that they were taken
-/// with.
+/// Number of turns that ran in a sample, also if the figures are scaled to another number.
 pub const TURNS: &str = "turns";
-/// Kind of unit of a runtime.
+/// Kind of the units of concurrency in a language runtime.
 pub const UNIT: &str = "unit";

@@ -14,7 +14,7 @@ impl ByteSet {
     /// The set of all bytes.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Returns the set of bytes for which `is_in` returns true.
+    /// Returns the set of the bytes for which `is_in` returns `true`.
     pub fn of(is_in: impl Fn(u8) -> bool) -> Self {
         (0..=255).filter(|&byte| is_in(byte)).collect()
     }
@@ -29,19 +29,19 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Returns the bytes in either set.
+    /// Returns the set of the bytes that are in at least one of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// Returns the bytes in both sets.
+    /// Returns the set of the bytes that are in both sets.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// Returns the bytes not in the set.
+    /// Returns the set of the bytes that are not in this set.
     #[must_use]
     pub fn complement(self) -> Self {
         Self(self.0.map(|bits| !bits))

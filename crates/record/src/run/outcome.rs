@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::{PlanRecord, Stage};
 use crate::{Host, Writer};
 
-/// The schema's name and version.
+/// Name and version of the schema.
 pub const SCHEMA: &str = "contend.run/1";
 
-/// A pipeline that `contend run` ran, or explained without running it.
+/// A pipeline that `contend run` ran, or explained without a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     /// Name and version of this schema: `contend.run/1`.
@@ -22,9 +22,10 @@ pub struct RunRecord {
     pub command: String,
     /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// The plan; null if only a shell can run the text.
+    /// The plan of the pipeline; null if only a shell can run the text.
     pub plan: Option<PlanRecord>,
-    /// Stages that the shell passes to contend, if a shell runs the text.
+    /// Stages that the shell passes to contend; absent if there are none, as always if contend runs
+    /// the text without a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,
     /// Stages that look as if they could run in parallel but stay with the shell, and why. Present
@@ -32,22 +33,22 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
     /// Number of further commands that stay with the shell: builtins, functions, and commands that
-    /// contend does not know.
+    /// contend does not know. Absent unless a shell runs the text and an explanation was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_others: Option<usize>,
     /// Whether the plan runs in parallel, and why.
     pub decision: Decision,
-    /// Number of chunks that are processed at the same time.
+    /// Maximum number of chunks that are processed at the same time.
     pub jobs: usize,
-    /// Memory that may be used for data, in bytes.
+    /// Memory that contend and its commands may use for data, in bytes.
     pub memory_bytes: u64,
     /// The outcome of the run; null if the pipeline was not run.
     pub outcome: Option<Outcome>,
-    /// Pipelines in the text that the shell passed to contend, in the order in which they ended, if
-    /// a shell runs the text.
+    /// Pipelines in the text that the shell passed to contend, in the order in which they ended;
+    /// absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pipelines: Vec<RunRecord>,
-    /// The machine.
+    /// The machine on which contend ran.
     pub host: Host,
 }
 
@@ -58,8 +59,8 @@ pub struct TakenOver {
     pub line: usize,
     /// Text of the stages.
     pub text: String,
-    /// How each stage was classified. Present only if an explanation was requested and the words of
-    /// the stages are known before they run.
+    /// The stages and how each was classified. Absent unless an explanation was requested and the
+    /// words of the stages are known before they run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
 }
@@ -80,16 +81,17 @@ pub struct Left {
 pub struct Decision {
     /// Whether chunks of the input are processed at the same time.
     pub parallel: bool,
-    /// The reason, in a sentence.
+    /// The reason for the decision, in a sentence.
     pub why: String,
-    /// Size of the input in bytes; null if it is not known before the run.
+    /// Size of the input in bytes; null if it is not known before the run, and if a shell runs the
+    /// text.
     pub input_bytes: Option<u64>,
     /// CPU time that the stages are expected to need, in seconds, from typical rates of their
-    /// commands; null if unknown.
+    /// commands; null if the decision does not depend on it.
     pub expected_cpu_seconds: Option<f64>,
 }
 
-/// The outcome of a run.
+/// The outcome of a run: its exit status, times and memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Exit status of the pipeline, as the shell would return it.
@@ -97,8 +99,8 @@ pub struct Outcome {
     /// Wall time from the start of the run to the end of the last command, in seconds of
     /// `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
-    /// CPU time of contend itself, in seconds, including the stages that it carried out without a
-    /// process.
+    /// CPU time of contend itself, in seconds, including the work of stages for which it started no
+    /// commands.
     pub own_cpu_seconds: f64,
     /// Peak memory of contend itself (resident set size), in bytes.
     pub own_max_rss_bytes: u64,
@@ -106,13 +108,16 @@ pub struct Outcome {
     pub command_max_rss_bytes: u64,
     /// Peak memory of contend and its commands together, in bytes, sampled every 200 ms. A page
     /// that several processes share counts once (proportional set size). Null if the run ended
-    /// before the first sample, or if the kernel does not report it.
+    /// before the first sample, or if the kernel does not report the memory.
     pub peak_memory_bytes: Option<u64>,
-    /// Number of input bytes that the first group of stages over chunks has read.
+    /// Number of bytes of the input that were handed out to the first group of stages that runs
+    /// over chunks; 0 without such a group.
     pub input_bytes: u64,
-    /// Number of chunks of that input that were handed out.
+    /// Number of chunks that were handed out to the first group of stages that runs over chunks; 0
+    /// without such a group.
     pub parts: u64,
-    /// Why groups fell back to one run over their whole input; empty if none did.
+    /// Why groups of stages fell back to one run over their whole input, with a sentence for each;
+    /// empty if none did.
     pub in_one_piece: Vec<String>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,
@@ -120,7 +125,7 @@ pub struct Outcome {
     pub check: Option<Check>,
 }
 
-/// The outcome of one stage.
+/// The exit status and the costs of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageOutcome {
     /// Position of the stage in the pipeline, from 1.
@@ -128,18 +133,20 @@ pub struct StageOutcome {
     /// Exit status of the stage, combined from those of its chunks.
     pub exit_code: i32,
     /// CPU time of the stage's commands, in seconds; if `starts` is 0, the CPU time that contend
-    /// used to do their work.
+    /// used to do the stage's work.
     pub cpu_seconds: f64,
-    /// Number of commands that were started for the stage; 0 if contend did their work itself.
+    /// Number of commands that were started for the stage; 0 if contend did the stage's work
+    /// itself.
     pub starts: u64,
 }
 
 /// Comparison of an output with that of the original pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// Whether every byte and the exit status are the same.
+    /// Whether every byte of standard output and the exit status are those of the original.
     pub same: bool,
-    /// Offset in bytes, from 0, of the first block of 65,536 bytes that differs; null if none does.
+    /// Offset in bytes, from 0, of the first block of 65,536 bytes that differs; null if the
+    /// outputs are the same.
     pub first_difference: Option<u64>,
     /// Bytes that the run wrote to standard output.
     pub bytes: u64,

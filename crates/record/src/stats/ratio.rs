@@ -1,4 +1,4 @@
-//! The ratio of two medians.
+//! The ratio of two medians, with its interval.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 
-/// The median of some samples divided by that of others, the baseline. It has no unit.
+/// The median of some samples divided by that of other samples, the baseline. It has no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
-    /// The median divided by that of the baseline.
+    /// The median of the samples divided by that of the baseline.
     pub ratio: f64,
     /// 95 % interval of the ratio, lower and upper end, by percentile bootstrap with both sides
-    /// resampled independently; null if either side has fewer than six samples. It covers how the
-    /// samples of each side scatter, not how whole runs differ from each other.
+    /// resampled independently; null if either side has fewer than six samples. The interval covers
+    /// how the samples of each side scatter, not how whole runs differ from each other.
     pub ci95: Option<[f64; 2]>,
     /// The smallest sample divided by the largest of the baseline, and the largest divided by the
     /// smallest; null if each side has only one sample, or if a sample of the baseline is 0 or
@@ -24,9 +24,9 @@ pub struct Ratio {
 
 impl Ratio {
     /// Returns the ratio of the median of `samples` to that of `baseline`. Returns `None` if either
-    /// side is empty, if the first median is below 0, or if the baseline's median may be 0 or less,
-    /// which would make the interval (or the range, without an interval) unbounded. The same seed
-    /// gives the same interval.
+    /// side is empty, if the median of `samples` is below 0, or if the baseline's median may be 0
+    /// or less, so that the interval (or the range, without an interval) is unbounded. The same
+    /// seed gives the same interval.
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
@@ -40,7 +40,7 @@ impl Ratio {
         (bounded && ratio.is_finite() && ratio >= 0.0).then_some(Self { ratio, ci95, range })
     }
 
-    /// Compares the ratio with 1: `Equal` if the interval contains 1, and `None` without an
+    /// Compares the ratio with 1. Returns `Equal` if the interval contains 1, and `None` without an
     /// interval. A range would not suffice: with two samples on each side, ranges are disjoint by
     /// chance one time in three.
     pub fn compare_to_one(&self) -> Option<Ordering> {
@@ -52,8 +52,8 @@ impl Ratio {
         })
     }
 
-    /// Returns whether the interval (or the range, without an interval) contains 1, in which case
-    /// the samples show no difference.
+    /// Returns whether the interval (or the range, without an interval) contains 1, so that the
+    /// samples show no difference. Returns `false` also without interval and range.
     pub fn contains_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }

@@ -9,18 +9,18 @@ use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 /// × (n − 1) + coherency × n × (n − 1)).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
-    /// The law.
+    /// Which of the two laws was fitted.
     pub law: Law,
     /// Share of the work that only one worker at a time can do, from 0 to 1; more than 1 only if
-    /// `unfit` is present.
+    /// `unfit` is present. The interval may extend beyond 1.
     pub contention: Coefficient,
     /// Cost of coordination between any two workers, as a share of the work; null for Amdahl's law,
     /// which has no such term.
     pub coherency: Option<Coefficient>,
-    /// Numbers of workers at the points through which the law was fitted.
+    /// Number of workers at each point through which the law was fitted.
     pub workers: Vec<u64>,
     /// Why the points do not support the law, so that its coefficients have no meaning; absent if
-    /// they do.
+    /// the points support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<Unfit>,
 }
@@ -29,44 +29,45 @@ pub struct Scaling {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Unfit {
-    /// A point has only one sample, which may be due to a disturbance.
+    /// A point has fewer than two samples. A single one may be due to a disturbance.
     OneSample,
-    /// More than all of the work would be serial.
+    /// By the fit, more than all of the work would be serial.
     SerialShareAboveOne {
         /// Serial share of the work by the fit, above 1.
         share: f64,
     },
-    /// Coordination with one other worker would take longer than the work itself.
+    /// By the fit, coordination with one other worker would take longer than the work itself.
     CoherencyAboveOne {
         /// Coherency coefficient by the fit, above 1.
         coherency: f64,
     },
-    /// Several workers, each with as much work as one alone, took clearly less time than that one:
-    /// the serial share would be negative.
+    /// Several workers, each with as much work as one worker alone, took less than 0.9 times its
+    /// time: the serial share would be negative.
     Superlinear {
-        /// Number of workers.
+        /// Number of workers at the fastest point.
         workers: u64,
-        /// Time with this number of workers, divided by that with one.
+        /// Time that the workers took, divided by the time of one worker.
         time: f64,
     },
-    /// Most samples of a point were taken while other processes used the CPUs, so the time with
-    /// this number of workers is not known.
+    /// Most samples of a point were disturbed: other processes used the CPUs, or the hypervisor
+    /// moved a CPU, so the time of its workers is not known.
     Disturbed {
-        /// Number of workers.
+        /// Number of workers at the disturbed point.
         workers: u64,
-        /// Number of disturbed samples at this point.
+        /// Number of disturbed samples at the point.
         disturbed: usize,
-        /// Number of samples at this point.
+        /// Number of samples at the point.
         samples: usize,
     },
 }
 
-/// The relative speed-up over one worker that may be due to chance.
+/// Relative decrease of the time, compared with one worker, that may be due to chance.
 const CHANCE_SPEED_UP: f64 = 0.1;
 
 impl Unfit {
-    /// Returns the reason why `points` do not support a law with the coefficients `found`, or
-    /// `None` if they do. `first` is the index of the point with one worker.
+    /// Returns the reason why `points`, with the given medians, do not support a law with the
+    /// coefficients `found` (contention and coherency), or `None` if they do. `first` is the index
+    /// of the point with one worker.
     fn of(points: &[Point<'_>], medians: &[f64], first: usize, found: [f64; 2]) -> Option<Self> {
         if points.iter().any(|(_, times)| times.len() < 2) {
             return Some(Self::OneSample);
@@ -85,7 +86,7 @@ impl Unfit {
     }
 }
 
-/// A scaling law.
+/// The name of a scaling law.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
@@ -96,23 +97,24 @@ pub enum Law {
     Universal,
 }
 
-/// A coefficient of a law. It has no unit.
+/// A coefficient of a scaling law. It has no unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coefficient {
-    /// The value; 0 if the best fit would be negative.
+    /// The best fit; 0 if it would be negative.
     pub value: f64,
     /// 95 % interval, lower and upper end, by percentile bootstrap over the samples; null if any
-    /// point has fewer than six samples.
+    /// point has fewer than six samples, or if some resamples do not determine the coefficients.
     pub ci95: Option<[f64; 2]>,
 }
 
-/// A number of workers, and every sample of the time that they took, with the same work for each.
+/// A number of workers, and the samples of the time that they took, in any unit, with the same work
+/// for each worker.
 pub type Point<'a> = (u64, &'a [f64]);
 
 impl Scaling {
     /// Fits `law` to `points`. Returns `None` if no point has one worker, if there are not more
-    /// points than coefficients, or if the points do not determine the coefficients. The same seed
-    /// gives the same intervals.
+    /// points than coefficients, if a point has no samples or a median of 0 or less, or if the
+    /// points do not determine the coefficients. The same seed gives the same intervals.
     pub fn through(law: Law, points: &[Point<'_>], seed: u64) -> Option<Self> {
         let coefficients = if law == Law::Amdahl { 1 } else { 2 };
         let first = points.iter().position(|point| point.0 == 1)?;
@@ -134,15 +136,16 @@ impl Scaling {
         Some(Self { law, contention: coefficient(0), coherency, workers, unfit })
     }
 
-    /// Returns the throughput of `workers` workers, divided by that of one.
+    /// Returns the throughput of `workers` workers by the law, divided by that of one worker.
     pub fn speed_up(&self, workers: f64) -> f64 {
         let coherency = self.coherency.map_or(0.0, |coherency| coherency.value);
         let others = workers - 1.0;
         workers / (1.0 + self.contention.value * others + coherency * workers * others)
     }
 
-    /// Returns the number of workers with the highest throughput; `None` if throughput grows with
-    /// every worker.
+    /// Returns the number of workers, at least 1, with the highest throughput by the law. Returns
+    /// `None` without coherency, where throughput never decreases as long as contention is at most
+    /// 1.
     pub fn peak(&self) -> Option<f64> {
         let coherency = self.coherency.filter(|coherency| coherency.value > 0.0)?.value;
         Some(((1.0 - self.contention.value).max(0.0) / coherency).sqrt().max(1.0))
@@ -170,9 +173,10 @@ fn resampled(
     Some([0, 1].map(|place| central_95(fits.iter().map(|fit| fit[place]).collect())))
 }
 
-/// Fits contention and coherency, both at least 0, by least squares of relative errors; `None` if
-/// the points do not determine them. The time of n workers, relative to that of one, is 1 +
-/// contention × (n − 1) + coherency × n × (n − 1).
+/// Fits contention and coherency, both at least 0, by least squares of relative errors. Returns
+/// `None` if a time is 0 or less, or if the points do not determine them. For Amdahl's law,
+/// coherency is 0. `first` is the index of the point with one worker. The time of n workers,
+/// relative to that of one, is 1 + contention × (n − 1) + coherency × n × (n − 1).
 fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2]> {
     let one = times[first];
     if one <= 0.0 || times.iter().any(|&time| time <= 0.0) {

@@ -4,7 +4,8 @@ use super::layout::{aligned_left, cut, fitted_lines, plain_table};
 use super::text::printable;
 use crate::store::Entry;
 
-/// Returns a table with a row for each run, or a sentence if there are no runs.
+/// Returns a table with a row for each run, for a terminal with `width` columns, or a sentence if
+/// there are no runs.
 pub fn list(entries: &[Entry], width: usize) -> String {
     if entries.is_empty() {
         return "No runs are saved yet.\n".to_owned();

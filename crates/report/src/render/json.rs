@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Returns the record of a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
-/// Fails only if the record's type has a bug that prevents its serialization.
+/// Returns an error only if the record's type has a bug that prevents its serialization.
 pub fn pipe(record: &PipeRecord) -> serde_json::Result<String> {
     indented(record)
 }

@@ -11,19 +11,19 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
-/// Minimum supported width, in columns. A narrower terminal may cut lines, as no further columns
-/// are left out.
+/// Minimum width of a report, in columns. A narrower terminal may wrap or cut its lines.
 pub(super) const MIN_REPORT_COLUMNS: usize = 60;
 
 /// Maximum width of a line of prose, in columns. Longer lines are hard to read.
 const MAX_PROSE_COLUMNS: usize = 100;
 
-/// Returns the width of a line of prose on a terminal that is `width` columns wide.
+/// Returns the maximum width of a line of prose on a terminal that is `width` columns wide.
 pub(super) fn prose_width(width: usize) -> usize {
     width.min(MAX_PROSE_COLUMNS)
 }
 
-/// Returns the number of spaces between two columns of a table.
+/// Returns the number of spaces between two columns of a table on a terminal that is `width`
+/// columns wide.
 pub(super) fn gap(width: usize) -> u16 {
     if width < 80 { 1 } else { 2 }
 }
@@ -35,26 +35,29 @@ pub(super) fn plain_table() -> Table {
     table
 }
 
-/// Creates a cell of a table whose first `words` columns are left-aligned, and the others
-/// right-aligned.
+/// Creates a cell for the column `position`, from 0, of a table whose first `words` columns are
+/// left-aligned, and the others right-aligned.
 pub(super) fn aligned_left(position: usize, words: usize, text: String) -> Cell {
     let side = if position < words { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// Creates a cell of a table whose second column is left-aligned, and the others right-aligned.
+/// Creates a cell for the column `position`, from 0, of a table whose second column is
+/// left-aligned, and the others right-aligned.
 pub(super) fn aligned(position: usize, text: String) -> Cell {
     let side = if position == 1 { CellAlignment::Left } else { CellAlignment::Right };
     Cell::new(text).set_alignment(side)
 }
 
-/// Renders a table, with the heading and the `marked` row highlighted.
+/// Renders a table, with its first line (the heading) dimmed, and the line `marked`, counted from
+/// the heading as 0, in bold. `width` decides only the gap between columns: wider tables are not
+/// cut.
 pub(super) fn styled_lines(table: Table, marked: Option<usize>, width: usize) -> String {
     spaced_lines(table, marked, gap(width))
 }
 
-/// Renders a table that is at most `width` columns wide, with the heading highlighted. Columns that
-/// do not fit follow below, after a repetition of the first `keys` columns.
+/// Renders a table so that it fits into `width` columns if possible, with its heading dimmed.
+/// Columns that do not fit follow below, after a repetition of the first `keys` columns.
 pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     let widths: Vec<usize> =
         table.column_max_content_widths().into_iter().map(usize::from).collect();
@@ -70,9 +73,9 @@ pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
     blocks(&widths, keys, width).iter().map(block).collect()
 }
 
-/// Divides the columns of a table into blocks that fit into `width`, with one space between
-/// columns. Each block has the first `keys` columns, or fewer if these take too much room, and as
-/// many of the others as fit.
+/// Divides the columns of a table, whose contents are `widths` wide, into blocks that fit into
+/// `width`, with one space between columns. Each block has the first `keys` columns, or fewer if
+/// these take more than two thirds of the width, and as many of the others as fit, at least one.
 fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let room_for = |columns: usize| widths[..columns].iter().map(|width| width + 1).sum::<usize>();
     let most = keys.clamp(1, widths.len());
@@ -90,8 +93,8 @@ fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Returns a copy of the table with only the given columns. The last one is at most `room` wide,
-/// and longer cells in it are wrapped.
+/// Returns a copy of the table with only the given columns. The cells of the last one that are
+/// wider than `room` are wrapped.
 fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
     let mut some = plain_table();
     for row in table.row_iter() {
@@ -137,7 +140,7 @@ pub(super) fn grouped<K: PartialEq, T>(
     groups
 }
 
-/// Truncates a string to `room` columns.
+/// Truncates a string to `room` columns, with `…` at its end if something was cut off.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -154,8 +157,8 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a string into lines, but neither between a number and its unit, nor between "stage" and
-/// its number, nor at a hyphen within a name.
+/// Wraps a string into lines, but neither after a digit, where a unit may follow, nor between
+/// "stage" and its number, nor at a hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;
@@ -169,29 +172,31 @@ pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>)
     lines.into_iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// A no-break space, at which no line may end.
+/// Stand-in for a space at which no line may end: a no-break space.
 const GLUE: char = '\u{a0}';
 
-/// Writes a wrapped, dimmed note.
+/// Writes `text` wrapped and dimmed, as a note.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
     for line in wrapped(text, prose_width(width)) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
 
-/// Writes a wrapped paragraph after a mark, such as `- `.
+/// Writes a mark in ASCII, such as `- `, and a wrapped paragraph after it. Further lines are
+/// indented by two spaces.
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {
     out.push_str(mark);
     paragraph_after(out, mark.len(), text, width);
 }
 
-/// Writes a wrapped warning.
+/// Writes a wrapped warning, with `warning:` before the message.
 pub(super) fn warn(out: &mut String, message: &str, width: usize) {
     let _ = write!(out, "{WARN}warning:{WARN:#} ");
     paragraph_after(out, "warning: ".len(), message, width);
 }
 
-/// Writes a wrapped paragraph whose first line continues after `used` columns.
+/// Writes a wrapped paragraph whose first line continues a line with `used` columns. Further lines
+/// are indented by two spaces.
 pub(super) fn paragraph_after(out: &mut String, used: usize, text: &str, width: usize) {
     let first = " ".repeat(used);
     let options =

@@ -5,16 +5,16 @@ use unicode_width::UnicodeWidthStr;
 
 use super::layout::{MIN_REPORT_COLUMNS, wrapped};
 
-/// Indentation of a name or an item.
+/// Indentation of a name or an item, and gap between a name and its description.
 const INDENT: &str = "  ";
 
-/// Returns the width of the longest name in columns, for [`entry`].
+/// Returns the width of the widest name in columns, for [`entry`]; 0 without names.
 pub fn longest<'a>(names: impl IntoIterator<Item = &'a str>) -> usize {
     names.into_iter().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// Renders a name and, in the next column, its description, wrapped to `width` columns. `column` is
-/// the width of the [`longest`] name.
+/// Renders a name and, in the next column, its description, wrapped to `width` columns but at least
+/// to the minimum width of a report. `column` is the width of the [`longest`] name.
 pub fn entry(name: &str, text: &str, column: usize, width: usize) -> String {
     let padding = " ".repeat(column.saturating_sub(name.width()));
     let first = format!("{INDENT}{name}{padding}{INDENT}");

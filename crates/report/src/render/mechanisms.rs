@@ -1,4 +1,5 @@
-//! Renders the documentation page on the best mechanism for each purpose, only from a record.
+//! Renders the documentation page on the best mechanism for each purpose, from nothing but a
+//! record.
 
 use std::fmt::Write as _;
 
@@ -11,19 +12,19 @@ use super::units::{bytes, nanoseconds, ratio};
 /// A purpose for which a reader wants the best mechanism.
 struct Purpose {
     what: &'static str,
-    /// Returns whether a mechanism that waits in the given way qualifies.
+    /// Returns whether a mechanism qualifies whose fact `waits` is the given text.
     admits: fn(&str) -> bool,
     figure: Figure,
 }
 
-/// A measurement for ranking mechanisms; lower is better.
+/// The measurement by which mechanisms are ranked; less is better.
 #[derive(Clone, Copy)]
 enum Figure {
     /// Time of a round trip of one byte, with the given placement of the partners.
     RoundTrip(&'static str),
     /// Time of a one-way message of the given length in bytes.
     OneWay(u64),
-    /// CPU time of both sides for a one-way message of the given length in bytes.
+    /// CPU time of both partners for a one-way message of the given length in bytes.
     Cpu(u64),
 }
 
@@ -75,7 +76,8 @@ const PURPOSES: [Purpose; 9] = [
     },
 ];
 
-/// Returns the page as Markdown, or `None` if the record has no messages between processes.
+/// Returns the page as Markdown, or `None` if the record has no measured messages between
+/// processes.
 pub fn page(record: &RunRecord) -> Option<String> {
     let names = mechanisms(record);
     if names.is_empty() {
@@ -121,7 +123,7 @@ fn cases(record: &RunRecord) -> impl Iterator<Item = (&str, &Case)> {
     })
 }
 
-/// Returns the names of the mechanisms, in the order of the record.
+/// Returns the names of the measured mechanisms, each once, in the order of the record.
 fn mechanisms(record: &RunRecord) -> Vec<&str> {
     let mut names = Vec::new();
     for (name, _) in cases(record) {
@@ -176,8 +178,8 @@ impl Figure {
     }
 }
 
-/// Returns the table row of a purpose: the best mechanism, and the runners-up. Returns `None` if no
-/// mechanism qualifies.
+/// Returns the table row of a purpose: the best mechanism, and up to three runners-up. Returns
+/// `None` if no mechanism that qualifies was measured.
 fn purpose_row(record: &RunRecord, names: &[&str], purpose: &Purpose) -> Option<String> {
     const MAX_RUNNERS_UP: usize = 3;
     let admitted =

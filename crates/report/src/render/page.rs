@@ -1,4 +1,5 @@
-//! Renders the paragraph of a documentation page that names the machine of its measurements.
+//! Renders the part of a documentation page that names the machine and the warnings of its
+//! measurements.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,11 @@ use contend_record::lab::RunRecord;
 
 use super::units::bytes;
 
-/// Width of prose on documentation pages, in columns.
+/// Maximum width of prose on documentation pages, in columns.
 pub const TEXT_COLUMNS: usize = 118;
 
-/// Writes the machine on which the run was measured, followed by `more`, and the warnings of the
-/// run.
+/// Writes, as Markdown, a paragraph that names the machine on which the run was measured, followed
+/// by `more`, and a list of the warnings of the run.
 pub fn measured_on(out: &mut String, record: &RunRecord, more: &str) {
     let host = &record.host;
     let gap = if more.is_empty() { "" } else { " " };

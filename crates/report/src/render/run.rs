@@ -15,7 +15,8 @@ use super::layout::{
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
-/// Renders the plan, with the reason why each stage does or does not run in parallel.
+/// Renders the plan, or the stages that contend takes over from a shell, with the reason why each
+/// stage does or does not run in parallel, and the reason for the decision.
 pub fn explanation(record: &RunRecord, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
@@ -42,7 +43,7 @@ fn stages(out: &mut String, plan: &PlanRecord, width: usize) {
     }
 }
 
-/// Describes how a stage runs, and why.
+/// Describes how a stage can run over chunks, and why.
 fn reason(stage: &Stage) -> String {
     let class = match stage.class {
         Class::PerRecord => "parallel",
@@ -80,7 +81,8 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     }
 }
 
-/// Returns the source of stages that contend takes over, with the classification of each stage.
+/// Returns the text of stages that contend takes over, and a description of how each stage can run,
+/// or a single one if that is not known before they run.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
         [] => vec!["run by contend, which decides once their words are expanded".to_owned()],
@@ -114,7 +116,8 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     }
 }
 
-/// Returns a command, quoted for a shell.
+/// Returns the program and the arguments of a command, quoted for a shell, without control
+/// characters.
 fn command(command: &CommandRecord) -> String {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
@@ -151,7 +154,8 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     }
 }
 
-/// Renders the outcome and its cost, in a few lines.
+/// Renders the outcome with the figures of each stage, and the CPU time and memory used. Returns an
+/// empty string without an outcome.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
@@ -204,7 +208,8 @@ fn resources(outcome: &Outcome) -> String {
     )
 }
 
-/// Renders the peak memory of contend, of the largest command and of all processes.
+/// Renders the peak memory of contend, of the largest command and of all processes, the latter two
+/// as far as they are known.
 fn peak_memory(outcome: &Outcome) -> String {
     let own = outcome.own_max_rss_bytes;
     let mut peaks = format!("contend {}", bytes(own as f64));
@@ -223,8 +228,8 @@ fn peak_memory(outcome: &Outcome) -> String {
     peaks
 }
 
-/// Renders a table with a row for each stage. Neither dropped stages nor sorts that contend
-/// performs as part of its merge have measurements.
+/// Renders a table with a row for each stage. In a parallel run, dropped stages, and sorts that
+/// contend performs as part of its merge, have no figures.
 fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
     let heading = ["#", "stage", "status", "CPU", "starts"];

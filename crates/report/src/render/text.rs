@@ -1,7 +1,8 @@
 //! Makes strings from the user safe to show on a terminal.
 
-/// Replaces control characters with control pictures (such as `␛` for escape), and characters that
-/// change the writing direction with their code points. Tabs and newlines become spaces.
+/// Replaces control characters with control pictures (such as `␛` for escape) or, from U+0080, with
+/// the replacement character, and characters that change the writing direction with their code
+/// points. Tabs and newlines become spaces.
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, character| {
         match character {

@@ -1,4 +1,5 @@
-//! Renders the documentation page on the cost of a unit in every runtime, only from a record.
+//! Renders the documentation page on the cost of a unit in every runtime, from nothing but a
+//! record.
 
 use std::fmt::Write as _;
 
@@ -49,7 +50,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
 }
 
 /// Describes the number of samples of each measurement, and the number of points of each fitted
-/// line.
+/// line; empty without either.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points =
         range(kinds.iter().filter_map(|kind| kind.memory_line.as_ref()).map(|line| line.points));
@@ -74,7 +75,7 @@ fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     if text.is_empty() { text } else { format!("\n{}\n", textwrap::fill(&text, TEXT_COLUMNS)) }
 }
 
-/// Formats the range of numbers, or returns `None` if there are none.
+/// Formats the range of `numbers`, such as `5` or `5 to 7`. Returns `None` if there are none.
 fn range(numbers: impl Iterator<Item = usize> + Clone) -> Option<String> {
     let (least, most) = (numbers.clone().min()?, numbers.max()?);
     Some(if least == most { least.to_string() } else { format!("{least} to {most}") })
@@ -113,7 +114,8 @@ fn row(kind: &Kind<'_>) -> String {
     )
 }
 
-/// Returns a table of the points in the chart.
+/// Returns a Markdown table of the points in the chart: the total memory of each kind of unit at
+/// each number of units.
 fn points(kinds: &[Kind<'_>]) -> String {
     let mut numbers: Vec<_> = kinds
         .iter()
@@ -140,7 +142,8 @@ fn points(kinds: &[Kind<'_>]) -> String {
     out
 }
 
-/// Returns a section on the units that were not measured, with reasons; empty if all were.
+/// Returns a Markdown section on the units that were not measured, with reasons; empty if none was
+/// skipped.
 fn absent(record: &RunRecord) -> String {
     let cases: Vec<_> = record.cases_of(View::RuntimeMemory).collect();
     let reasons = skipped(&cases);

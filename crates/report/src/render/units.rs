@@ -1,6 +1,6 @@
-//! Formats quantities in at most six characters.
+//! Formatting of quantities, usually in at most six characters.
 
-/// Formats a time in seconds: `4.08s`, `61.2s`, `310s`, `9.3ms`, `0`.
+/// Formats a time that is given in seconds: `4.08s`, `61.2s`, `310s`, `9.3ms`; `0` for 0 and less.
 pub fn seconds(value: f64) -> String {
     if value <= 0.0 {
         "0".to_owned()
@@ -17,8 +17,8 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Formats a time in nanoseconds, in the largest unit that fits: `0.03ns`, `87.2ns`, `4.21µs`,
-/// `104µs`, `1.25ms`.
+/// Formats a time that is given in nanoseconds, in the largest unit of which it is at least about
+/// 1: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`, `1.25ms`. Negative times stay in nanoseconds.
 pub fn nanoseconds(value: f64) -> String {
     if value.abs() < 9.995 {
         return format!("{value:.2}ns");
@@ -31,12 +31,13 @@ pub fn bytes(value: f64) -> String {
     scaled(value, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// Formats a count: `512`, `77.0k`.
+/// Formats a number of things with decimal prefixes: `512`, `77.0k`.
 pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
-/// Formats a ratio: `0.031`, `0.98`, `1.00`, `12.3`, `310`.
+/// Formats a ratio with two or three significant digits, or whole above 100: `0.031`, `0.98`,
+/// `1.00`, `12.3`, `310`.
 pub fn ratio(value: f64) -> String {
     let digits = match value.abs() {
         ..0.0995 => 3,
@@ -48,7 +49,8 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Formats a number with a noun, in the singular or plural: `1 sample`, `12 samples`.
+/// Formats a number with the noun `name`, with an `s` unless the number is 1: `1 sample`, `12
+/// samples`.
 pub fn counted(number: u64, name: &str) -> String {
     format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
@@ -71,7 +73,7 @@ fn scaled(value: f64, units: &[&str]) -> String {
     format!("{value:.digits$}{}", units[unit])
 }
 
-/// Formats a share in percent; empty below 0.05 %.
+/// Formats `part` in percent of `whole`; empty below 0.05 %, and if `whole` is 0.
 pub fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     if percent < 0.05 {

@@ -1,5 +1,5 @@
-//! Migrations of the store's tables, one for each version. A published migration never changes; new
-//! ones are appended.
+//! Migrations of the store's tables, one for each version of the tables. A published migration
+//! never changes; new ones are appended.
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -20,7 +20,8 @@ pub fn known() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
 }
 
-/// Migrates the tables to the newest version, in one transaction.
+/// Migrates the tables to the newest version, in one transaction that also sets the application id.
+/// Does nothing if the tables have that version or a newer one.
 pub fn run(connection: &mut Connection) -> rusqlite::Result<()> {
     let version = |connection: &Connection| {
         connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))

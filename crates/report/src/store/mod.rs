@@ -1,9 +1,9 @@
 //! The store of the lab's runs, which is a single SQLite file.
 //!
-//! A run is added before it begins and updated while it runs, so its measurements survive however
-//! it ends. Several programs may use the file at the same time; each waits up to `BUSY_TIMEOUT` for
-//! the others. The file contains contend's application id and the version of its tables. A foreign,
-//! newer or damaged file is not changed.
+//! A run is added before it begins and updated while it runs, so the measurements that it has saved
+//! survive however it ends. Several programs may use the file at the same time; each waits up to
+//! `BUSY_TIMEOUT` for the others. The file contains contend's application id and the version of its
+//! tables. A foreign, newer or damaged file is not changed.
 
 mod migrations;
 
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-/// Maximum time to wait for another program that is writing.
+/// Maximum time to wait for another program that is writing to the store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection to the store's file.
+/// A connection to the store's file, for writing or only for reading.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
@@ -25,7 +25,7 @@ pub struct Store {
 /// The reason why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store cannot be opened or created.
+    /// The store's file cannot be opened or created.
     #[error("cannot open the store {}: {reason}", path.display())]
     Open {
         /// Path of the store.
@@ -39,17 +39,17 @@ pub enum StoreError {
     /// The file is a database of another program.
     #[error("{} is a database of another program (left untouched)", .0.display())]
     Foreign(PathBuf),
-    /// A newer version of contend created the store.
+    /// A newer version of contend created or migrated the store.
     #[error("the store {} was created by a newer contend (format {found}; this version reads up to {known}): upgrade contend, or use another --store", path.display())]
     Newer {
         /// Path of the store.
         path: PathBuf,
         /// Version of the store's tables.
         found: i64,
-        /// Newest version that this program knows.
+        /// Newest version of the tables that this program knows.
         known: i64,
     },
-    /// The store cannot be written.
+    /// The store's file cannot be written.
     #[error("cannot write to the store {}: {reason}", path.display())]
     Write {
         /// Path of the store.
@@ -57,7 +57,7 @@ pub enum StoreError {
         /// Description of the cause, for the user.
         reason: String,
     },
-    /// The store cannot be read.
+    /// The store's file cannot be read.
     #[error("cannot read the store {}: {reason}", path.display())]
     Read {
         /// Path of the store.
@@ -76,20 +76,20 @@ pub struct Entry {
     pub started_at: String,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: String,
-    /// Name of the suite or of the experiments.
+    /// Name of the suite, or names of the experiments.
     pub title: String,
     /// How the run ended, such as `complete`.
     pub ending: String,
 }
 
-/// A run to be stored.
+/// The contents of a run to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredRun<'a> {
     /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: &'a str,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: &'a str,
-    /// Name of the suite or of the experiments.
+    /// Name of the suite, or names of the experiments.
     pub title: &'a str,
     /// How the run ended, such as `complete`.
     pub ending: &'a str,
@@ -98,11 +98,12 @@ pub struct StoredRun<'a> {
 }
 
 impl Store {
-    /// Opens the store for writing. Creates it and its directory if they do not exist.
+    /// Opens the store for reading and writing. Creates it and its directory if they do not exist,
+    /// and migrates its tables to the newest version.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be created, or if the file is not a store that this
-    /// version may change.
+    /// Returns an error if the store cannot be opened, created or migrated, or if the file is not a
+    /// store, is damaged, or has tables of a newer version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
@@ -121,10 +122,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing store for reading.
+    /// Opens an existing store for reading. Writes to the file only to undo a transaction that a
+    /// killed program has left unfinished.
     ///
     /// # Errors
-    /// Returns an error if there is no file, or if it is not a store.
+    /// Returns an error if the file does not exist or cannot be read, or if it is not a store, is
+    /// damaged, or has tables of a newer version.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         match store.check() {
@@ -163,7 +166,8 @@ impl Store {
         Ok(Self { connection, path: path.to_owned() })
     }
 
-    /// Checks that the file is a store of a version that this program knows.
+    /// Checks that the file is a store with tables of a version that this program knows, or an
+    /// empty database.
     fn check(&self) -> Result<(), StoreError> {
         let number = |query| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
         let read = || -> rusqlite::Result<_> {
@@ -190,10 +194,10 @@ impl Store {
         migrations::run(&mut self.connection).map_err(|error| self.writing(&error))
     }
 
-    /// Adds a run and returns its number.
+    /// Adds a run and returns the number that the store gives to it.
     ///
     /// # Errors
-    /// Returns an error if the run cannot be written.
+    /// Returns an error if the store cannot be written.
     pub fn add(&self, run: &StoredRun<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
@@ -204,11 +208,11 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Checks before a measurement that the store can be written, by adding a run and rolling that
-    /// back. A full disk may go unnoticed until the run is added.
+    /// Checks that the store can be written, by adding `run` and rolling the addition back. A full
+    /// disk may go unnoticed.
     ///
     /// # Errors
-    /// Returns an error if the run cannot be written.
+    /// Returns an error if the store cannot be written.
     pub fn check_writable(&self, run: &StoredRun<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.unchecked_transaction().map_err(|error| self.writing(&error))?;
@@ -216,10 +220,11 @@ impl Store {
         transaction.rollback().map_err(|error| self.writing(&error))
     }
 
-    /// Updates a run. Returns whether the run still exists.
+    /// Replaces the ending and the record of the run with the number `id`; its other columns stay.
+    /// Returns `false` if there is no such run.
     ///
     /// # Errors
-    /// Returns an error if the run cannot be written; the earlier record stays.
+    /// Returns an error if the store cannot be written; the earlier record stays.
     pub fn update(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let rows = self
             .connection
@@ -231,11 +236,11 @@ impl Store {
         Ok(rows > 0)
     }
 
-    /// Removes either all or none of the given runs. Returns the numbers without a run; if there
-    /// are any, nothing is removed. The number of a removed run is never reused.
+    /// Removes the runs with the numbers `ids`, either all or none. Returns the numbers without a
+    /// run; if there are any, nothing is removed. The number of a removed run is never reused.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be written; in that case, no run is removed.
+    /// Returns an error if the store cannot be written; no run is removed then.
     pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
         let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
         if missing.is_empty() {
@@ -246,10 +251,12 @@ impl Store {
         Ok(missing)
     }
 
-    /// Updates a run unless another program is writing. Returns whether the run still exists.
+    /// Updates a run as [`Store::update`] does, but waits only 50 ms for another program that is
+    /// writing. Returns `false` if there is no such run.
     ///
     /// # Errors
-    /// Fails as [`Store::update`] does, and if another program is writing.
+    /// Returns an error if the store cannot be written, or if another program is writing. If the
+    /// write itself failed, the earlier record stays.
     pub fn update_if_free(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;
@@ -258,7 +265,7 @@ impl Store {
         result
     }
 
-    /// Returns the newest runs, at most `most`, in descending order.
+    /// Returns the newest runs, at most `most`, in descending order of their numbers.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
@@ -281,7 +288,8 @@ impl Store {
         read().map_err(|error| self.reading(&error))
     }
 
-    /// Returns the schema and the record of a run, or `None` if there is no such run.
+    /// Returns the name of the schema and the record, as JSON, of the run with the number `id`, or
+    /// `None` if there is no such run.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
@@ -313,7 +321,8 @@ impl Store {
     }
 }
 
-/// Removes the given runs if all of them exist. Otherwise, returns the numbers without a run.
+/// Removes the given runs if all of them exist. Otherwise, removes none. Returns the numbers
+/// without a run.
 fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let is_there = |id: i64| {
@@ -335,7 +344,7 @@ fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>
     Ok(missing)
 }
 
-/// Describes an error without SQLite terminology.
+/// Describes an error: the common ones without SQLite terminology, and others as SQLite does.
 fn plain(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
@@ -350,7 +359,8 @@ fn plain(error: &rusqlite::Error) -> String {
     }
 }
 
-/// Creates a directory, and its parents, that only the owner may enter, unless it exists.
+/// Creates a directory and its missing parents, which only the owner may enter. Leaves an existing
+/// directory as it is.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)

@@ -1,5 +1,5 @@
-//! Renders a trial with several concurrent copies as text, with the number of copies at which the
-//! ranking changes.
+//! Renders the part of a trial with several concurrent copies as text, with the numbers of copies
+//! between which the ranking changes.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,12 @@ use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, s
 use super::super::units::seconds;
 use super::{change, pasted};
 
-/// Width of the bars of a sweep, in columns. The table before them takes `TABLE_COLUMNS`.
+/// Maximum width of the bars, in columns. The table before them takes `TABLE_COLUMNS`.
 const BAR_COLUMNS: usize = 24;
 const TABLE_COLUMNS: usize = 68;
 
 /// Writes the measurements of the original and the candidates with several concurrent copies.
+/// Writes nothing if there are none.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     if trial.load.is_empty() {
         return;
@@ -49,8 +50,8 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     }
 }
 
-/// The ratio of two pipelines' wall times at one number of copies. In each round, one pipeline ran
-/// right after the other.
+/// The ratio of two pipelines' wall times in the same round, at one number of copies, with its 95 %
+/// interval (or its range, with fewer than six rounds).
 struct Ratio {
     median: f64,
     range: [f64; 2],
@@ -80,11 +81,11 @@ impl Ratio {
     }
 }
 
-/// Minimum relative difference that counts.
+/// Relative difference of wall times by which a ratio's interval must be away from 1 to count.
 const MIN_DIFFERENCE: f64 = 0.01;
 
-/// Returns a sentence for each candidate that is slower than the original with few copies and
-/// faster with many, or the reverse.
+/// Returns a sentence for each candidate that is clearly slower than the original with few copies
+/// and clearly faster with more, or the reverse. The trial must have figures under load.
 fn changing_sides(trial: &Trial) -> Vec<String> {
     let places = trial.load[0].figures.iter().filter_map(|figures| figures.candidate);
     let sides = places.filter_map(|place| {
@@ -108,9 +109,9 @@ fn copies(number: usize) -> String {
     format!("{number} cop{}", if number == 1 { "y" } else { "ies" })
 }
 
-/// Writes the ratio of each candidate's time to the original's, from few copies to many. A mark
-/// means that the ratio differs from 1 by more than chance, so the ranking changes where the mark
-/// does.
+/// Writes a table of the ratio of each candidate's wall time to the original's, with a column for
+/// each number of copies. A mark means that the ratio differs from 1 by more than chance, so the
+/// ranking changes where the mark does.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));
@@ -171,7 +172,8 @@ fn rows(point: &LoadPoint, width: usize) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns a sentence about where the ranking of the pipelines changes.
+/// Returns a sentence about which pipeline is fastest, and between which numbers of copies that
+/// changes; empty without figures under load.
 fn ranking(trial: &Trial) -> String {
     let Some((first, last)) = trial.load.first().zip(trial.load.last()) else {
         return String::new();

@@ -21,10 +21,11 @@ pub(super) use suggestions::suggestions;
 pub(super) use trial::trial;
 pub(super) use what_if::answers;
 
-/// Minimum predicted gain that is shown, as a share of the original's time.
+/// Predicted change that counts as a gain or a loss, as a share of the original's time.
 const MIN_GAIN: f64 = 0.02;
 
-/// Writes the sources of predictions other than the profile: calibration and pilot runs.
+/// Writes the sources of predictions: service times, pilot runs and calibration. Writes nothing if
+/// nothing was predicted.
 pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(calibration) = &record.calibration else { return };
     let from = calibration
@@ -42,13 +43,13 @@ pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &note, width);
 }
 
-/// Returns whether `--try` accepts the pipeline.
+/// Returns whether `--try` may be suggested: no warning says that it would refuse the pipeline.
 pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
     !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
 }
 
-/// Returns the model's prediction for the unchanged pipeline, or the measurement if an older record
-/// has no prediction.
+/// Returns the model's prediction for the unchanged pipeline, or the measurement if the record has
+/// no prediction.
 fn unchanged(record: &PipeRecord) -> Prediction {
     record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
@@ -56,7 +57,8 @@ fn unchanged(record: &PipeRecord) -> Prediction {
     })
 }
 
-/// Returns the reason why only CPU times are predicted, or `None` if wall times are predicted, too.
+/// Returns, in a sentence, why only CPU times are predicted, or `None` if wall times are predicted,
+/// too.
 fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     if unchanged(record).wall_seconds.is_some() {
         return None;
@@ -74,7 +76,7 @@ fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     Some(format!("Wall times are not predicted, because {cause} during the profile."))
 }
 
-/// Writes a wrapped paragraph, indented by `indent` columns.
+/// Writes a wrapped paragraph, all lines of which are indented by `indent` columns.
 fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     let indent = " ".repeat(indent);
     let options = textwrap::Options::new(prose_width(width))
@@ -84,14 +86,15 @@ fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     out.push('\n');
 }
 
-/// Formats a command for pasting into a shell. Control characters other than tabs and newlines are
-/// replaced, since they might affect the terminal.
+/// Formats a command for pasting into a shell: unchanged, unless it contains control characters
+/// other than tabs and newlines. Since these might affect the terminal, all control characters are
+/// replaced then.
 fn pasted(command: &str) -> String {
     let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
     if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
 }
 
-/// Formats a ratio as a change in percent.
+/// Formats a ratio as a change in percent, as in `−40 %`; `±0 %` below half a percent.
 fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     if percent.abs() < 0.5 {
@@ -101,7 +104,8 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Formats a ratio and its 95 % confidence interval as changes in percent.
+/// Formats a ratio and its interval as changes in percent, as in `−40 % [−41 %, −39 %]`. With fewer
+/// than three samples, the interval is left out.
 fn change_with_interval(ratio: &Estimate) -> String {
     let [low, high] = ratio.ci95;
     if ratio.samples.len() < 3 {
@@ -110,7 +114,8 @@ fn change_with_interval(ratio: &Estimate) -> String {
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
-/// Formats the ratio of a quantity with its interval, as in `−40 % wall [−41 %, −39 %]`.
+/// Formats the ratio of the named quantity with its interval, as in `−40 % wall [−41 %, −39 %]`.
+/// With fewer than three samples, the interval is left out.
 fn change_of(ratio: &Estimate, quantity: &str) -> String {
     let text = change_with_interval(ratio);
     let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
@@ -118,7 +123,7 @@ fn change_of(ratio: &Estimate, quantity: &str) -> String {
     format!("{median} {quantity}{interval}")
 }
 
-/// Returns the name of a candidate: its rewrite, and the numbers of the changed stages.
+/// Returns the name of a candidate: its rewrite, and the positions of the changed stages, from 1.
 fn candidate_name(candidate: &Candidate) -> String {
     let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
     let plural = if stages.len() == 1 { "" } else { "s" };
@@ -147,7 +152,8 @@ fn rewrite_name(id: RewriteId) -> &'static str {
     }
 }
 
-/// Describes whether a candidate's output is identical to that of the original.
+/// Describes whether a candidate's output is identical to that of the original: as compared or,
+/// without a comparison, as far as that is certain.
 fn output_name(candidate: &Candidate) -> &'static str {
     match (candidate.output_equal, candidate.safety) {
         (Some(true), _) => "output identical",

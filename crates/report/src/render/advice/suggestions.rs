@@ -1,4 +1,5 @@
-//! Renders suggested rewrites that were not tried, with the model's predictions.
+//! Renders suggestions: rewrites that were not tried, with the model's predictions, and `contend
+//! run`.
 
 use std::fmt::Write as _;
 
@@ -15,11 +16,12 @@ use super::{
     why_no_wall_times,
 };
 
-/// Maximum number of suggestions in a summary.
+/// Maximum number of suggestions in a summary, including `contend run`.
 const MAX_SUGGESTIONS: usize = 2;
 
-/// Writes the suggestions. A summary has the best rewrite and `contend run`, or two rewrites.
-/// Writes nothing if rewrites were tried, since the trial says more.
+/// Writes the suggestions. A summary has the best rewrite and `contend run`, or two rewrites. After
+/// a trial, which says more about rewrites, only `contend run` is suggested. Writes nothing if
+/// there are no suggestions.
 pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let promising: Vec<&Candidate> = match record.trial {
         Some(_) => Vec::new(),
@@ -55,8 +57,8 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
     }
 }
 
-/// Returns the command that runs the pipeline in parallel, and its benefit, or `None` if the
-/// pipeline is not data-parallel.
+/// Returns the command that runs the pipeline in parallel, and its benefit in words, or `None` if
+/// no finding says that it is expected to be faster.
 fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
     let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
     Some((format!("contend run {}", quote_text(&record.command)), finding.message.clone()))
@@ -72,8 +74,8 @@ fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Det
     }
 }
 
-/// Returns the predicted changes of wall and CPU time; with `Detail::Full`, also the times
-/// themselves. Returns `None` if there is no prediction.
+/// Returns the predicted changes of wall time, if predicted, and of CPU time; with `Detail::Full`,
+/// also the times themselves. Returns `None` if neither is predicted.
 pub(super) fn predicted(
     record: &PipeRecord,
     candidate: &Candidate,
@@ -97,7 +99,8 @@ pub(super) fn predicted(
     (!parts.is_empty()).then(|| format!("predicted {}", parts.join(", ")))
 }
 
-/// Writes the number of omitted rewrites, and the reasons.
+/// Writes the number of rewrites that are not among the `shown` suggestions, by reason. Writes
+/// nothing after a trial.
 fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
     if record.trial.is_some() {
         return;
@@ -115,8 +118,9 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
     }
 }
 
-/// Returns whether the candidate is predicted to save wall time, or at least a tenth of the CPU
-/// time without a longer wall time; an unknown wall time counts as not longer.
+/// Returns whether the candidate is predicted to save more than 2 % of wall time, or more than
+/// about a tenth of CPU time without a longer wall time. An unknown wall time counts as not longer.
+/// Returns `false` also if the output is known to differ.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;

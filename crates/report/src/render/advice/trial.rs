@@ -1,4 +1,5 @@
-//! Renders a trial (`--try`): the rewrite to use, and a row for each rewrite that was tried.
+//! Renders a trial (`--try`): the rewrite to use, if any, and a row for each rewrite that was
+//! tried.
 
 use std::fmt::Write as _;
 
@@ -19,7 +20,8 @@ use super::{
     verdict_name,
 };
 
-/// Writes the result of the trial, with the winner first.
+/// Writes the result of the trial, with the winner first, and the heading of the profile that
+/// follows. Writes nothing without a trial.
 pub fn trial(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let Some(trial) = &record.trial else { return };
     let winner = trial.winner.and_then(|place| record.candidates.get(place));
@@ -91,7 +93,8 @@ fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
     line.to_owned()
 }
 
-/// Writes a row for each candidate that ran.
+/// Writes a table with a row for each candidate that was timed or has a different output, and then
+/// the differences.
 fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     const WORDS: usize = 3;
     let mut table = plain_table();
@@ -128,12 +131,12 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     }
 }
 
-/// Returns whether the candidate ran, or is known to have a different output.
+/// Returns whether the candidate was timed, or is known to have a different output.
 fn was_tried(candidate: &Candidate) -> bool {
     candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
 }
 
-/// Describes how many runs were made over which input, and why the trial ended.
+/// Describes how many rounds were made on which input, and why the trial ended.
 fn effort(trial: &Trial) -> String {
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let end = if trial.interrupted {
@@ -160,7 +163,7 @@ fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
     }
 }
 
-/// Writes each candidate's command with all predictions and measurements.
+/// Writes the command of every candidate, tried or not, with its predictions and measurements.
 fn details(out: &mut String, record: &PipeRecord, width: usize) {
     for (place, candidate) in record.candidates.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {}", place + 1, candidate_name(candidate));

@@ -12,10 +12,10 @@ use super::super::text::printable;
 use super::super::units::seconds;
 use super::{unchanged, why_no_wall_times};
 
-/// Width of two times in a table, in columns, including the gaps around them.
+/// Width of the columns for wall and CPU time in a table, including the gaps around them.
 const TIMES_COLUMNS: usize = 20;
 
-/// Writes a table of the answers to `--what-if`.
+/// Writes a table of the answers to `--what-if`. Writes nothing if there are none.
 pub fn answers(out: &mut String, record: &PipeRecord, width: usize) {
     if record.what_if.is_empty() {
         return;

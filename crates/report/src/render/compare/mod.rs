@@ -16,10 +16,11 @@ use super::layout::{BOLD, dimmed, paragraph_after, warn};
 use super::text::printable;
 use super::units::counted;
 
-/// Minimum supported width, in columns. A narrower terminal may cut lines.
+/// Minimum width of a report, in columns. A narrower terminal may wrap or cut its lines.
 const MIN_COMPARISON_COLUMNS: usize = 40;
 
-/// Returns the whole report.
+/// Returns the report of a comparison, for a terminal with `width` columns, at least 40: the runs,
+/// the tables, the cases that not all runs have measured, the warnings, and a legend.
 pub fn report(record: &CompareRecord, width: usize) -> String {
     let width = width.max(MIN_COMPARISON_COLUMNS);
     let mut out = String::new();
@@ -54,7 +55,7 @@ fn is_in_all(case: &Case) -> bool {
     case.sides.iter().all(Side::is_measured)
 }
 
-/// Joins names of runs for a sentence, as in `A, B and C`.
+/// Joins names of runs for a sentence, as in `A, B and C`; empty without names.
 fn words(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -63,7 +64,8 @@ fn words(names: &[&str]) -> String {
     }
 }
 
-/// Writes the circumstances that make the measurements of each run less reliable.
+/// Writes the warnings of each run and of the cases that it has measured, after an empty line if
+/// there are any.
 fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     let before = out.len();
     for (index, run) in record.runs.iter().enumerate() {
@@ -83,7 +85,7 @@ fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
     }
 }
 
-/// Returns the name of a case: the experiment and the parameters.
+/// Returns the name of a case: its experiment and its parameters.
 fn about(case: &Case) -> String {
     format!("{} {}", case.experiment, case.parameters).trim_end().to_owned()
 }

@@ -1,4 +1,5 @@
-//! Renders the compared runs: each one with its machine, and the common properties of all machines.
+//! Renders the compared runs: each one with what is special about its machine, and the properties
+//! that all machines share.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Maximum number of experiments that are named; further ones are only counted.
+/// Number of experiments that are named. If there are at least two more, these are only counted.
 const MAX_NAMED_EXPERIMENTS: usize = 4;
 
 /// A function that describes one property of a machine.
@@ -49,8 +50,8 @@ fn unknown(name: &str) -> String {
     format!("{name} unknown")
 }
 
-/// Writes each run with the properties in which its machine differs from others, and then the
-/// properties that all machines share.
+/// Writes each run with the properties that not all machines share, then the differences in
+/// mitigations, and then the properties that all machines share.
 pub fn described(out: &mut String, record: &CompareRecord, width: usize) {
     let (common, own): (Vec<Trait>, Vec<Trait>) =
         TRAITS.into_iter().partition(|&of| is_common(record, of));
@@ -93,7 +94,8 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// Describes a run: its start, its experiments, and its ending.
+/// Describes a run: its start, its suite or experiments, its ending, the number of measured cases,
+/// and how many values differ from those of the first run.
 fn describe_run(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
@@ -126,7 +128,8 @@ fn content(run: &Run) -> String {
     }
 }
 
-/// Describes how many cases have higher or lower values than in the first run.
+/// Describes how many cases have higher or lower values than in the first run, or values within
+/// noise; empty for the first run, and without ratios.
 fn against_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());
@@ -150,8 +153,9 @@ fn against_the_first(record: &CompareRecord, index: usize) -> String {
     format!("; against {}: {}", first.name, parts.join(", "))
 }
 
-/// Returns the number of processor vulnerabilities that all machines mitigate in the same way, and
-/// descriptions of the others with each machine's mitigation.
+/// Returns the number of processor vulnerabilities whose state is the same on all machines, and a
+/// description of each of the others with its state on each machine. A vulnerability that a machine
+/// does not have counts as unknown there.
 fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
     let flaws: BTreeSet<&String> =
         record.runs.iter().flat_map(|run| run.host.mitigations.keys()).collect();

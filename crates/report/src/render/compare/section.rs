@@ -14,14 +14,16 @@ use super::super::text::printable;
 use super::super::units;
 use super::table::{Block, Cases, Column};
 
-/// Layout of the tables of experiments.
+/// Layout of the tables of experiments with the same view.
 #[derive(Debug)]
 struct Layout {
     /// Whether a family of experiments shares one table, whose first column has their names.
     together: bool,
-    /// The measured quantity, if the name of the experiment does not say it.
+    /// The measured quantity, with notes on further columns; empty if the name of the experiment
+    /// says enough.
     what: &'static str,
-    /// Metrics shown in addition to the value of each run: heading and name.
+    /// Metrics shown in addition to the value of each run: heading of the column, and name of the
+    /// metric.
     metrics: &'static [(&'static str, &'static str)],
 }
 
@@ -43,12 +45,13 @@ fn layout_of(case: &Case) -> &'static Layout {
     }
 }
 
-/// Returns the cases measured by at least two runs, which tables show.
+/// Returns the cases measured by at least two runs. Only these are in tables.
 fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
     record.cases.iter().filter(|case| case.measured() > 1)
 }
 
-/// Renders all tables, each under the name of its experiment.
+/// Renders all tables, each under the name of its experiment, or of the family of experiments that
+/// share the table.
 pub fn all(record: &CompareRecord, width: usize) -> String {
     let titled = in_tables(record).map(|case| {
         let (family, _) = family_and_name(&case.experiment);
@@ -98,7 +101,8 @@ fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
     }
 }
 
-/// Returns the columns of a run, or `None` if it has measured none of the given cases.
+/// Returns the columns with the values and metrics of the run with the index `run`, or `None` if it
+/// has measured none of the given cases.
 fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Block> {
     if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
         return None;
@@ -123,8 +127,8 @@ fn disturbed(case: &Case, run: usize) -> bool {
     matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
 }
 
-/// Returns the ratios of a run to the first one, with their intervals, or `None` if there are no
-/// ratios.
+/// Returns the columns with the ratios of the run with the index `run` to the first one, and their
+/// intervals if there are any, or `None` if there are no ratios.
 fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     let found: Vec<Option<&Ratio>> =
         cases.iter().map(|case| case.value.as_ref()?.ratios.get(run)?.as_ref()).collect();
@@ -143,7 +147,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
-/// Returns whether some run and the first one both have values, but no ratio.
+/// Returns whether the first run and some other one both have values of the case, but no ratio.
 fn lacks_ratio(case: &Case) -> bool {
     case.value.as_ref().is_some_and(|value| {
         let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);
@@ -153,7 +157,7 @@ fn lacks_ratio(case: &Case) -> bool {
     })
 }
 
-/// Explains the signs that the tables use.
+/// Explains those signs that the tables contain; empty if they contain none.
 pub fn legend(record: &CompareRecord) -> String {
     let ratios: Vec<&Ratio> = in_tables(record)
         .filter_map(|case| case.value.as_ref())

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use super::super::lab::table::grid;
 use super::super::layout::gap;
 
-/// A column: the heading, and a cell for each row.
+/// A column: the heading, and then a cell for each row.
 #[derive(Debug, Clone)]
 pub struct Column(Vec<String>);
 
@@ -15,8 +15,8 @@ impl Column {
         Self([heading.to_owned()].into_iter().chain(cells).collect())
     }
 
-    /// Creates a column in which some cells end in a mark. The other cells are padded to stay
-    /// aligned.
+    /// Creates a column in which those cells end in `mark` whose flag is set. The heading and the
+    /// other cells are padded, if necessary, to stay aligned.
     pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
         let some = cells.iter().any(|(_, marked)| *marked);
         let suffix = |marked| match (some, marked) {
@@ -41,24 +41,25 @@ impl Column {
 /// Columns that stay together if the table is split.
 pub type Block = Vec<Column>;
 
-/// A table of cases.
+/// A table with a row for each case, whose columns all have the same number of cells.
 #[derive(Debug)]
 pub struct Cases {
     /// Columns that identify the rows, repeated in every piece.
     pub left: Vec<Column>,
-    /// Number of columns in `left` that contain words, which are left-aligned.
+    /// Number of columns at the beginning of `left` that contain words, and are left-aligned.
     pub words: usize,
-    /// Values and metrics of the runs.
+    /// Values and metrics of the runs, with a block for each run that has any.
     pub values: Vec<Block>,
-    /// Ratios of the runs to the first. If they do not fit, only the first column of each block is
-    /// shown.
+    /// Ratios of the runs to the first one, with a block for each run that has any: the ratios, and
+    /// their intervals if there are any.
     pub ratios: Vec<Block>,
 }
 
 impl Cases {
     /// Renders one table if it fits into `width` columns. Otherwise, renders values and ratios
-    /// separately, each in as many pieces as necessary. If some ratio does not fit with its
-    /// interval, all ratios lose their intervals.
+    /// separately, each in as many pieces as necessary. If the ratios of some run do not fit with
+    /// their intervals, all ratios lose their intervals. A piece with a single block may still be
+    /// too wide.
     pub fn pieces(&self, width: usize) -> String {
         let together: Vec<Block> = self.values.iter().chain(&self.ratios).cloned().collect();
         if self.fits(&together, width) {

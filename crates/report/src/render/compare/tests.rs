@@ -8,7 +8,7 @@ use super::report;
 use crate::compare::compare;
 use crate::compare::tests::{case, run};
 
-/// Returns nine samples whose median is `middle`.
+/// Returns nine samples around their median `middle`, from 96 % to 104 % of it.
 fn around(middle: f64) -> Vec<f64> {
     (-4..=4).map(|step| middle * (1.0 + 0.01 * f64::from(step))).collect()
 }

@@ -1,4 +1,4 @@
-//! Renders the cases that only some runs have measured, with the reasons why the others have not.
+//! Renders the cases that not all runs have measured, with the reasons.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,11 @@ use super::super::layout::{BOLD, grouped, paragraph};
 use super::super::text::printable;
 use super::{is_in_all, words};
 
-/// Maximum number of cases in a group that are named individually.
+/// Maximum number of cases in a group that are listed individually by their parameters.
 const MAX_NAMED_CASES: usize = 3;
 
-/// Writes the cases, grouped by their state in each run, with a line for each experiment.
+/// Writes the cases that not all runs have measured, grouped by their state in each run, with a
+/// line for each experiment. Writes nothing if there are none.
 pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
     let unequal = record.cases.iter().filter(|case| !is_in_all(case));
     let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
@@ -46,7 +47,8 @@ fn standing(record: &CompareRecord, case: &Case) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Describes a side, as the words before and after the names of the runs.
+/// Describes a run's result for a case, as the words before and after the names of the runs with
+/// this result.
 fn described(side: &Side, case: &Case) -> (&'static str, String) {
     match side {
         Side::Measured { .. } => ("measured in", String::new()),
@@ -79,7 +81,8 @@ fn counts(unit: Unit) -> &'static str {
     }
 }
 
-/// Describes cases: up to `MAX_NAMED_CASES` by their parameters, and more by the values that occur.
+/// Describes cases of one experiment: up to `MAX_NAMED_CASES` by the parameters of each, and more
+/// by the values of each parameter that occur.
 fn which(cases: &[&Case]) -> String {
     if cases.len() <= MAX_NAMED_CASES {
         let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();

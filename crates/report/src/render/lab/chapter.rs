@@ -1,5 +1,5 @@
-//! Renders the chapter of a suite: first the conclusions of the source document, then the meaning
-//! of the run's measurements, and then the tables that compare the measurements with the document.
+//! Renders the chapter of a suite: the source document and its conclusions, then the meaning of the
+//! run's measurements, and then the tables that compare the measurements with the document.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,8 @@ pub struct Content {
     pub note: &'static str,
     /// The meaning of the measurements, in at most five sentences.
     pub meaning: Vec<String>,
-    /// Rendered tables that compare the document with the run, each with its notes.
+    /// Rendered tables of the run's measurements, most of them next to the document's, each with
+    /// its notes.
     pub tables: Vec<String>,
     /// Rendered tables that only a full report shows.
     pub details: Vec<String>,
@@ -39,7 +40,8 @@ pub fn content(chapter: Chapter, record: &RunRecord, width: usize) -> Option<Con
     }
 }
 
-/// Renders a chapter in the given detail, wrapped to `width` columns.
+/// Renders a chapter in the given detail, wrapped to `width` columns. The tables must have been
+/// rendered for the same width.
 pub fn render(
     content: &Content,
     chapter: Chapter,

@@ -1,5 +1,5 @@
-//! Conclusions of a source document, and whether the measurements of a run confirm them. Every
-//! verdict is computed from the measurements.
+//! Conclusions of source documents, and verdicts on whether the measurements of a run confirm them.
+//! Every verdict is computed from the measurements.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use contend_record::warning::WarningId;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
 
-/// A conclusion of a source document.
+/// A conclusion of a source document, with a function that judges it.
 pub struct Conclusion {
     /// Letter by which the report refers to the conclusion.
     pub letter: char,
@@ -22,7 +22,7 @@ pub struct Conclusion {
 /// A verdict, and the evidence for it in sentences.
 pub type Judgement = (Verdict, String);
 
-/// Renders the conclusions: the verdict and the claim, with the evidence below.
+/// Renders each conclusion: the verdict on it and its claim, with the evidence below.
 pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     for conclusion in conclusions {
@@ -49,15 +49,15 @@ pub enum Verdict {
 pub enum Reason {
     /// The cases needed for a judgement were not measured.
     NotMeasured,
-    /// The run could use only one CPU.
+    /// The run could use only one CPU, or less.
     OneCpu,
     /// The measurements differ by less than their uncertainty.
     WithinNoise,
-    /// Other load, the hypervisor or a quota affected the measurements.
+    /// Other load, the hypervisor or a quota affected the measurements, or may have.
     Disturbed,
     /// The situation described by the conclusion did not occur.
     DidNotOccur,
-    /// The attempt ended before it reached the limit in question.
+    /// The attempt to create units ended before it reached the limit in question.
     LimitNotReached,
 }
 
@@ -82,7 +82,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on a conclusion that is confirmed only if all of `verdicts` are.
+    /// Returns the verdict on a conclusion that consists of several claims: not confirmed if any of
+    /// `verdicts` is, or else the first inconclusive one, or else confirmed. Without verdicts, it
+    /// is inconclusive.
     pub fn all(verdicts: &[Self]) -> Self {
         let inconclusive = |verdict: &&Self| matches!(verdict, Self::Inconclusive(_));
         if verdicts.contains(&Self::NotConfirmed) {
@@ -99,8 +101,9 @@ impl Verdict {
         if is_observed { Self::Confirmed } else { Self::NotConfirmed }
     }
 
-    /// Returns the verdict on a comparison whose result should be `expected`. `found` is `None` if
-    /// disturbances prevent the comparison.
+    /// Returns the verdict on a comparison whose result should be `expected`, which is not `Equal`.
+    /// The verdict is inconclusive if `found` is `Equal`, or if it is `None` because disturbances
+    /// prevent the comparison.
     pub fn expecting(expected: Ordering, found: impl Into<Option<Ordering>>) -> Self {
         match found.into() {
             None => Self::Inconclusive(Reason::Disturbed),
@@ -110,19 +113,19 @@ impl Verdict {
     }
 }
 
-/// Returns the judgement on a conclusion whose evidence was not measured; `what` names the missing
-/// evidence.
+/// Returns the judgement on a conclusion whose evidence was not measured. `what` is a sentence that
+/// names the missing evidence.
 pub fn not_measured(what: &str) -> Judgement {
     (Verdict::Inconclusive(Reason::NotMeasured), what.to_owned())
 }
 
-/// Returns whether, during the run, other processes used the CPUs, the hypervisor took them away,
-/// or a quota throttled the run.
+/// Returns whether a warning of the whole run says that other processes used the CPUs, that the
+/// hypervisor took them away, or that a quota throttled the run.
 pub fn is_disturbed(record: &RunRecord) -> bool {
     record.warnings.iter().any(|warning| is_disturbance(warning.id))
 }
 
-/// Returns whether a warning is about a disturbance.
+/// Returns whether a warning is about other load, steal or throttling.
 pub fn is_disturbance(id: WarningId) -> bool {
     matches!(id, WarningId::OtherLoad | WarningId::Steal | WarningId::Throttled)
 }

@@ -9,7 +9,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, nanoseconds};
 use super::table::{figure, grid, parameter, row};
 
-/// Renders a table of the cases, and notes on memory bandwidth.
+/// Renders a table of the cases, and a note on memory bandwidth if it was measured.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let is_wide = width >= 100;
     let mut headings = row(["method", "place", "cache", "time", "bytes/s", "user", "sys"]);
@@ -42,7 +42,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the copying method with its options.
+/// Returns the copying method with its block size or its advice to the kernel, if any.
 pub fn way(case: &Case) -> String {
     let way = parameter(case, names::METHOD);
     if let Some(block) = case.parameters.number(names::BLOCK) {
@@ -54,7 +54,7 @@ pub fn way(case: &Case) -> String {
     }
 }
 
-/// Formats a size in bytes that is a power of two.
+/// Formats a size that is given in bytes in the largest binary unit, rounded down.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -63,12 +63,13 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the number of bytes copied per second.
+/// Returns the number of bytes copied per second, or `None` if the case was not measured.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// Returns the operation that takes most of the time, or `None` if the record does not name it.
+/// Returns the name of the operation that takes most of the time, or `None` if the record does not
+/// name it.
 pub fn limit(case: &Case) -> Option<&str> {
     match case.facts.get("limit")? {
         Value::Text(limit) => Some(limit),
@@ -76,7 +77,9 @@ pub fn limit(case: &Case) -> Option<&str> {
     }
 }
 
-/// Describes the time that memory bandwidth alone would allow, and the cost of other operations.
+/// Describes how long copying the largest file within memory takes, the additional cost of each
+/// page of a file, and which method copied only a smaller file. Returns `None` if these were not
+/// measured.
 fn memory(cases: &[&Case]) -> Option<String> {
     let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
     let (bytes_copied, time) =

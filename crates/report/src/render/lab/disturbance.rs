@@ -1,4 +1,4 @@
-//! Summarizes the disturbances of a run in one sentence.
+//! Summarises the disturbances of a run.
 
 use contend_record::lab::RunRecord;
 use contend_record::warning::WarningId;
@@ -6,14 +6,14 @@ use contend_record::warning::WarningId;
 use super::super::text::printable;
 use super::conclusion::is_disturbance;
 
-/// Returns whether the report counts warnings of the given kind over all cases rather than showing
-/// each one.
+/// Returns whether the report summarises warnings of the given kind over all cases, or leaves them
+/// out, rather than showing each one.
 pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }
 
-/// Returns a sentence about how many cases were disturbed and why. Returns `None` if no case was
-/// measured, or if nothing disturbed the run.
+/// Returns how many cases were disturbed and why, in words, with the advice to repeat the run.
+/// Returns `None` if no case was measured, or if nothing disturbed the run.
 pub fn sentence(record: &RunRecord) -> Option<String> {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
     let is_disturbed = |case: &&contend_record::lab::Case| {

@@ -6,7 +6,7 @@ use contend_record::parameters::names;
 use super::super::layout::paragraph;
 use super::table::{self, MetricColumn, TimeOf, figure, matrix};
 
-/// Columns of the table of mechanisms, for cases that differ in more than mechanism and placement.
+/// Columns of the table of mechanisms, for cases whose parameters are not those of the matrices.
 const MECHANISMS: [MetricColumn; 5] = [
     ("p50", "p50", 90),
     ("p99", "p99", 0),
@@ -15,7 +15,7 @@ const MECHANISMS: [MetricColumn; 5] = [
     ("switches", "switches", 80),
 ];
 
-/// Columns of the table of the source document's programs.
+/// Columns of the table of cases that reproduce programs of the source document.
 const PRESETS: [MetricColumn; 8] = [
     ("predicted", "predicted", 0),
     ("not ready %", "not_ready", 76),
@@ -27,7 +27,7 @@ const PRESETS: [MetricColumn; 8] = [
     ("switches", "voluntary_switches", 100),
 ];
 
-/// Renders the table of cases that reproduce a program of the document.
+/// Renders the table of cases that reproduce programs of the source document.
 pub fn presets(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "10,000 turns", &PRESETS, width)
 }
@@ -39,7 +39,8 @@ const MATRICES: [(&str, TimeOf); 3] = [
     ("CPU time", |case| case.metric("cpu")),
 ];
 
-/// Renders matrices of mechanisms by placement, for processes and for threads.
+/// Renders matrices of mechanisms by placement, for processes and for threads, or a table if the
+/// cases have other parameters.
 pub fn mechanisms(cases: &[&Case], width: usize) -> String {
     let names = table::parameter_names(cases);
     if names != ["mechanism", "partners", "placement"] {

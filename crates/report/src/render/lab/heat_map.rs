@@ -12,10 +12,10 @@ use super::shown;
 /// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
 /// red. The foreground is black.
 const HEAT_COLOURS: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
-/// Width of a cell, in columns.
+/// Width of a cell of the map, in columns.
 const CELL_COLUMNS: usize = 5;
 
-/// Renders a map for each mechanism, with the times for each distance between CPUs.
+/// Renders a map for each mechanism, with a list of the times for each distance between CPUs.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut mechanisms: Vec<&str> = Vec::new();
     for mechanism in cases.iter().filter_map(|case| case.parameters.text(names::MECHANISM)) {
@@ -83,8 +83,8 @@ fn map(mechanism: &str, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Formats a time in the given unit. The background shows its position between the shortest and the
-/// longest time, on a logarithmic scale.
+/// Formats a time, in nanoseconds, divided by `unit`, or a dash if it is `None`. The background
+/// shows its position between the shortest and the longest time, on a logarithmic scale.
 fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     let Some(value) = value else { return format!("{:>CELL_COLUMNS$}", "-") };
     let figure = value / unit;
@@ -104,7 +104,8 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     format!("{style}{text:>CELL_COLUMNS$}{style:#}")
 }
 
-/// Returns the times for each distance: the shortest and, if they differ, the longest.
+/// Returns a line for each distance between CPUs: its shortest and longest time, or the only one
+/// with its interval.
 fn distances(cases: &[&Case]) -> Vec<String> {
     let mut distances: Vec<(&str, Vec<&Case>)> = Vec::new();
     for case in cases {

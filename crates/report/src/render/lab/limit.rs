@@ -8,7 +8,8 @@ use contend_record::parameters::names;
 use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
 
-/// Renders a paragraph and the table of limits for each kind of unit.
+/// Renders a paragraph on the outcome and the table of limits, for each case that searched for a
+/// limit.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
@@ -59,7 +60,7 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
     text
 }
 
-/// Renders a table of the tightest limits.
+/// Renders a table of the tightest limits, at most four.
 fn limits(report: &LimitReport, width: usize) -> String {
     const MAX_SHOWN_LIMITS: usize = 4;
     let mut table = plain_table();

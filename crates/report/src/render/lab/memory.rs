@@ -1,4 +1,4 @@
-//! Renders the memory of waiting units.
+//! Renders the memory that waiting units of concurrency take.
 
 use contend_record::lab::{Case, Fit, RunRecord, Unit};
 use contend_record::parameters::names;
@@ -19,7 +19,8 @@ const COLUMNS: [MetricColumn; 8] = [
     ("end", "end", 0),
 ];
 
-/// Renders a table of the cases, and a sentence for each fitted line.
+/// Renders a table of the cases, a sentence for each line that was fitted to their memory, and a
+/// note if other programs affected the figures.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut out = table::with_metrics(cases, "total", &COLUMNS, width);
     let experiment = cases.first().map_or("", |case| case.experiment.as_str());
@@ -36,10 +37,11 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Minimum share of the total that is mentioned.
+/// Share of the memory of one unit below which a part of it is not mentioned.
 const MIN_MENTIONED_SHARE: f64 = 0.002;
 
-/// Describes the memory of one unit, from the slopes of the fitted lines.
+/// Describes the memory of one more unit and its parts, from the slopes of `fit` and of the lines
+/// through the other metrics of the same cases.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
     let slope = |metric: &str| {
         let of = |other: &&Fit| {

@@ -7,8 +7,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
-/// Columns of the table of round trips, for cases that differ in more parameters than a matrix can
-/// show.
+/// Columns of the table of messages, for cases whose parameters are not those of the matrices.
 const ROUND_TRIP: [MetricColumn; 6] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 80),
@@ -32,12 +31,12 @@ pub fn at_a_rate(cases: &[&Case], width: usize) -> String {
     table::with_metrics(cases, "latency", &RATE, width)
 }
 
-/// Renders matrices of messages in one direction.
+/// Renders matrices of messages in one direction: mechanisms by length, for each placement.
 pub fn one_way(cases: &[&Case], width: usize) -> String {
     by(cases, "placement", "bytes", &ONE_WAY, width)
 }
 
-/// Renders matrices of messages with answers.
+/// Renders matrices of messages with answers: mechanisms by placement, for each length.
 pub fn round_trips(cases: &[&Case], width: usize) -> String {
     by(cases, "bytes", "placement", &ROUND_TRIPS, width)
 }
@@ -58,29 +57,32 @@ const ROUND_TRIPS: [(&str, Cell); 3] = [
     ("system calls", |case| calls(case).map_or_else(String::new, calls_shown)),
 ];
 
-/// Returns the CPU time per message of both sides together, in nanoseconds.
+/// Returns the CPU time per message of both partners together, in nanoseconds, or `None` if it was
+/// not measured.
 pub fn cpu(case: &Case) -> Option<f64> {
     Some(case.metric("cpu_main")? + case.metric("cpu_sub")?)
 }
 
-/// Returns the number of system calls per message of both sides together.
+/// Returns the number of system calls per message of both partners together, or `None` if it was
+/// not measured.
 pub fn calls(case: &Case) -> Option<f64> {
     Some(case.metric("calls_main")? + case.metric("calls_sub")?)
 }
 
-/// Returns the number of bytes that arrive per second.
+/// Returns the number of bytes that arrive per second, or `None` if the case was not measured.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
 
-/// Formats a number of calls per message. Values close to zero become `0`, which is often the
+/// Formats a number of system calls per message. Values below 0.0005 become `0`, which is often the
 /// important result.
 fn calls_shown(calls: f64) -> String {
     if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
 }
 
-/// Renders a matrix of mechanisms by `columns` for every value of `each`, for processes and for
-/// threads. Falls back to a table if the cases have other parameters.
+/// Renders matrices with a row for each mechanism and a column for each value of the parameter
+/// `columns`: one for every value of the parameter `each` and every one of `cells`, for processes
+/// and for threads. Falls back to a table if the cases have other parameters.
 fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
@@ -112,8 +114,8 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     out
 }
 
-/// Renders the document's program, which sends a million messages of one byte, with a row for each
-/// side.
+/// Renders the forms of the document's program, which sends many messages of one byte, with a row
+/// for each of both processes.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "form",
@@ -156,7 +158,8 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the number of system calls of a side, by name.
+/// Lists the number of system calls of the partner `who` (`main` or `sub`) by the name of the call,
+/// or returns `none`.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {
@@ -166,7 +169,8 @@ pub fn by_name(case: &Case, who: &str) -> String {
     if named.is_empty() { "none".to_owned() } else { named.join(", ") }
 }
 
-/// Describes the messages that did not arrive, or returns `None` if all did.
+/// Describes how many messages were lost, or returns `None` if none was, or if they were not
+/// counted.
 fn delivery(case: &Case) -> Option<String> {
     let (received, lost) = (case.metric("received")?, case.metric("lost")?);
     let form = case.parameters.text(names::FORM)?;

@@ -38,14 +38,15 @@ use super::units::{bytes, count, nanoseconds, seconds};
 /// Amount of detail in the report of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// The conclusions, and the tables that compare the run with the source document.
+    /// The conclusions, their meaning, and the tables that compare the run with the source
+    /// document.
     Summary,
-    /// The summary, and the table of every experiment.
+    /// The summary, further comparisons, and the demonstrations and the table of every experiment.
     Full,
 }
 
-/// Returns the whole report. The report of a run without a chapter always has the tables of all
-/// experiments.
+/// Returns the report of a run, for a terminal with `width` columns, at least 60. The report of a
+/// run without a chapter always has the demonstrations and the tables of all experiments.
 pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     let mut out = String::new();
     if shows_experiments(record, detail) {
@@ -55,7 +56,8 @@ pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Returns whether the report has the tables and demonstrations of every experiment.
+/// Returns whether the report of a run in the given detail has the demonstrations and the tables of
+/// every experiment.
 pub fn shows_experiments(record: &RunRecord, detail: Detail) -> bool {
     detail == Detail::Full || record.chapter.is_none()
 }
@@ -72,7 +74,8 @@ fn demonstrations(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Returns the report without the demonstrations, which the user has already seen while they ran.
+/// Returns the report as `report` does, but without the demonstrations, which the user has
+/// already seen while they ran.
 pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let chapter =
@@ -110,8 +113,9 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Renders the cases of each experiment. Leaves out tables of experiments whose views are all in
-/// `complete`.
+/// Renders the cases of each experiment: its table, the cases that were not measured, and warnings.
+/// Leaves out the table if the views of all cases are in `complete`, and then the experiment if all
+/// of its cases were measured.
 fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
     let mut out = String::new();
     for name in record.experiments() {
@@ -195,7 +199,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     }
 }
 
-/// Returns a sentence for each reason why cases were not measured, with those cases.
+/// Returns, for each reason why cases were not measured, a line that names these cases and the
+/// reason.
 pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
@@ -217,7 +222,8 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
     grouped(reasons).into_iter().map(sentence).collect()
 }
 
-/// Writes the first few reasons why cases were not measured, and the number of further reasons.
+/// Writes the first three reasons why cases were not measured, each with its cases, and the number
+/// of further reasons.
 fn skipped_summary(out: &mut String, record: &RunRecord, width: usize) {
     const MAX_SHOWN_REASONS: usize = 3;
     let cases: Vec<&Case> = record.cases.iter().collect();
@@ -257,7 +263,7 @@ fn condensed(cases: &[&Case], common: &Parameters) -> String {
     groups.iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the parameters that all given cases share.
+/// Returns the parameters that all given cases share with the same values; empty without cases.
 fn common(cases: &[&Case]) -> Parameters {
     let Some((first, others)) = cases.split_first() else { return Parameters::new() };
     let is_shared = |name: &str| {
@@ -270,8 +276,8 @@ fn common(cases: &[&Case]) -> Parameters {
         .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
-/// Returns the messages of the warnings, each with the case in question. Of many warnings of one
-/// kind, only the first is shown in full.
+/// Returns the messages of the warnings, each with the name of its case. Of more than two warnings
+/// of one kind, only the first is shown, with the number of the others.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const MAX_FULL_WARNINGS: usize = 2;
     let messages = found.map(|(about, warning)| {
@@ -315,7 +321,8 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// Describes the precision of the measurements, and explains brackets and parentheses.
+/// Describes the precision of the measurements, and explains brackets and parentheses. Returns
+/// `None` without cases that were timed with their CPU time.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
@@ -329,7 +336,7 @@ fn precision(record: &RunRecord) -> Option<String> {
     })
 }
 
-/// Formats a value in its unit.
+/// Formats a value that is given in `unit`.
 pub(super) fn shown(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => nanoseconds(value),
@@ -339,7 +346,8 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Returns the first measured case with the given view and parameters.
+/// Returns the first measured case with the given view and, among others, the given parameters,
+/// whose values are formatted as text. Returns `None` if there is none.
 fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
     record.cases_of(view).find(|case| {
         case.median.is_some()

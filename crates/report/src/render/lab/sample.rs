@@ -4,7 +4,7 @@ use contend_record::Host;
 use contend_record::lab::{Case, Chapter, Ending, Metric, RunRecord, SCHEMA, Unit, View};
 use contend_record::parameters::Parameters;
 
-/// Returns the record of a run with the given cases and chapter, on eight CPUs.
+/// Returns the record of a complete run with the given cases and chapter, on eight CPUs.
 pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     RunRecord {
         schema: SCHEMA.to_owned(),
@@ -26,8 +26,8 @@ pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
     }
 }
 
-/// Returns the rendered chapter of a record, without styles and with single spaces; empty if the
-/// record has no chapter.
+/// Returns the rendered chapter of a record in full detail, without styles and with single spaces;
+/// empty if the record has no chapter, or nothing for it.
 pub fn chapter_text(record: &RunRecord, width: usize) -> String {
     let text = record.chapter.and_then(|chapter| {
         let content = super::chapter::content(chapter, record, width)?;
@@ -37,7 +37,8 @@ pub fn chapter_text(record: &RunRecord, width: usize) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a case with two equal samples of `value` nanoseconds and with the given metrics.
+/// Returns a case with two equal samples of `value` nanoseconds, and two of each of the given
+/// metrics.
 pub fn case(
     (experiment, view): (&str, View),
     parameters: Parameters,

@@ -8,7 +8,8 @@ use super::super::layout::paragraph;
 use super::super::units::nanoseconds;
 use super::table::{figure, grid, parameter, parameter_names, row};
 
-/// Renders a table of the cases, and a sentence for each fitted law.
+/// Renders a table of the cases, a sentence about the CPU quota if there is one, and a sentence for
+/// each fitted law.
 pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut rows = vec![heading(cases, width)];
     rows.extend(cases.iter().map(|case| line(record, cases, case, width)));
@@ -31,7 +32,8 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the names of parameters that have several values or that give the number of workers.
+/// Returns the names of those parameters of the cases that have several values, or that give the
+/// number of workers.
 fn names<'a>(cases: &[&'a Case]) -> Vec<&'a str> {
     let differs = |name: &&str| {
         let mut values: Vec<String> = cases.iter().map(|case| parameter(case, name)).collect();
@@ -74,13 +76,16 @@ fn line(record: &RunRecord, cases: &[&Case], case: &Case, width: usize) -> Vec<S
     line
 }
 
-/// Returns the number of workers: processes times threads in each.
+/// Returns the number of workers: processes times threads in each, where a missing parameter counts
+/// as 1.
 pub fn workers(case: &Case) -> f64 {
     let number = |name| case.parameters.number(name).unwrap_or(1);
     (number("processes") * number("threads")) as f64
 }
 
-/// Returns the throughput relative to that of one worker, or `None` if one worker was not measured.
+/// Returns the throughput of `case` relative to that of the case with one worker and otherwise the
+/// same parameters, which has no interval if that is `case` itself. Returns `None` if either was
+/// not measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
     let rest =
         |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);
@@ -126,7 +131,7 @@ fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     )
 }
 
-/// Describes why a law does not fit, and how many samples were disturbed.
+/// Describes why a law does not fit, and how many samples were disturbed, if any.
 fn objection(unfit: Unfit, fit: &ScalingFit) -> String {
     let reason = match unfit {
         Unfit::OneSample => "there is only one sample per point".to_owned(),

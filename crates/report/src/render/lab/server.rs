@@ -15,7 +15,8 @@ type Column = (&'static str, fn(&Case) -> String);
 /// Headings of columns that are left out if all their cells are empty.
 const OPTIONAL: [&str; 6] = ["oha", "processes", "threads", "keep-alive", "served by", "memory"];
 
-/// Renders the table of throughput, CPU time and latency of requests.
+/// Renders the table of throughput, CPU time and latency of requests, and then notes on the columns
+/// and on each server. A narrow table has fewer columns.
 pub fn requests(cases: &[&Case], width: usize) -> String {
     let mut columns: Vec<Column> = vec![
         ("server", server),
@@ -53,7 +54,8 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns an explanation of the columns.
+/// Returns an explanation of the columns of the table of requests. The arguments are whether it
+/// shows figures of oha, memory and errors above 0.
 fn legend(has_oha: bool, has_memory: bool, has_errors: bool) -> String {
     let oha =
         if has_oha { " oha: the same, measured by oha including connection set-up." } else { "" };
@@ -71,8 +73,8 @@ fn legend(has_oha: bool, has_memory: bool, has_errors: bool) -> String {
     )
 }
 
-/// Writes the version and configuration of each server, its processes and threads, and its memory
-/// with the most connections.
+/// Renders, for each configuration of a server whose memory was measured, its version, its
+/// processes and threads, and its memory, from the last of its cases.
 fn servers(cases: &[&Case], width: usize) -> String {
     let with_memory = cases.iter().filter(|case| case.metric("memory").is_some());
     let by_server = with_memory.map(|&case| ((identity(case), fact(case, "configured")), case));
@@ -103,7 +105,7 @@ fn servers(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Formats the metric `name` followed by its name, or by the singular `one` if the value is 1.
+/// Formats the metric `name` followed by its name, or by the singular `one` if it is 1.
 fn plural(case: &Case, name: &str, one: &str) -> String {
     match number(case, name) {
         number if number == "1" => format!("1 {one}"),
@@ -111,8 +113,8 @@ fn plural(case: &Case, name: &str, one: &str) -> String {
     }
 }
 
-/// Returns the number of processes or threads that serve requests, and the memory for each in
-/// bytes. Returns `None` if the number is not fixed or memory was not measured.
+/// Returns the number of processes or threads that serve requests, and the server's memory in bytes
+/// divided by that number. Returns `None` if the number is not fixed or memory was not measured.
 fn workers(case: &Case) -> Option<(u64, f64)> {
     match case.facts.get("workers")? {
         Value::Number(workers @ 1..) => Some((*workers, case.metric("memory")? / *workers as f64)),
@@ -120,7 +122,7 @@ fn workers(case: &Case) -> Option<(u64, f64)> {
     }
 }
 
-/// Returns the name of the program, or of the model if there is no program.
+/// Returns the name of the web server, or of the concurrency model if the server is contend's own.
 fn server(case: &Case) -> String {
     match parameter(case, names::PROGRAM) {
         program if program.is_empty() => parameter(case, names::MODEL),
@@ -128,7 +130,8 @@ fn server(case: &Case) -> String {
     }
 }
 
-/// Returns the version of the server, or its name if there is no version.
+/// Returns the name and version that the server reports, or its name from the parameters if it
+/// reports none.
 fn identity(case: &Case) -> String {
     match fact(case, "version") {
         version if version.is_empty() => server(case),
@@ -140,8 +143,8 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats a growth of memory. If a sample is negative, other changes of memory were larger than
-/// the growth, which is then within noise.
+/// Formats a growth of memory in bytes; empty if it was not measured. If a sample is negative,
+/// other changes of memory were larger than the growth, which is then within noise.
 fn growth(median: Option<f64>, samples: &[f64]) -> String {
     match median {
         Some(value) if value < 0.0 || samples.iter().any(|&sample| sample < 0.0) => {
@@ -154,13 +157,14 @@ fn growth(median: Option<f64>, samples: &[f64]) -> String {
 /// Description of a growth that other changes of memory hide.
 const WITHIN_NOISE: &str = "within noise";
 
-/// Formats the growth measured by the metric `name`.
+/// Formats the growth measured by the metric `name`; empty without it.
 fn growth_of(case: &Case, name: &str) -> String {
     let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
     growth(case.metric(name), samples)
 }
 
-/// Renders the table of memory used by idle connections.
+/// Renders the table of memory used by idle connections, and then notes on the cost of each further
+/// connection and on servers that did not answer on all.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("server", server),
@@ -203,8 +207,9 @@ fn size(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(value, Unit::Bytes))
 }
 
-/// Returns whether a server answered on every connection. Connections that are not served use no
-/// memory, so a line through them would not show the cost of another connection.
+/// Returns whether the server `name` answered on every connection in all of its measured cases.
+/// Connections that are not served use no memory, so a line through such cases would not show the
+/// cost of another connection.
 fn serves_all(cases: &[&Case], name: &str) -> bool {
     cases.iter().filter(|case| server(case) == name).all(|case| {
         let connections = case.parameters.number(names::CONNECTIONS).map(|n| n as f64);
@@ -212,7 +217,8 @@ fn serves_all(cases: &[&Case], name: &str) -> bool {
     })
 }
 
-/// Writes the servers that did not answer on all connections, and the limits that stopped them.
+/// Renders a line for each server that did not answer on all connections, with the limit that
+/// stopped it.
 fn stopped(cases: &[&Case], width: usize) -> String {
     let stopped = cases.iter().filter_map(|case| {
         let Some(Value::Text(reason)) = case.facts.get("stopped_by") else { return None };

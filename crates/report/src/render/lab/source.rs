@@ -1,10 +1,10 @@
-//! Source documents with which suites compare their measurements.
+//! Source documents with which the chapters of suites compare measurements.
 
 use contend_record::lab::Chapter;
 
-/// A source document.
+/// A source document of a suite.
 pub struct Source {
-    /// Name of the document in sentences of the chapter.
+    /// Short name by which the chapter refers to the document, such as `the article`.
     name: &'static str,
     /// Title in the document's language.
     title: &'static str,

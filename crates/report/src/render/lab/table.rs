@@ -1,4 +1,4 @@
-//! Renders the cases of one experiment as tables with a row for each case.
+//! Renders cases as tables with a row for each case, or as matrices.
 
 use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 9] = [
     }),
 ];
 
-/// Renders generic tables, which suit most experiments: one for each set of parameter names.
+/// Renders generic tables, which suit most experiments: one for each list of parameter names.
 pub fn generic(cases: &[&Case], width: usize) -> String {
     let tables: Vec<_> = groups(cases).iter().map(|cases| table(cases, width)).collect();
     tables.join("\n")
@@ -38,7 +38,7 @@ pub fn generic(cases: &[&Case], width: usize) -> String {
 pub type MetricColumn = (&'static str, &'static str, usize);
 
 /// Renders tables with the value of each case, under the heading `value`, and the measured metrics
-/// among `columns`.
+/// among `columns`: one table for each list of parameter names.
 pub fn with_metrics(
     cases: &[&Case],
     value: &str,
@@ -68,7 +68,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     fitted_lines(table, names.len(), width)
 }
 
-/// Groups cases by the names of their parameters.
+/// Groups cases by the names of their parameters, including the order of the names.
 pub fn groups<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<Vec<&'a T>> {
     let by_names = cases.iter().map(|&case| (parameter_names(&[case]), case));
     grouped(by_names).into_iter().map(|(_, group)| group).collect()
@@ -100,7 +100,8 @@ fn table(cases: &[&Case], width: usize) -> String {
     fitted_lines(table, names.len(), width)
 }
 
-/// Returns the number of leading parameters with words rather than numbers as values.
+/// Returns how many of `names`, from the first one on, have text as their value in any of the
+/// cases.
 pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
         cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))
@@ -124,13 +125,14 @@ pub fn parameter<T: AsRef<Parameters>>(case: &T, name: &str) -> String {
     T::as_ref(case).get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats the interval of a case, or the range if there are too few samples for an interval.
+/// Formats the interval of a case, or the range if there are too few samples for an interval; empty
+/// with fewer than two samples.
 fn interval(case: &Case) -> String {
     let range = case.min.zip(case.max).filter(|_| case.samples.len() > 1);
     spread(case.ci95, range.map(|(low, high)| [low, high]), |value| shown(value, case.unit))
 }
 
-/// Formats an interval in brackets, or else the range in parentheses.
+/// Formats the interval in brackets, or else the range in parentheses; empty without either.
 pub fn spread(
     interval: Option<[f64; 2]>,
     range: Option<[f64; 2]>,
@@ -143,7 +145,7 @@ pub fn spread(
     }
 }
 
-/// Formats CPU time in percent of wall time, as `time` prints it.
+/// Formats CPU time in percent of wall time, as `time` prints it; empty if either was not measured.
 fn cpu_percent(case: &Case) -> String {
     let cpu = case.metric("user").zip(case.metric("system")).map(|(user, system)| user + system);
     cpu.zip(case.median).map_or_else(String::new, |(cpu, real)| percent(cpu, real))
@@ -158,7 +160,8 @@ fn metric(case: &Case, name: &str) -> String {
     }
 }
 
-/// Renders a table whose first `words` columns contain words, which are left-aligned.
+/// Renders a table whose first row is the heading, and whose first `words` columns are
+/// left-aligned. If it is too wide, these columns are repeated before those that do not fit.
 pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     let mut table = plain_table();
     for row in rows {
@@ -173,7 +176,8 @@ pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// Formats a time in nanoseconds; empty if it is `None`.
+/// Formats a time that is given in nanoseconds; empty if it is `None`, and `0` below half a
+/// nanosecond.
 pub fn figure(nanos: Option<f64>) -> String {
     match nanos {
         None => String::new(),
@@ -182,10 +186,10 @@ pub fn figure(nanos: Option<f64>) -> String {
     }
 }
 
-/// A function that returns a time of a case, in nanoseconds.
+/// A function that returns a time of a case in nanoseconds, or `None` if it was not measured.
 pub type TimeOf = fn(&Case) -> Option<f64>;
 
-/// Returns the formatted values of a parameter, in order of first appearance.
+/// Returns the formatted values of the parameter `name`, each once, in order of first appearance.
 pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for case in cases {
@@ -198,7 +202,7 @@ pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
 }
 
 /// Renders the cases as a matrix over two of their parameters, one for the rows and one for the
-/// columns.
+/// columns, with `title` in the corner. Of several cases for a cell, the first is shown.
 pub fn matrix(
     cases: &[&Case],
     title: &str,

@@ -1,4 +1,4 @@
-//! Renders the demonstrations: their steps, and the conclusions from them.
+//! Renders demonstrations: their steps, and the conclusions from the steps.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use contend_record::parameters::Value;
 use super::super::layout::{BOLD, aligned_left, dimmed, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, seconds};
 
-/// Returns the heading of a demonstration.
+/// Returns the heading of the demonstration by the given experiment, as a line.
 pub fn heading(experiment: &str) -> String {
     format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
 }
 
-/// Renders one step, and the state of the tasks at the time.
+/// Renders one step, and a table of the tasks at the time if there are any.
 pub fn step(step: &Step, width: usize) -> String {
     let mut out = String::new();
     let mut line = format!("{} {}", step.who, step.what);
@@ -52,7 +52,7 @@ fn cells(task: &Task) -> [String; 9] {
     ]
 }
 
-/// Renders the conclusions that follow from the steps.
+/// Renders, for each case, the conclusions that follow from its steps, and a note on the figures.
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
@@ -71,7 +71,7 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(|| "?".to_owned(), Value::to_string)
 }
 
-/// Describes the number of different addresses at which the units saw the variable.
+/// Describes at which address the units saw the variable, or at how many different ones.
 fn place(case: &Case) -> String {
     let addresses: BTreeSet<&String> =
         case.timeline.iter().filter_map(|step| step.address.as_ref()).collect();

@@ -1,4 +1,5 @@
-//! Tests that stored runs of every suite and every experiment fit the width of the terminal.
+//! Tests that the reports of stored runs, of suites and of single experiments, fit into the width
+//! of the terminal.
 
 use contend_record::compare::Origin;
 use contend_record::lab::{Chapter, RunRecord};
@@ -24,7 +25,7 @@ fn records() -> impl Iterator<Item = (&'static str, RunRecord)> {
     RECORDS.into_iter().map(|(name, text)| (name, serde_json::from_str(text).expect("a record")))
 }
 
-/// Adds an interval to every case of a run, which makes the columns as wide as possible.
+/// Adds an interval to every measured case of a run, which makes the columns as wide as possible.
 fn with_intervals(mut record: RunRecord) -> RunRecord {
     for case in &mut record.cases {
         case.ci95 = case.median.map(|median| [0.987 * median, 1.013 * median]);

@@ -1,12 +1,12 @@
-//! Bars that show how stages spent their time. The symbol of each cell is the stage's activity
-//! during a share of the run.
+//! Bars that show how stages spent their time: the number of cells with an activity's symbol is its
+//! share of the run, whenever it happened.
 
 use anstyle::{AnsiColor, Style};
 use contend_record::pipe::Stage;
 
 use super::super::layout::DIM;
 
-/// Activity of a stage, in the order of a bar.
+/// Activity of a stage. The variants are in the order of the parts of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// The stage runs on a CPU.
@@ -15,7 +15,7 @@ pub enum Activity {
     Queued,
     /// The stage waits for input.
     Starved,
-    /// The stage waits for room in its output pipe.
+    /// The stage waits for room in its output.
     Blocked,
     /// The stage waits for something else, such as a disk or a child process.
     Other,
@@ -24,11 +24,11 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// All activities, in the order of a bar.
+    /// All activities, in the order of the parts of a bar.
     pub const ALL: [Self; 6] =
         [Self::Running, Self::Queued, Self::Starved, Self::Blocked, Self::Other, Self::Unknown];
 
-    /// Returns the symbol of a cell, which is one column wide.
+    /// Returns the symbol of the activity in a bar, which is one column wide.
     pub fn symbol(self) -> char {
         match self {
             Self::Running => '#',
@@ -52,8 +52,8 @@ impl Activity {
         }
     }
 
-    /// Returns the style of a cell. Activities that cost time stand out, and waits for neighbours
-    /// do not.
+    /// Returns the style of the activity's cells in a bar. Running, queued and other waits are
+    /// coloured; waits for neighbours and unknown time are dimmed.
     pub fn style(self) -> Style {
         match self {
             Self::Running => AnsiColor::Green.on_default(),
@@ -81,8 +81,9 @@ impl Activity {
 }
 
 /// Returns a bar of at most `cells` columns, without styles. A share of 1 corresponds to `cells`
-/// columns. Cells are distributed by the largest remainder method, so the length of the bar is
-/// correctly rounded, and each part is off by less than one cell.
+/// columns; if the shares add up to more than 1, the whole bar does. Cells are distributed by the
+/// largest remainder method, so the length of the bar is correctly rounded, and each part is off by
+/// less than one cell. Negative shares count as 0.
 pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
     let sum: f64 = shares.iter().map(|(_, share)| share.max(0.0)).sum();
     let scale = cells as f64 / sum.max(1.0);
@@ -99,7 +100,7 @@ pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {
     cells.flat_map(|((activity, _), count)| vec![activity.symbol(); count]).collect()
 }
 
-/// Converts a non-negative integral float to an integer.
+/// Converts a float, which must be integral and not negative, to an integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -109,7 +110,7 @@ fn whole(value: f64) -> usize {
     value as usize
 }
 
-/// Returns the bar with each cell in the style of its activity.
+/// Returns a bar, given without styles, with each cell in the style of its activity.
 pub fn styled(bar: &str) -> String {
     let mut out = String::new();
     let symbols: Vec<char> = bar.chars().collect();

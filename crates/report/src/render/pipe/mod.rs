@@ -26,19 +26,20 @@ use super::text::printable;
 use super::units::{bytes, counted, seconds};
 
 /// Minimum wall time, in seconds, for which CPU time is shown as a share of wall time. In shorter
-/// runs, the kernel's uncounted work to start and end the stages dominates.
+/// runs, the work of starting and ending the stages, which the kernel does not count, dominates.
 const MIN_CPU_SHARE_SECONDS: f64 = 0.005;
 
-/// Amount of detail in a report.
+/// Amount of detail in the report of a profiled pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// One screen: the bottleneck, the most important findings, and suggestions.
+    /// One screen: the stages, the bottleneck, the most important findings, and the best
+    /// suggestions.
     Summary,
     /// All findings, suggestions and measurements, and the method of measurement.
     Full,
 }
 
-/// Returns the report of a run.
+/// Returns the report of a profiled pipeline, for a terminal with `width` columns, at least 60.
 pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(MIN_REPORT_COLUMNS);
@@ -71,7 +72,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Returns the answers to `--what-if` from the record of an earlier run.
+/// Returns a report of the answers to `--what-if` from the record of an earlier run.
 pub fn answers(record: &PipeRecord, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(MIN_REPORT_COLUMNS);
@@ -83,7 +84,8 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// Writes the options that show or save more, with what they do if a line has room for that.
+/// Writes the options that show or save more, each with what it does if one line has room for all
+/// of that.
 fn more(out: &mut String, record: &PipeRecord, width: usize) {
     let mut options = vec![("--verbose", " (all figures)")];
     if record.trial.is_none() && advice::can_be_tried(record) {
@@ -118,8 +120,8 @@ fn method(out: &mut String, record: &PipeRecord, width: usize) {
     advice::basis(out, record, width);
 }
 
-/// Returns the record with control characters replaced, so that none affects the terminal. Commands
-/// come from the user, and messages quote them.
+/// Returns the record without control characters in its commands, messages and evidence, so that
+/// none affects the terminal. Candidates, the trial and answers to `--what-if` stay as they are.
 fn visible(record: &PipeRecord) -> PipeRecord {
     let mut record = record.clone();
     let texts = [&mut record.command, &mut record.bottleneck.evidence]

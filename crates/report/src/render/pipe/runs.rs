@@ -12,8 +12,8 @@ use super::super::layout::{
 };
 use super::super::units::seconds;
 
-/// Writes the medians of wall and CPU time with their intervals, and which run the rest of the
-/// report shows.
+/// Writes the medians of wall and CPU time with their intervals (or ranges, with fewer than six
+/// runs), `exit`, and which run the rest of the report shows.
 pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) {
     let enough = runs.count >= MIN_CI95_SAMPLES;
     let quantity = |estimate: &Estimate, name: &str| {
@@ -34,7 +34,8 @@ pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) 
     dimmed(out, &note, width);
 }
 
-/// Renders a table of each stage's medians with their intervals.
+/// Renders a table of each stage's medians with their intervals, or ranges with fewer than six
+/// runs. `record` is that of the run which the report shows.
 pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     let enough = runs.count >= MIN_CI95_SAMPLES;
     let interval = |estimate: &Estimate| interval(estimate, enough);
@@ -61,8 +62,8 @@ pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     styled_lines(table, None, width)
 }
 
-/// Returns the interval of a median, or the range of the samples if these are not `enough` for an
-/// interval.
+/// Returns the interval of a median, or the range of the samples if `enough` is `false`, because
+/// there are too few for an interval.
 fn range(estimate: &Estimate, enough: bool) -> [f64; 2] {
     let samples = estimate.samples.iter().copied();
     let range =
@@ -70,7 +71,7 @@ fn range(estimate: &Estimate, enough: bool) -> [f64; 2] {
     if enough { estimate.ci95 } else { range() }
 }
 
-/// Formats a median with its interval or range.
+/// Formats a median, in seconds, with its interval or range.
 fn interval(estimate: &Estimate, enough: bool) -> String {
     let [low, high] = range(estimate, enough);
     format!("{} [{}, {}]", seconds(estimate.median), seconds(low), seconds(high))

@@ -18,7 +18,7 @@ use super::{MIN_CPU_SHARE_SECONDS, runs};
 const MIN_COMMAND_COLUMNS: usize = 12;
 
 /// Writes wall time, CPU time and exit code. For several runs, the times are medians with their
-/// intervals.
+/// intervals or ranges.
 pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let exit = format!("exit {}", record.exit_code);
     if let Some(runs) = &record.runs {
@@ -36,8 +36,8 @@ pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
 }
 
-/// Returns whether the warning is about other programs or the hypervisor. Such warnings are shown
-/// under the headline.
+/// Returns whether the warning is about other programs that use the CPUs, or about steal. Such
+/// warnings are shown under the headline.
 pub(super) fn is_disturbance(warning: &Warning) -> bool {
     matches!(warning.id, WarningId::OtherLoad | WarningId::Steal)
 }
@@ -71,7 +71,7 @@ impl Column {
     }
 }
 
-/// Writes a row for each stage, and the legend of the bars.
+/// Writes a table with a row for each stage, and the legend of the bars.
 pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     let cells = bar_cells(width);
     let bars = |stage: &Stage| {
@@ -122,13 +122,13 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &legend(record, has_unknown, index + 3, width), width);
 }
 
-/// Returns whether the stage is the bottleneck.
+/// Returns whether the stage itself is the bottleneck. If the CPUs are, no stage is.
 fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
     record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
 }
 
-/// Returns a row of the table. All cells have the given style, except the bar, which has styles of
-/// its own.
+/// Returns a row of the table, which begins with `first`. All cells have the given style, except
+/// the bar, which has styles of its own.
 fn row<'a>(
     columns: &'a [Column],
     first: &str,
@@ -164,7 +164,8 @@ fn bar_cells(width: usize) -> usize {
     }
 }
 
-/// Returns a stage's main activity during the run, with its share of wall time.
+/// Returns the activity on which a stage spent most time, with its share of the pipeline's wall
+/// time; empty if the share is too small to show.
 fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
     let most = Activity::ALL
         .into_iter()
@@ -179,7 +180,8 @@ fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
     if share.is_empty() { String::new() } else { format!("{name} {share}") }
 }
 
-/// Returns a legend of the symbols, on one line.
+/// Returns a legend of the symbols in the bars: the longest variant that fits on one line, or the
+/// shortest if none does.
 fn legend(record: &PipeRecord, has_unknown: bool, indent: usize, width: usize) -> String {
     let long = |activity: Activity| match activity {
         Activity::Starved => "starved (no input)",

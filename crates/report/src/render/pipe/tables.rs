@@ -12,7 +12,8 @@ use super::super::layout::{aligned, cut, gap, plain_table, styled_lines};
 use super::super::units::{bytes, count, percent, seconds};
 use super::{MIN_CPU_SHARE_SECONDS, runs};
 
-/// Writes every table, each after an empty line.
+/// Writes every table, each after an empty line. The tables of pipes and of several runs are left
+/// out if there is nothing to show in them.
 pub(super) fn all(out: &mut String, record: &PipeRecord, width: usize) {
     let mut tables = vec![times(record, width), flow(record, width)];
     if !record.boundaries.is_empty() {
@@ -41,7 +42,8 @@ fn share(stage: &Stage, part: f64) -> String {
     percent(part, stage.wall_seconds)
 }
 
-/// Renders a table of how each stage spent its time.
+/// Renders a table of how each stage spent its time, with a row for all stages. A narrow table has
+/// fewer columns.
 fn times(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![column("wall", |s| seconds(s.wall_seconds))];
     if width >= 76 {
@@ -84,14 +86,15 @@ fn cpu_share(cpu_percent: f64, wall: f64) -> String {
     if wall < MIN_CPU_SHARE_SECONDS { dash() } else { percent(cpu_percent, 100.0) }
 }
 
-/// Returns the main kind of a stage's other waits, or `None` if these are too short to mention.
+/// Returns the longest kind of a stage's other waits, or `None` if all of these together are too
+/// short to mention.
 pub(super) fn main_wait(stage: &Stage) -> Option<&'static str> {
     let named = stage.other_waits.named();
     let (name, _) = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     (stage.other_wait_seconds > 0.005 * stage.wall_seconds).then_some(name)
 }
 
-/// Renders a table of the data that passed through each stage.
+/// Renders a table of the data that passed through each stage. A narrow table has fewer columns.
 fn flow(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![
         column("in", |s| optional(s.bytes_in, s.is_approximate(Figure::BytesIn), bytes)),
@@ -121,7 +124,8 @@ fn flow(record: &PipeRecord, width: usize) -> String {
     stage_table(record, &columns, None, width)
 }
 
-/// Formats the mean size of the system calls counted by `calls`.
+/// Formats the mean size of the system calls that the figure `calls` counts, or a dash if it is not
+/// known.
 fn mean(stage: &Stage, size: Option<f64>, calls: Figure) -> String {
     let about = mark(stage.is_approximate(calls));
     size.map_or_else(dash, |size| format!("{about}{}", bytes(size)))
@@ -138,7 +142,7 @@ pub(super) fn optional(value: Option<u64>, approximate: bool, show: fn(f64) -> S
     }
 }
 
-/// Returns the prefix of a value, which is `~` if the value is approximate.
+/// Returns the prefix of a value: `~` if the value is approximate, and nothing otherwise.
 pub(super) fn mark(approximate: bool) -> &'static str {
     if approximate { "~" } else { "" }
 }
@@ -194,7 +198,8 @@ fn stage_table(
     styled_lines(table, paced, width)
 }
 
-/// Renders a table of the pipes between the stages: data, rate, and how full they were.
+/// Renders a table of the pipes between the stages: data, rate, how full they were, and which side
+/// waited.
 fn pipes(record: &PipeRecord, width: usize) -> String {
     let mut table = plain_table();
     let headings = ["pipe", "bytes", "rate", "full", "blocked", "starved", "waits"];

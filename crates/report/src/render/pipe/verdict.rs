@@ -20,7 +20,7 @@ const MIN_RATE_BYTES: u64 = 10_000_000;
 /// Maximum width of a command in the verdict, in columns.
 const MAX_COMMAND_COLUMNS: usize = 40;
 
-/// Writes the bottleneck, and the evidence for it.
+/// Writes the name of the bottleneck, and the evidence for it.
 pub(super) fn bottleneck(out: &mut String, record: &PipeRecord, width: usize) {
     let name = bottleneck_name(&record.bottleneck, &record.stages, width);
     let _ = write!(out, "{BOLD}{name}{BOLD:#}");
@@ -28,7 +28,7 @@ pub(super) fn bottleneck(out: &mut String, record: &PipeRecord, width: usize) {
     paragraph_after(out, length, &format!(". {}", record.bottleneck.evidence), width);
 }
 
-/// Writes the bottleneck without the evidence.
+/// Writes the name of the bottleneck without the evidence.
 pub(super) fn bottleneck_name_only(out: &mut String, record: &PipeRecord, width: usize) {
     let name = bottleneck_name(&record.bottleneck, &record.stages, width);
     let _ = writeln!(out, "{BOLD}{name}{BOLD:#}.");
@@ -54,7 +54,7 @@ fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> S
     }
 }
 
-/// Describes a stage by the kind of its waits, given as its name in the record.
+/// Returns a phrase that describes a stage by `kind`, the record's name of its longest waits.
 fn wait_name(kind: &'static str) -> &'static str {
     match kind {
         "sleep" => "sleeping",
@@ -70,7 +70,8 @@ fn wait_name(kind: &'static str) -> &'static str {
     }
 }
 
-/// Writes the findings. A summary has only the most important ones, and the number of the others.
+/// Writes the findings. A summary has at most three important ones, and the number of further
+/// important ones; otherwise, the CPU time per gigabyte follows.
 pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let shown: Vec<&Finding> = match detail {
         Detail::Full => record.findings.iter().collect(),
@@ -88,8 +89,8 @@ pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, wi
     }
 }
 
-/// Returns whether a summary shows the finding. Findings that repeat the suggestions or the
-/// verdict, or that concern irrelevant stages, are left out.
+/// Returns whether a summary may show the finding. It never shows findings that repeat the
+/// suggestions or the verdict, or that concern irrelevant stages.
 fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,
@@ -99,7 +100,8 @@ fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     }
 }
 
-/// Returns whether the stages after the given one need enough time that waiting for it matters.
+/// Returns whether the stages after the one at `index`, from 1, need more than 2 % of the wall
+/// time, so that their wait for it matters.
 fn delays_others(record: &PipeRecord, index: usize) -> bool {
     const MIN_SHARE: f64 = 0.02;
     let later = record.stages.iter().filter(|stage| stage.index > index);

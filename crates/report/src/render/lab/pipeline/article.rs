@@ -14,14 +14,14 @@ const fn whole(real: f64, user: f64, system: f64) -> Whole {
 }
 
 impl Whole {
-    /// Returns CPU time in percent of wall time, as `time` prints it.
+    /// Returns CPU time in percent of wall time, as `time` prints it: 200 is two fully used CPUs.
     pub fn cpu_percent(&self) -> f64 {
         100.0 * (self.user + self.system) / self.real
     }
 }
 
-/// A JSON pipeline: awk, tokenizer, times of the whole pipeline, and CPU use of each stage in
-/// percent.
+/// A JSON pipeline: implementation of awk, number of commands in the tokenizer, times of the whole
+/// pipeline, and CPU use of each stage in percent.
 pub type Json = (&'static str, &'static str, Whole, &'static [f64]);
 
 pub const JSON: [Json; 6] = [
@@ -33,7 +33,8 @@ pub const JSON: [Json; 6] = [
     ("gawk", "four", whole(5.155, 10.351, 0.197), &[2.57, 1.21, 42.90, 99.99, 58.07]),
 ];
 
-/// Ten concurrent copies, each over the whole input: awk, tokenizer, and times of all copies.
+/// Ten concurrent copies of a JSON pipeline, each over the whole input: implementation of awk,
+/// number of commands in the tokenizer, and times of all copies together.
 pub const TEN: [(&str, &str, Whole); 4] = [
     ("mawk", "one", whole(9.07, 70.37, 0.95)),
     ("mawk", "four", whole(9.36, 72.36, 2.02)),
@@ -59,8 +60,8 @@ pub const FILTER: [(&str, &str, Whole); 4] = [
     ("sed", "early", whole(0.180, 0.164, 0.079)),
 ];
 
-/// Stages, and the delay of each of five lines in seconds. The lines were produced one second
-/// apart.
+/// Commands as the middle stage, and the delay of each of five lines in seconds. The lines were
+/// produced one second apart.
 pub const HOLD: [(&str, &str); 4] = [
     ("cat", "0 0 0 0 0"),
     ("sort", "5 4 3 2 1"),
@@ -68,8 +69,8 @@ pub const HOLD: [(&str, &str); 4] = [
     ("xargs -n 1 echo", "0 0 0 0 0"),
 ];
 
-/// Estimates of the time to start programs: title, name, and time. The article assumes half a
-/// millisecond each for fork and exec.
+/// Estimates of the time to start programs: title, value of the parameter `command`, and time. The
+/// article assumes half a millisecond each for fork and exec.
 pub const STARTUP: [(&str, &str, &str); 8] = [
     ("fork", "fork", "0.5ms"),
     ("a static program", "static", "1ms"),

@@ -63,7 +63,7 @@ pub const CONCLUSIONS: [Conclusion; 9] = [
     },
 ];
 
-/// Returns the rule by which two measurements count as equal, for the user.
+/// Returns the rule by which two measurements count as equal, as a note for the user.
 pub fn note(record: &RunRecord) -> &'static str {
     if is_disturbed(record) {
         "Equal: within 10 %, as other programs used the CPUs. Wall times that they stretched by a quarter \
@@ -74,7 +74,7 @@ pub fn note(record: &RunRecord) -> &'static str {
 }
 
 /// Returns the CPU times of the tokenizer (the sum over its commands) and of the parser, in
-/// nanoseconds.
+/// nanoseconds; 0 if the stages were not measured.
 fn parts(case: &Case) -> (f64, f64) {
     match case.stages.split_last() {
         Some((parser, tokenizer)) => (tokenizer.iter().map(Stage::cpu).sum(), parser.cpu()),
@@ -82,8 +82,8 @@ fn parts(case: &Case) -> (f64, f64) {
     }
 }
 
-/// Compares the CPU time of the tokenizer with that of the parser. The one with more is the
-/// bottleneck.
+/// Compares the CPU time of the tokenizer with that of the parser. Within 5 %, they count as equal;
+/// otherwise, the one with more is the bottleneck.
 fn tokenizer_against_parser(case: &Case) -> Ordering {
     let (tokenizer, parser) = parts(case);
     against(tokenizer, parser, 0.05)
@@ -108,8 +108,8 @@ fn bottleneck(record: &RunRecord) -> Judgement {
     (Verdict::of(4 * count >= 3 * all), text)
 }
 
-/// Formats the ratios of both times, as in `mawk 1.20 times the wall time, 1.10 times the CPU
-/// time`.
+/// Formats the ratios of the times of `new` to those of `old`, as in `mawk 1.20 times the wall
+/// time, 1.10 times the CPU time`.
 fn ratios(name: &str, old: &Case, new: &Case) -> String {
     format!(
         "{name} {:.2} times the wall time, {:.2} times the CPU time",
@@ -118,15 +118,16 @@ fn ratios(name: &str, old: &Case, new: &Case) -> String {
     )
 }
 
-/// Returns the verdict if no pair can be judged: wall times were disturbed, or the situation did
-/// not occur.
+/// Returns the verdict if no pair can be judged: `Disturbed` if the wall times of any pair were
+/// spoiled, and `DidNotOccur` otherwise.
 fn none_left(record: &RunRecord, pairs: &[(&str, &Case, &Case)]) -> Verdict {
     let is_disturbed = pairs.iter().any(|(_, one, four)| real_time(record, four, one).is_none());
     Verdict::Inconclusive(if is_disturbed { Reason::Disturbed } else { Reason::DidNotOccur })
 }
 
-/// Judges a tokenizer of four commands against one of a single command, for each awk to which the
-/// conclusion applies.
+/// Judges a tokenizer of four commands against one of a single command by `verdict`, for each awk
+/// for which `applies` returns `true`. If there is none, the judgement is inconclusive, with the
+/// evidence `otherwise`.
 fn splits(
     record: &RunRecord,
     applies: impl Fn(&Case, &Case) -> bool,
@@ -280,7 +281,7 @@ fn several(record: &RunRecord) -> Judgement {
     }
 }
 
-/// Returns whether a stage is a barrier: line 1 arrives only after line 5 was produced. Returns
+/// Returns whether a stage is a barrier: line 1 does not arrive before line 5 is produced. Returns
 /// `None` if the timeline lacks one of these steps.
 fn holds_output(case: &Case) -> Option<bool> {
     let at = |what: &str| {

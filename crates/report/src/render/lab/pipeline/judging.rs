@@ -1,9 +1,9 @@
-//! Decides whether the measurements of a run can distinguish two pipelines.
+//! Compares the times of two pipelines, as far as the measurements of a run can distinguish them.
 //!
 //! Wall times are compared only if other processes did not spoil them. A case is spoiled if other
 //! processes used the CPUs during every sample and the wall time is far longer than the CPU time
 //! explains. CPU times are always compared. Two times count as different if they differ by more
-//! than a margin, which is wider with few samples and on a busy machine.
+//! than a margin, which is wider with few samples and in a disturbed run.
 
 use std::cmp::Ordering;
 
@@ -31,19 +31,20 @@ pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
     case.disturbed.len() == case.samples.len() && real(case) > MIN_SPOILED_RATIO * least
 }
 
-/// Compares the new case's wall time with the old one's. Returns `None` if either is spoiled.
+/// Compares the wall time of `new` with that of `old`. Within the margin, they count as equal.
+/// Returns `None` if either is spoiled.
 pub fn real_time(record: &RunRecord, new: &Case, old: &Case) -> Option<Ordering> {
     let spoiled = is_spoiled(record, new) || is_spoiled(record, old);
     (!spoiled).then(|| against(real(new), real(old), margin(record, new, old)))
 }
 
-/// Compares the new case's CPU time with the old one's.
+/// Compares the CPU time of `new` with that of `old`. Within the margin, they count as equal.
 pub fn cpu_time(record: &RunRecord, new: &Case, old: &Case) -> Ordering {
     against(cpu(new), cpu(old), margin(record, new, old))
 }
 
-/// Compares two times, which count as equal if they differ by at most `margin`, a share of the
-/// smaller one.
+/// Compares the time `new` with the time `old`. They count as equal if they differ by at most
+/// `margin`, a share of the smaller one.
 pub fn against(new: f64, old: f64, margin: f64) -> Ordering {
     let apart = (new - old).abs() / new.min(old).max(1e-9);
     if apart > margin { new.total_cmp(&old) } else { Ordering::Equal }

@@ -1,4 +1,4 @@
-//! Explains what the suite's measurements mean for pipelines on this machine.
+//! Explains what the suite's measurements mean for pipelines on the machine of the run.
 
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
@@ -8,13 +8,14 @@ use super::super::find;
 use super::judging::real_time;
 use super::{cpu, json_pairs, real, throughput};
 
-/// Returns a sentence for each measured group of pipelines.
+/// Returns a sentence for each group of pipelines that was measured, except groups that
+/// disturbances make incomparable.
 pub fn sentences(record: &RunRecord) -> Vec<String> {
     [seds, copies, filter, startup].into_iter().filter_map(|sentence| sentence(record)).collect()
 }
 
-/// Formats the ratio of two pipelines' times, as in `0.40 times the wall time and 1.50 times the
-/// CPU time`. Leaves out disturbed wall times.
+/// Formats the ratios of the times of `new` to those of `old`, as in `0.40 times the wall time and
+/// 1.50 times the CPU time`. Leaves out wall times if other processes spoiled either one.
 fn compared(record: &RunRecord, new: &Case, old: &Case) -> String {
     let cpu_time = format!("{} times the CPU time", ratio(cpu(new) / cpu(old).max(1.0)));
     match real_time(record, new, old) {

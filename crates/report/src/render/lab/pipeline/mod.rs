@@ -1,5 +1,5 @@
-//! Chapter of the suite `pipeline`: the tables of its source article with the measurements of this
-//! machine, and whether these confirm the article's conclusions.
+//! Chapter of the suite `pipeline`: the tables of its source article with the measurements of the
+//! run, and whether these confirm the article's conclusions.
 
 mod article;
 mod conclusions;
@@ -46,22 +46,23 @@ fn explained(rows: &[Vec<String>], words: usize, text: &str, width: usize) -> Op
     Some(out)
 }
 
-/// Returns the user and system CPU time of a pipeline, or of several copies, in nanoseconds.
+/// Returns user time plus system time of a pipeline, or of all its copies, in nanoseconds; 0 if
+/// they were not measured.
 fn cpu(case: &Case) -> f64 {
     case.metric("user").unwrap_or(0.0) + case.metric("system").unwrap_or(0.0)
 }
 
-/// Returns CPU time in percent of wall time.
+/// Returns CPU time in percent of wall time; 200 is two fully used CPUs.
 fn cpu_percent(case: &Case) -> f64 {
     100.0 * cpu(case) / real(case).max(1.0)
 }
 
-/// Returns the wall time, in nanoseconds.
+/// Returns the median wall time in nanoseconds; 0 if it was not measured.
 fn real(case: &Case) -> f64 {
     case.median.unwrap_or(0.0)
 }
 
-/// Returns the input throughput, in bytes per second.
+/// Returns the throughput of input in bytes per second; 0 if the input's size was not recorded.
 fn throughput(case: &Case) -> f64 {
     case.metric("input").unwrap_or(0.0) / (real(case) / 1e9).max(1e-9)
 }
@@ -71,7 +72,7 @@ fn rate(case: &Case) -> String {
 }
 
 /// Returns six cells: the article's wall time and CPU use, empty if it does not report them, and
-/// this machine's wall, user and system time and CPU use.
+/// the run's wall, user and system time and CPU use.
 fn both(article: Option<&article::Whole>, case: &Case) -> [String; 6] {
     [
         article.map_or_else(String::new, |whole| seconds(whole.real)),
@@ -108,7 +109,7 @@ fn sed(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 /// Returns a row for each stage: the name, truncated to `room` columns, `empty` empty cells, the
-/// article's CPU use if it is reported, and this machine's measurements.
+/// article's CPU use if it is reported, and the run's measurements.
 fn stage_rows<'a>(
     stages: &'a [Stage],
     article: &'a [f64],
@@ -125,7 +126,8 @@ fn stage_rows<'a>(
     })
 }
 
-/// Returns the case of the JSON pipeline with the given awk, tokenizer and number of copies.
+/// Returns the measured case of the JSON pipeline with the given awk, tokenizer and number of
+/// copies, or `None` if there is none.
 fn json_case<'a>(
     record: &'a RunRecord,
     awk: &str,
@@ -136,8 +138,8 @@ fn json_case<'a>(
     find(record, View::PipelineJson, &parameters)
 }
 
-/// Returns every awk that was measured with both tokenizers: its name, and the cases with one
-/// command and with four commands.
+/// Returns every awk that was measured with both tokenizers and the given number of copies: its
+/// name, and the cases with a tokenizer of one command and of four commands.
 fn json_pairs<'a>(record: &'a RunRecord, copies: &str) -> Vec<(&'a str, &'a Case, &'a Case)> {
     let mut names: Vec<&str> = Vec::new();
     for case in record.cases_of(View::PipelineJson) {

@@ -89,7 +89,7 @@ fn the_article() -> Vec<Case> {
     cases
 }
 
-/// Returns the verdict on each conclusion, which is the start of a line up to the colon.
+/// Returns the verdict on each conclusion: the beginning of its line, up to the colon.
 fn verdicts(record: &RunRecord) -> Vec<String> {
     let content = super::chapter(record, 100).expect("cases were measured");
     let text = chapter::render(&content, Chapter::Pipeline, record, Detail::Summary, 100);

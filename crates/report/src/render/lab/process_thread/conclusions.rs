@@ -56,7 +56,8 @@ fn sharing(record: &RunRecord) -> Judgement {
 }
 
 /// Returns the memory of one more unit of the given kind in bytes: the slope of the line fitted
-/// over all numbers of units.
+/// over all numbers of units. Returns `None` without such a line, or if the cases have further
+/// parameters.
 fn per_unit(record: &RunRecord, kind: &str) -> Option<f64> {
     let mut fits = record.fits_of(View::UnitMemory);
     let fit = fits.find(|fit| {
@@ -67,7 +68,8 @@ fn per_unit(record: &RunRecord, kind: &str) -> Option<f64> {
     Some(fit?.line.slope)
 }
 
-/// Relative difference below which two readings of memory count as equal.
+/// Relative difference below which the memory of two processes and that of two threads count as
+/// equal.
 const MAX_EQUAL_MEMORY_DIFFERENCE: f64 = 0.02;
 
 fn memory(record: &RunRecord) -> Judgement {
@@ -97,8 +99,9 @@ fn memory(record: &RunRecord) -> Judgement {
     (Verdict::all(&verdicts), text)
 }
 
-/// Compares the samples of two cases, which count as equal unless the samples show a difference.
-/// Returns `None` if a case has no samples.
+/// Compares the medians of two cases, which count as equal unless the samples show a difference, or
+/// if two single samples differ by less than about a quarter. Returns `None` if a case has no
+/// samples, or if their ratio is not bounded.
 fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
     /// Ratio below which two single samples count as equal.
     const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;

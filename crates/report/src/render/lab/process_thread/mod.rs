@@ -1,5 +1,5 @@
 //! Chapter of the suite `process-thread`: the tables of its source, a workshop, with the
-//! measurements of this machine, and whether these confirm the workshop's conclusions.
+//! measurements of the run, and whether these confirm the workshop's conclusions.
 
 mod conclusions;
 #[cfg(test)]
@@ -32,12 +32,13 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     })
 }
 
-/// Returns the step at which both units exist and neither has written to the variable.
+/// Returns the step of a demonstration at which both units exist and neither has written to the
+/// variable, or `None` if the demonstration ended before.
 fn both_exist(case: &Case) -> Option<&Step> {
     case.timeline.get(1)
 }
 
-/// Memory of two processes, and of one process with two threads, in bytes.
+/// Memory of two processes together, and of one process with two threads, in bytes.
 struct Memory {
     rss: [u64; 2],
     pss: [u64; 2],
@@ -76,7 +77,7 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the case that creates 100 units of the given kind.
+/// Returns the measured case that creates 100 units of the given kind, or `None` if there is none.
 fn hundred<'a>(record: &'a RunRecord, kind: &str) -> Option<&'a Case> {
     find(record, View::Creation, &[(names::KIND, kind), (names::N, "100")])
 }
@@ -147,7 +148,8 @@ fn limit(record: &RunRecord, width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Started commands: title, name, and the time given by the article on pipelines.
+/// Started commands: title, value of the parameter `command`, and the time given by the article on
+/// pipelines.
 const STARTED: [(&str, &str, &str); 6] = [
     ("fork", "fork", "0.5ms"),
     ("true", "true", "1ms"),

@@ -1,4 +1,4 @@
-//! Renders points of several series with two logarithmic axes as a chart of characters.
+//! Renders points of several series as a chart of characters with two logarithmic axes.
 
 use super::super::super::units::{bytes, count};
 
@@ -11,15 +11,16 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines of the chart for each power of ten.
+/// Number of lines of the chart for each power of ten.
 const LINES_PER_DECADE: f64 = 4.0;
 /// Width of the labels to the left of the points, in columns.
 const LABEL_COLUMNS: usize = 9;
 /// Mark for points of several series that coincide.
 const OVERLAP_MARK: char = '*';
 
-/// Renders a chart of bytes over numbers, at most `width` columns wide. Returns `None` if there are
-/// no points, or if all values on an axis are the same power of ten.
+/// Renders a chart of bytes over numbers, at most `width` columns wide. `width` must be at least
+/// 60. Returns `None` if there are no points, or if all values on an axis are the same power of
+/// ten.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -64,8 +65,8 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the exponents of the nearest powers of ten below and above all values, or `None` if the
-/// two are equal or there are no values.
+/// Returns the exponents of the nearest powers of ten that are not above and not below any value,
+/// or `None` if the two are equal or there are no values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

@@ -19,9 +19,9 @@ pub const CONCLUSIONS: [Conclusion; 2] = [
     },
 ];
 
-/// Size of a process in the document, in bytes.
+/// Size of a process of Elixir in the document, in bytes.
 const DOCUMENT_PROCESS_BYTES: f64 = 2800.0;
-/// Ratio below which two sizes count as about equal.
+/// Ratio of the larger to the smaller of two sizes below which they count as about equal.
 const MAX_ABOUT_EQUAL_RATIO: f64 = 1.25;
 
 fn process_size(record: &RunRecord) -> Judgement {

@@ -1,5 +1,5 @@
-//! Chapter of the suite `callback`: compares the evaluation of 2018 with this machine, and shows
-//! the cost of units in every runtime.
+//! Chapter of the suite `callback`: compares the results of its source, an evaluation of 2018, with
+//! the measurements of the run, and shows the cost of units in every runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::names;
@@ -13,8 +13,8 @@ use super::conclusions::CONCLUSIONS;
 use super::kinds::{Kind, kinds};
 use super::{memory_chart, memory_table, round_trip_section};
 
-/// Results in the document: number of units, total bytes of callbacks, and total bytes of
-/// processes.
+/// Results in the document: number of units, total bytes of so many callback threads, and total
+/// bytes of so many processes.
 const REPORTED: [(u64, f64, f64); 5] = [
     (100, 76_144.0, 358_848.0),
     (1000, 881_656.0, 2_877_360.0),
@@ -23,7 +23,7 @@ const REPORTED: [(u64, f64, f64); 5] = [
     (10_000, 13_004_640.0, 28_402_248.0),
 ];
 
-/// Renders the evaluation on this machine next to the results in the document.
+/// Renders the run's measurements of the evaluation next to the results in the document.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = grid(&rows(cases), 1, width);
     let note = "Compared with the document (lightweight callback threads in Elixir, evaluation, 2018). Sizes are the growth of \
@@ -34,7 +34,8 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the chapter, or `None` if no unit was measured.
+/// Returns the chapter, or `None` if neither the evaluation nor the memory nor the round trip of
+/// any unit was measured.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let cases = |view| -> Vec<&Case> {
         record.cases_of(view).filter(|case| case.median.is_some()).collect()
@@ -105,7 +106,8 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the total bytes that the document reports for a case, or `None` if it reports none.
+/// Returns the total bytes that the document reports for the form and the number of units of a
+/// case, or `None` if it reports none.
 fn reported(case: &Case) -> Option<f64> {
     let n = case.parameters.number(names::N)?;
     let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
@@ -123,7 +125,7 @@ pub fn largest<'a>(record: &'a RunRecord, form: &str) -> Option<(u64, &'a Case)>
 }
 
 /// Describes how many functions had begun after six seconds, with the document's scheme and with
-/// the library.
+/// the library. Returns `None` if either was not measured.
 fn one_at_a_time(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "callback")?;
     let (m, sister) = largest(record, "sister")?;
@@ -141,7 +143,8 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares the size of a process in the document with that on this machine.
+/// Compares the run's size of a process with that in the document. Returns `None` if it was not
+/// measured.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
     let (reported, at_once) = (reported(case)?, case.median?);
@@ -153,6 +156,7 @@ fn then_and_now(record: &RunRecord) -> Option<String> {
 }
 
 /// Compares the smallest unit with the largest, among those with a size distinguishable from 0.
+/// Returns `None` if there are none.
 fn ranks(kinds: &[Kind<'_>]) -> Option<String> {
     let mut totals: Vec<_> =
         kinds.iter().filter_map(|kind| Some((kind.total()?, &kind.unit))).collect();

@@ -1,4 +1,4 @@
-//! Collects the measurements of each kind of unit.
+//! Collects the measurements of each kind of unit of a runtime.
 
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
@@ -7,25 +7,28 @@ use contend_record::stats::Line;
 use super::super::shown;
 use super::super::table::values;
 
-/// A kind of unit with its measurements.
+/// A kind of unit of a runtime, with its measurements.
 pub struct Kind<'a> {
-    /// Name of the kind.
+    /// Name of the kind: the value of the parameter `unit`.
     pub unit: String,
-    /// Letter that marks the kind in charts.
+    /// Letter that marks the kind in charts; a space after the first 52 kinds.
     pub mark: char,
-    /// Measured cases, by ascending number of units.
+    /// Measured cases of memory, by ascending number of units; empty if only the round trip was
+    /// measured.
     pub cases: Vec<&'a Case>,
-    /// Fitted line of memory over number of units.
+    /// Fitted line of memory in bytes over number of units; `None` without one.
     pub memory_line: Option<&'a Line>,
-    /// Fitted line of the kernel's additional memory.
+    /// Fitted line of the kernel's additional memory, in bytes; `None` without one.
     in_kernel: Option<&'a Line>,
-    /// Fitted line of the memory that the runtime itself reports.
+    /// Fitted line of the memory that the runtime itself reports, in bytes; `None` if it reports
+    /// none.
     counted: Option<&'a Line>,
-    /// Time of a message and its answer in nanoseconds, if it was measured.
+    /// Time of a message and its answer in nanoseconds; `None` if it was not measured.
     pub round_trip: Option<f64>,
 }
 
-/// Returns all kinds in ascending order of size. Kinds without a fitted line are last.
+/// Returns all kinds with a measurement, in ascending order of size. Kinds whose size is unknown or
+/// indistinguishable from 0 are last.
 pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     let measured =
         |view| record.cases_of(view).filter(|case| case.median.is_some()).collect::<Vec<_>>();
@@ -61,16 +64,16 @@ fn rising(line: &Line) -> Option<f64> {
     (least > 0.0).then_some(line.slope)
 }
 
-/// Description of a slope whose interval includes 0.
+/// Description of a slope that is not certainly above 0.
 pub const INDISTINGUISHABLE: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
-    /// Returns the case with the most units.
+    /// Returns the case of memory with the most units, or `None` if memory was not measured.
     pub fn largest(&self) -> Option<&Case> {
         self.cases.last().copied()
     }
 
-    /// Returns the name of the runtime and its version.
+    /// Returns the name of the runtime and its version; empty if they were not recorded.
     pub fn version(&self) -> String {
         match self.largest().and_then(|case| case.facts.get("version")) {
             Some(Value::Text(version)) => version.clone(),
@@ -84,7 +87,8 @@ impl Kind<'_> {
         rising(self.memory_line?)
     }
 
-    /// Formats the size of one unit; empty if there is no fitted line.
+    /// Formats the size of one unit, or says that it is indistinguishable from 0; empty if there is
+    /// no fitted line.
     pub fn bytes_shown(&self) -> String {
         match (self.memory_line, self.bytes()) {
             (None, _) => String::new(),
@@ -93,8 +97,8 @@ impl Kind<'_> {
         }
     }
 
-    /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown or less
-    /// than 2 % of the unit's size.
+    /// Returns the kernel's additional bytes for one unit, or `None` if they are unknown,
+    /// indistinguishable from 0, or less than 2 % of the unit's size.
     pub fn kernel(&self) -> Option<f64> {
         const MIN_KERNEL_SHARE: f64 = 0.02;
         let kernel = rising(self.in_kernel?)?;
@@ -102,22 +106,25 @@ impl Kind<'_> {
     }
 
     /// Returns the size of one unit in bytes as the runtime reports it, or `None` if the runtime
-    /// does not.
+    /// does not, or if it is indistinguishable from 0.
     pub fn counted(&self) -> Option<f64> {
         rising(self.counted?)
     }
 
-    /// Returns the size of one unit in bytes, including kernel memory.
+    /// Returns the size of one unit in bytes, including kernel memory, or `None` if the size is
+    /// unknown or indistinguishable from 0.
     pub fn total(&self) -> Option<f64> {
         Some(self.bytes()? + self.kernel().unwrap_or(0.0))
     }
 
-    /// Returns a metric of the case with the most units.
+    /// Returns the median of the metric `name` of the case with the most units, or `None` if it was
+    /// not measured.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.largest()?.metric(name)
     }
 
-    /// Returns the largest number of units that existed at the same time.
+    /// Returns the largest number of units whose memory was measured, or `None` if it was not
+    /// measured.
     pub fn max_units(&self) -> Option<u64> {
         self.largest()?.parameters.number(names::N)
     }

@@ -1,4 +1,4 @@
-//! Renders the cost of units in every runtime.
+//! Renders the cost of units in every runtime, and the chapter of the suite `callback`.
 
 pub mod chart;
 mod conclusions;
@@ -22,13 +22,14 @@ use super::table::{figure, grid, parameter, row};
 pub const PROBE_MEMORY_NOTE: &str = "What a probe needs to wake its units is counted with them: for a callback \
     thread the 8 bytes of its address, for which units/callback makes room before it measures.";
 
-/// Renders the table of all kinds, and the chart.
+/// Renders the table of all kinds whose memory was measured, and the chart if there are enough
+/// points.
 pub fn memory_section(record: &RunRecord, width: usize) -> String {
     let chart = memory_chart(record, width);
     memory_table(record, width) + &chart.map_or_else(String::new, |chart| format!("\n{chart}"))
 }
 
-/// Renders the chart of all kinds, or returns `None` if there are too few points.
+/// Renders the chart of all kinds with a heading, or returns `None` if there are too few points.
 fn memory_chart(record: &RunRecord, width: usize) -> Option<String> {
     let kinds: Vec<_> = kinds(record).into_iter().filter(|kind| !kind.cases.is_empty()).collect();
     let chart = chart::bytes_over_numbers(&series(&kinds), width)?;
@@ -82,18 +83,19 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Returns a series for each kind.
+/// Returns a series for the chart for each kind.
 pub fn series(kinds: &[Kind<'_>]) -> Vec<Series> {
     kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect()
 }
 
-/// Returns the number of units and the bytes of each case, without values too small for the chart.
+/// Returns the number of units and the bytes of each case, without values below 4,096 bytes, which
+/// are too small for the chart.
 fn points(kind: &Kind<'_>) -> Vec<(f64, f64)> {
     let point = |case: &&Case| Some((case.parameters.number(names::N)? as f64, case.median?));
     kind.cases.iter().filter_map(point).filter(|point| point.1 >= 4096.0).collect()
 }
 
-/// Renders the table of round trips, in ascending order of time.
+/// Renders the table of the round trips of a message to a unit, in ascending order of time.
 pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
     let mut cases = cases.to_vec();
     cases.sort_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)));

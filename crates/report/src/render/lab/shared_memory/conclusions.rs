@@ -28,13 +28,13 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Context switches per message from which they count as many. The article's program had one for
-/// every six messages.
+/// Number of context switches per message from which they count as many. The article's program had
+/// one for every six messages.
 const MIN_SWITCHES_PER_MESSAGE: f64 = 0.1;
 
-/// System calls per message below which messages count as sent without system calls.
+/// Number of system calls per message below which messages count as sent without system calls.
 const MAX_NEGLIGIBLE_CALLS_PER_MESSAGE: f64 = 0.01;
-/// System calls per message below which disturbances can explain them.
+/// Number of system calls per message below which disturbances may have caused them.
 const MAX_DISTURBED_CALLS_PER_MESSAGE: f64 = 0.5;
 
 fn two_calls(record: &RunRecord) -> Judgement {
@@ -95,7 +95,7 @@ fn no_calls(record: &RunRecord) -> Judgement {
     (Verdict::all(&[without_calls, faster]), text)
 }
 
-/// Range of ratios that count as 4 to 5 times.
+/// Range of ratios that count as 4 to 5 times, from the first up to but without the last.
 const FOUR_TO_FIVE: [f64; 2] = [3.5, 6.0];
 
 fn copying(record: &RunRecord) -> Judgement {

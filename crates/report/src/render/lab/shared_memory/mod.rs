@@ -1,6 +1,6 @@
 //! Chapter of the suite `shared-memory`: compares the measurements of its source article with those
-//! of this machine, and explains where shared memory saves system calls, where page faults replace
-//! them, and when a mapping is slower.
+//! of the run, and explains where shared memory saves system calls, where page faults replace them,
+//! and when a mapping is slower.
 
 mod conclusions;
 #[cfg(test)]
@@ -38,8 +38,8 @@ const ARTICLE: Article = Article {
     peak: "736KB",
 };
 
-/// System calls of the article's parent process, counted by `truss -c`, without those of its
-/// start-up.
+/// Names and numbers of system calls of the article's parent process, counted by `truss -c`,
+/// without those of its start-up.
 const ARTICLES_CALLS: [(&str, &str); 4] =
     [("write", "1,000,000"), ("read", "2"), ("fork", "1"), ("pipe", "1")];
 
@@ -75,12 +75,14 @@ fn legend(record: &RunRecord, has_peak: bool) -> String {
     )
 }
 
-/// Returns the case that sends single bytes in the form `name`.
+/// Returns the measured case that sends single bytes in the form `name`, or `None` if there is
+/// none.
 fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
     find(record, View::OneByte, &[(names::FORM, name)]).filter(|case| case.median.is_some())
 }
 
-/// Returns the sum of the metric `name` over both processes.
+/// Returns the sum of the metric `name` over both processes, or `None` if it was not measured for
+/// both.
 fn both(case: &Case, name: &str) -> Option<f64> {
     let of = |who: &str| case.metric(&format!("{name}_{who}"));
     Some(of("main")? + of("sub")?)
@@ -135,7 +137,7 @@ fn one_byte(record: &RunRecord, width: usize) -> Option<String> {
 }
 
 /// Renders a table of system calls by name, for the article's parent process and for both processes
-/// on this machine.
+/// of the run. Returns `None` if the program with a pipe was not measured.
 fn system_calls(record: &RunRecord, width: usize) -> Option<String> {
     form(record, "pipe")?;
     let mut lines = vec![row(["system calls", "parent", "child"])];
@@ -176,7 +178,9 @@ fn both_cpu(case: &Case) -> Option<f64> {
     Some(both(case, "user")? + both(case, "system")?)
 }
 
-/// Returns the case that copies the whole file within memory by the given method.
+/// Returns the first measured case that copies a cached file on a tmpfs by the method `way`, with
+/// the given block size in bytes if any. Returns `None` if there is none, or if the first one gives
+/// advice to the kernel.
 fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&'a Case> {
     let mut parameters =
         vec![(names::METHOD, way), (names::CACHE, "warm"), (names::FILE_SYSTEM, "tmpfs")];
@@ -186,7 +190,8 @@ fn copied<'a>(record: &'a RunRecord, way: &str, block: Option<&str>) -> Option<&
     find(record, View::FileCopy, &parameters).filter(is_plain)
 }
 
-/// Copying methods that are compared with the article's: title, method, and block size in bytes.
+/// Copying methods that are compared with the article's: title, method, and block size in bytes, if
+/// the method has one.
 const COPIES: [(&str, &str, Option<&str>); 6] = [
     ("fgetc and fputc", "fgetc-fputc", None),
     ("read and write, 512 B", "read-write", Some("512")),
@@ -253,7 +258,8 @@ fn slower(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Returns the round trip of one byte between processes, with the given mechanism and placement.
+/// Returns the measured case of a round trip of one byte between processes, with the given
+/// mechanism and placement, or `None` if there is none.
 fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Option<&'a Case> {
     let parameters = [
         (names::MECHANISM, mechanism),
@@ -264,7 +270,8 @@ fn round_trip<'a>(record: &'a RunRecord, mechanism: &str, placement: &str) -> Op
     find(record, View::RoundTrip, &parameters).filter(|case| case.median.is_some())
 }
 
-/// Compares the round trip through a pipe on one CPU with that between two CPUs.
+/// Compares the round trip through a pipe on one CPU with that between two CPUs. Returns `None` if
+/// either was not measured.
 fn placement(record: &RunRecord) -> Option<String> {
     let [same, two, awake] =
         ["same-cpu", "two-cpus", "two-awake"].map(|place| round_trip(record, "pipe", place));
@@ -280,7 +287,8 @@ fn placement(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Renders the times of the rings next to those of the underlying operations.
+/// Renders a table of the times of messages through rings next to those of the underlying
+/// operations. Returns `None` if no pair was measured.
 fn bare_operations(record: &RunRecord, width: usize) -> Option<String> {
     let bare = |view| find(record, view, &[])?.median;
     let trip = |mechanism| round_trip(record, mechanism, "two-cpus")?.median;

@@ -30,7 +30,7 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Ratio of times above which sleeping counts as much slower.
+/// Ratio of the times of sleeping and of signalling above which sleeping counts as much slower.
 const MIN_MUCH_SLOWER_RATIO: f64 = 3.0;
 /// Minimum mean load that counts as 100 %, in percent. The start and the end of a sample lower the
 /// mean.
@@ -90,7 +90,8 @@ fn sleeping(record: &RunRecord) -> Judgement {
     (Verdict::of(all), text)
 }
 
-/// Returns the average number of CPUs that the given numbers of processes and threads used.
+/// Returns the number of CPUs that the given number of processes used, with the given number of
+/// threads in each, or `None` if that was not measured.
 fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
     let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
     let case = find(record, View::Computing, &parameters)?;

@@ -1,6 +1,5 @@
-//! Chapter of the suite `synchronisation`: the table of its source, a test report, with an
-//! additional column for this machine, and whether the measurements confirm the report's
-//! conclusions.
+//! Chapter of the suite `synchronisation`: the table of its source, a test report, with additional
+//! columns for the run, and whether its measurements confirm the report's conclusions.
 
 mod conclusions;
 #[cfg(test)]
@@ -21,16 +20,17 @@ struct Row {
     number: &'static str,
     /// Mechanisms for hand-offs from the main process to the sub-process, and back.
     mechanisms: [&'static str; 2],
-    /// The report's largest load in percent and time in seconds, with 1, 2 and 4 cores.
+    /// The report's largest load in percent and time in seconds, with 1, 2 and 4 cores; empty if
+    /// not reported.
     document: [&'static str; 3],
     measured: Measured,
 }
 
-/// Cases of a run that correspond to a row.
+/// The cases of a run that correspond to a row of the report's table.
 enum Measured {
-    /// The preset with the row's number.
+    /// The preset named by the number of the row.
     HandOff,
-    /// Workers, as the number of processes and the number of threads in each.
+    /// Workers that compute: the number of processes, and the number of threads in each.
     Workers([&'static str; 2]),
 }
 
@@ -51,7 +51,7 @@ const fn workers(
     Row { number, mechanisms: [words, ""], document, measured: Measured::Workers(counts) }
 }
 
-/// The rows of the report's table.
+/// The rows of table 3.1 in the report, in its order.
 const ROWS: [Row; 15] = [
     turns("0", ["semaphore", "sleep"], ["49%, 1", "2%, 124", "5%, 156"]),
     turns("0+", ["semaphore", "sleep"], ["", "9.8%, 156", ""]),
@@ -137,7 +137,8 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     Some(line)
 }
 
-/// Returns the cases of a row without a tick and with the report's tick, each if it was measured.
+/// Returns the case of a row without a tick, and that with the report's tick, each `None` if it was
+/// not measured.
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
@@ -148,8 +149,9 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
     }
 }
 
-/// Returns the measured case of a preset with the given tick in microseconds, if its other
-/// parameters are those of the report.
+/// Returns the measured case of the preset `number` whose tick in microseconds is `tick`, or that
+/// does not have this parameter if it is `None`. Returns `None` if no such case has the report's
+/// parameters otherwise.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     record.cases_of(View::HandoffPreset).find(|case| {
         let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
@@ -161,7 +163,7 @@ fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option
 }
 
 /// Returns whether a case has the parameters of the report's program with the given number, apart
-/// from the tick.
+/// from the tick and the number of turns.
 fn has_original_parameters(number: &str, case: &Case) -> bool {
     let placement = match number {
         "8" => "two-cpus",
@@ -184,17 +186,20 @@ fn changed(record: &RunRecord) -> Option<String> {
         .then(|| format!("{count} cases have other parameters than the report's and are left out."))
 }
 
-/// Returns the measured case of a preset without a tick.
+/// Returns the measured case of the preset `number` without a tick, or `None` if there is none with
+/// the report's parameters.
 fn without_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some("0")).or_else(|| preset(record, number, None))
 }
 
-/// Returns the measured case of a preset with the report's tick.
+/// Returns the measured case of the preset `number` with the report's tick, or `None` if there is
+/// none with the report's parameters.
 fn with_tick<'a>(record: &'a RunRecord, number: &str) -> Option<&'a Case> {
     preset(record, number, Some(TICK))
 }
 
-/// Returns the largest load, in percent of all CPUs.
+/// Returns the largest load of a case, or its mean load if only that was measured, in percent of
+/// all CPUs. Returns `None` without either.
 fn load(case: &Case) -> Option<f64> {
     case.metric("load_max").or_else(|| case.metric("load"))
 }
@@ -205,7 +210,7 @@ fn cell(case: &Case) -> String {
     format!("{load}{time}")
 }
 
-/// Formats a number with at most two decimal places, and fewer for larger numbers.
+/// Formats a number with two decimal places below 1, with one below 10, and with none above.
 fn short(value: f64) -> String {
     match value {
         ..0.995 => format!("{value:.2}"),
@@ -214,14 +219,14 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Returns all measured cases of presets.
+/// Returns all measured cases for which the model has a prediction.
 fn presets(record: &RunRecord) -> impl Iterator<Item = &Case> {
     let is = |case: &&Case| case.metric("predicted").is_some() && case.median.is_some();
     record.cases.iter().filter(is)
 }
 
-/// Lists the cases whose times were scaled to 10,000 turns, grouped by their actual number of
-/// turns.
+/// Lists the presets whose times were scaled to 10,000 turns, grouped by the number of turns that
+/// ran. Returns `None` if there are none.
 fn scaled(record: &RunRecord) -> Option<String> {
     let mut by_turns: Vec<(u64, Vec<String>)> = Vec::new();
     for case in presets(record) {
@@ -243,12 +248,14 @@ fn scaled(record: &RunRecord) -> Option<String> {
     (!parts.is_empty()).then_some(text)
 }
 
-/// Returns the relative error of the model's prediction for a case, in percent.
+/// Returns the relative error of the model's prediction for a case, in percent, or `None` if there
+/// is no prediction or measurement.
 fn model_error(case: &Case) -> Option<f64> {
     Some(100.0 * (case.metric("predicted")? / case.median? - 1.0))
 }
 
-/// Describes how accurately the model predicts all cases.
+/// Describes how accurately the model predicts all cases. Returns `None` if there are no
+/// predictions.
 fn model(record: &RunRecord) -> Option<String> {
     let all: Vec<_> = presets(record).filter_map(|case| Some((model_error(case)?, case))).collect();
     let worst = all.iter().copied().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
@@ -293,7 +300,8 @@ fn same_cpu(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares a semaphore hand-off on one CPU with one between two CPUs.
+/// Compares a hand-off by semaphore on one CPU with one between two CPUs and one where the
+/// scheduler chooses. Returns `None` if not all of them were measured.
 fn wake_up(record: &RunRecord) -> Option<String> {
     let of = |placement| {
         let parameters = [
