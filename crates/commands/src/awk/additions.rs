@@ -164,6 +164,11 @@ fn not_tallied<'a>(
     let mut others = BTreeSet::new();
     end.walk(&mut |node| {
         let (name, change) = match node {
+            // The last key depends on the order of the array.
+            Node::Statement(Statement { action: Action::ForIn(variable, ..), .. }) => {
+                others.insert(variable.as_str());
+                return;
+            }
             Node::Statement(_) => match added(node) {
                 Some(Addition { name, subscript: [], value, .. }) if value.is_none_or(whole) => {
                     *counts.entry(name).or_insert(0) += 1;

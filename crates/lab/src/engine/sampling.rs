@@ -89,8 +89,8 @@ impl Samples {
                 let estimate = Estimate::from_samples(values, self.seed)?;
                 let width = estimate.ci95[1] - estimate.ci95[0];
                 let narrow = width < MAX_RELATIVE_WIDTH * estimate.median.abs();
-                let believed = narrow && std::mem::replace(&mut self.was_narrow, narrow);
-                believed.then_some(Stopped::Interval)
+                let was_narrow = std::mem::replace(&mut self.was_narrow, narrow);
+                (narrow && was_narrow).then_some(Stopped::Interval)
             }
         }
     }
@@ -233,6 +233,24 @@ mod tests {
         assert_eq!(few.check_complete(), None);
         let mut fixed = samples(Sampling::Fixed(2), &[1.0, 99.0]);
         assert_eq!(fixed.check_complete(), Some(Stopped::Count));
+    }
+
+    #[test]
+    fn two_narrow_intervals_must_be_consecutive() {
+        let mut samples = samples(Sampling::Adaptive, &[100.0; 12]);
+        assert_eq!(samples.check_complete(), None, "the first narrow interval");
+        for value in 0..30 {
+            samples.push(Sample::of(f64::from(value) * 10.0));
+        }
+        assert_eq!(samples.check_complete(), None, "a wide interval");
+        for _ in 0..150 {
+            samples.push(Sample::of(100.0));
+        }
+        assert_eq!(samples.check_complete(), None, "narrow after a wide one");
+        for _ in 0..100 {
+            samples.push(Sample::of(100.0));
+        }
+        assert_eq!(samples.check_complete(), Some(Stopped::Interval));
     }
 
     #[test]
