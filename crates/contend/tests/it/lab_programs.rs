@@ -241,7 +241,7 @@ fn a_terminated_run_leaves_no_server_and_no_files() {
         let pid = i32::try_from(run.id()).ok().and_then(Pid::from_raw).expect("a process");
         kill_process(pid, signal).expect("it runs");
         run.wait().expect("it ends");
-        wait_until("nothing remains", || {
+        wait_until(&format!("nothing of {name} remains after {signal:?}"), || {
             let is_empty = || fs::read_dir(scratch.path()).expect("ours").next().is_none();
             processes_in(scratch.path()).is_empty() && is_empty()
         });

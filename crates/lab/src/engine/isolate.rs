@@ -40,7 +40,11 @@ pub const CASE_VERB: &str = "lab-case";
 
 /// Environment variable with the path of the scratch directory that cases share
 /// ([`Demands::scratch`](super::experiment::Demands::scratch)).
-pub const SCRATCH_VARIABLE: &str = "CONTEND_SHELF";
+pub const SCRATCH_VARIABLE: &str = "CONTEND_SCRATCH";
+
+/// Environment variable with the PID of the process that runs the experiments and owns the scratch
+/// directory.
+pub const RUN_VARIABLE: &str = "CONTEND_RUN";
 
 /// The [`World`] of real runs, in which processes on this machine measure the cases.
 #[derive(Debug)]
@@ -210,6 +214,7 @@ impl CaseProcess {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("contend").arg(CASE_VERB).process_group(0);
         command.envs(scratch.map(|path| (SCRATCH_VARIABLE, path)));
+        command.env(RUN_VARIABLE, std::process::id().to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn::spawn(&mut command, &[0, 1], signals.mask_before(), spawn::ORPHANED)
             .map_err(failed)?;

@@ -30,7 +30,7 @@ use super::limit_reporter::print_line;
 use super::programs::{INTERPRETER_FILE, Launch, Program};
 use super::response::{Response, check};
 use crate::engine::experiment::{ErrorContext, SubjectError};
-use crate::engine::isolate::SCRATCH_VARIABLE;
+use crate::engine::isolate::{RUN_VARIABLE, SCRATCH_VARIABLE};
 use crate::experiments::runtimes::summarize_output;
 
 /// Time limit for a server to answer and have all of its processes.
@@ -103,7 +103,6 @@ struct Server {
     folder: TempDir,
     /// Directory that contains the folder and that cases share.
     shared: Option<PathBuf>,
-    ancestors: Ancestors,
 }
 
 impl Server {
@@ -132,7 +131,7 @@ impl Server {
         let mask = signals.mask_before();
         let child = spawn::spawn(&mut command, &[0, 1, 2], mask, Signal::KILL)
             .context(&format!("start {}", program.name))?;
-        Ok(Self { program, child, folder, shared, ancestors: Ancestors::now() })
+        Ok(Self { program, child, folder, shared })
     }
 
     fn pid(&self) -> Pid {
@@ -225,7 +224,7 @@ impl Drop for Server {
         let _ = self.child.kill(); // first, or it would start new workers
         end_descendants();
         // Normally the run removes the shared directory, but it may have been killed.
-        let shared = self.shared.take().filter(|_| Ancestors::now() != self.ancestors);
+        let shared = self.shared.take().filter(|_| !is_run_alive());
         if let Some(shared) = shared {
             let _ = fs::remove_dir_all(self.folder.path());
             let _ = fs::remove_dir(shared); // fails while other cases use it
@@ -233,23 +232,16 @@ impl Drop for Server {
     }
 }
 
-/// The process of the case and the one that runs the experiment. If either ends, another parent
-/// takes its place.
-#[derive(Debug, PartialEq, Eq)]
-struct Ancestors {
-    case: Option<Pid>,
-    run: Option<i32>,
-}
-
-impl Ancestors {
-    fn now() -> Self {
-        let case = rustix::process::getppid();
-        let stat = case.and_then(|pid| {
-            let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-            Stat::parse(procfs::read_once(&path, &mut [0; 1024]).ok()?)
-        });
-        Self { case, run: stat.map(|stat| stat.parent) }
-    }
+/// Returns whether the process that runs the experiments is still alive. It is the parent of the
+/// case, whose child this process is, and becomes the parent of this process if the case ends. `false`
+/// also if its PID is not known.
+fn is_run_alive() -> bool {
+    let run = std::env::var(RUN_VARIABLE).ok().and_then(|text| text.parse::<i32>().ok());
+    let (Some(run), Some(parent)) = (run, rustix::process::getppid()) else { return false };
+    let parent = parent.as_raw_nonzero().get();
+    let path = format!("/proc/{parent}/stat");
+    let stat = || Stat::parse(procfs::read_once(&path, &mut [0; 1024]).ok()?);
+    parent == run || stat().is_some_and(|stat| stat.parent == run)
 }
 
 /// Kills and reaps the descendants of this process.
