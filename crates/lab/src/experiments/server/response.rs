@@ -19,12 +19,12 @@ pub enum Response {
         /// Whether the server closes the connection after the response.
         closes: bool,
     },
-    /// Any other bytes.
+    /// A response that is malformed, too long, or not the expected one.
     Wrong,
 }
 
-/// Compares received bytes with the expected response: status 200 and the body `hello\n`,
-/// with a `Content-Length`. Other header fields differ from program to program.
+/// Compares received bytes with the expected response: status 200, the body `hello\n`, and its
+/// `Content-Length`. Other header fields differ from program to program.
 pub fn check(received: &[u8]) -> Response {
     if received == HELLO {
         return Response::Complete { closes: false }; // the common case of our own models
