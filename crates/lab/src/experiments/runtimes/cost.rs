@@ -73,8 +73,8 @@ fn compilation(row: &Row) -> Option<SharedCost> {
     is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile_ms) })
 }
 
-/// Returns whether the cache has a compiled probe with the program's name. Another toolchain may
-/// have compiled it: checking that takes as long as starting the toolchain.
+/// Returns whether the cache has a compiled probe with the program's name, even if another
+/// toolchain has compiled it: checking that takes as long as starting the toolchain.
 fn was_compiled(program: &Program) -> bool {
     let prefix = format!("{}-", program.files[0].0);
     let entries = caches().and_then(|folder| std::fs::read_dir(folder).ok());

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `memory.rs` reads the probe's memory before it creates n units and while all of them wait.
-//! `round_trip.rs` has the probe time messages to one unit and back. `table.rs` has a row for each
-//! kind of unit; `probes/README.md` describes the protocol.
+//! `round_trip.rs` has the probe time messages to one unit and back. `document.rs` repeats an
+//! evaluation of 2018 in Elixir. `table.rs` has a row for each kind of unit; `probes/README.md`
+//! describes the protocol.
 
 mod builtin;
 mod cost;

@@ -29,7 +29,7 @@ pub struct Probe {
     stderr: File,
     /// Name and version of the runtime.
     pub version: String,
-    /// Time limit for an answer, to which `hold` is added.
+    /// Time limit for an answer, apart from `hold`, which is added to it.
     pub(super) timeout: Duration,
     /// Time from the last command `park` until the timers of its units are due.
     hold: Duration,

@@ -28,14 +28,15 @@ pub struct Program {
     pub make: &'static [&'static str],
     /// Environment variables for the build and the runs of the probe.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Whether builds are kept for later runs. If not, every probe has a folder of its own.
+    /// Whether builds are kept for later cases and runs. If not, every probe has a folder of its
+    /// own, which is removed afterwards.
     pub is_cached: bool,
 }
 
 /// A program that has been built.
 #[derive(Debug)]
 pub struct Build {
-    /// The folder with the program's files.
+    /// The folder with the program's files and what was built from them.
     pub folder: PathBuf,
     /// Removes the folder when it is dropped; `None` if the folder is cached.
     _temporary: Option<TempDir>,
@@ -50,7 +51,7 @@ impl Program {
     /// Builds the probe, unless the cache has a build of the same files by the same toolchain.
     ///
     /// # Errors
-    /// Returns an error if files cannot be written, or the build fails.
+    /// Returns an error if files cannot be written, or the command that builds the probe fails.
     pub fn build(&self) -> Result<Build, SubjectError> {
         let root = if self.is_cached { cache_root() } else { None };
         self.build_in(root.as_deref())

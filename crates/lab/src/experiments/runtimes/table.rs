@@ -30,8 +30,8 @@ pub struct Row {
     pub bytes: u64,
     /// Kind of task that each unit is for the kernel, or `None` if it is not one.
     pub task: Option<UnitKind>,
-    /// Returns why the installed runtime does not have the unit, or `None` if it does. Called only
-    /// if the programs of the probe are installed.
+    /// Returns why the installed runtime does not have the unit, or `None` if it does or may have
+    /// it. Called only if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
     /// Whether the probe can exchange messages with the unit.
     pub has_messages: bool,
@@ -47,7 +47,8 @@ pub enum Source {
 }
 
 impl Row {
-    /// Returns why the unit cannot be created here, or `None` if it can.
+    /// Returns why the unit cannot be created here, or `None` if it can, as far as is known without
+    /// starting the probe.
     pub fn missing(&self) -> Option<String> {
         match &self.source {
             Source::BuiltIn(_) => None,

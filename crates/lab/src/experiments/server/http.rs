@@ -1,4 +1,4 @@
-//! HTTP/1.1 as every model speaks it: requests, responses and connection state, without blocking.
+//! HTTP/1.1 as every model speaks it, on blocking or non-blocking connections.
 //!
 //! A model decides what waits, and where. [`advance`] does a connection's work between two waits,
 //! which is the same for all models:

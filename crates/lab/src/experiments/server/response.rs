@@ -4,7 +4,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 use super::http::{BODY, HELLO};
 
-/// Maximum length of a response in bytes, head and body.
+/// Length in bytes from which an incomplete head is wrong, and size of the read buffer.
 pub const MAX_RESPONSE_BYTES: usize = 4096;
 /// Maximum number of fields in the head of a response.
 const MAX_HEADER_FIELDS: usize = 32;

@@ -96,7 +96,7 @@ impl ServerProcess {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Returns the id of the server's first process.
+    /// Returns the PID of the server's first process, which is not the supervisor.
     fn pid(&self) -> Pid {
         self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
     }

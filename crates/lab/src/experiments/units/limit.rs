@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  watchdog (process of the case)  predicts, forks the creator, checks free memory every 20 ms
-//!     └─ creator                   creates units until that fails, then identifies the limit
+//!     └─ creator                   creates units up to the cap or a limit, which it identifies
 //!          └─ units                wait
 //! ```
 //!

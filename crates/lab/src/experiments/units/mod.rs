@@ -11,7 +11,7 @@
 //!                  before
 //!  units/callback  the same; also time to create n units,     room for the list of addresses
 //!                  and to release and end them
-//!  units/limit     number of units when creation fails        (nothing is timed)
+//!  units/limit     number of units at the limit or the cap    (nothing is timed)
 //! ```
 //!
 //! Every case runs in a process of its own, which creates its units, or forks the process that does

@@ -102,8 +102,8 @@ fn time_exchange(
     Ok(begun.elapsed())
 }
 
-/// Exchanges messages with a thread over two channels of the standard library. Returns the time
-/// taken.
+/// Exchanges `messages` messages, after a first one that is not timed, with a thread over two
+/// channels of the standard library. Returns the time taken.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     let gone = |_| SubjectError::unexpected("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
@@ -121,7 +121,8 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     })
 }
 
-/// Exchanges messages with a child process over two pipes. Returns the time taken.
+/// Exchanges `messages` messages, after a first one that is not timed, with a child process over
+/// two pipes. Returns the time taken.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let pipe = || rustix::pipe::pipe().context("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
@@ -162,7 +163,8 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
 /// The address to send the answer to, and the number to echo.
 struct Request(Address<u64>, u64);
 
-/// Exchanges messages between two units on one Worker. Returns the time taken.
+/// Exchanges `messages` messages, after a first one that is not timed, between two units on one
+/// Worker. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| SubjectError::unexpected(error.to_string());
     let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
