@@ -1,4 +1,4 @@
-//! The suites, each of which compares experiments with a source document.
+//! The suites: the experiments that each report chapter compares with a source document.
 
 use contend_record::lab::Chapter;
 

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! `memory.rs` reads the probe's memory before it creates n units and while all of them wait.
-//! `round_trip.rs` has the probe time messages to one unit and back. `table.rs` has a row for each
-//! kind of unit; `probes/README.md` describes the protocol.
+//! `round_trip.rs` has the probe time messages to one unit and back. `document.rs` repeats an
+//! evaluation of 2018 in Elixir. `table.rs` has a row for each kind of unit; `probes/README.md`
+//! describes the protocol.
 
 mod builtin;
 mod cost;
@@ -53,8 +54,8 @@ const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..De
 /// Runs the built-in probe for `unit`, which answers commands on standard input until end of file.
 ///
 /// # Errors
-/// Returns an error if there is no built-in probe for `unit`, a command fails or is unknown, or
-/// standard output is closed.
+/// Returns an error if there is no built-in probe for `unit` or it cannot be set up, a command
+/// fails or is unknown, standard input cannot be read, or standard output is closed.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),
@@ -64,13 +65,14 @@ pub fn serve(unit: &str) -> Result<(), SubjectError> {
     }
 }
 
-/// Returns the row for the unit in the parameters.
+/// Returns the row for the unit in the parameters. Fails if there is no such unit.
 fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     let unit = parameters.text(UNIT.name).unwrap_or_default();
     table::find(unit).ok_or_else(|| SubjectError::unexpected(format!("there is no unit '{unit}'")))
 }
 
-/// Returns why the units of a case cannot be created here, or `None` if they can.
+/// Returns why the units of a case cannot be created or their memory cannot be read here, or `None`
+/// if both work or there is no such unit.
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let row = row(parameters).ok()?;
     let n = parameters.number(N.name).unwrap_or(1);

@@ -29,9 +29,9 @@ pub struct Probe {
     stderr: File,
     /// Name and version of the runtime.
     pub version: String,
-    /// Time limit for an answer, to which `hold` is added.
+    /// Time limit for an answer, apart from `hold`, which is added to it.
     pub(super) timeout: Duration,
-    /// Time after which the timers of units are due.
+    /// Time from the last command `park` until the timers of its units are due.
     hold: Duration,
     /// Whether each unit is a child process.
     has_processes: bool,
@@ -41,9 +41,10 @@ pub struct Probe {
 /// The probe's answer to the command `park`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParkAnswer {
-    /// Mean time to create a unit, in nanoseconds.
+    /// Time until all units wait, divided by their number, in nanoseconds.
     pub ns_per_unit: f64,
-    /// Memory in use as the runtime reports it, in bytes, or `None` if it does not.
+    /// Memory that the runtime reports to be in use while the units wait, in bytes, or `None` if it
+    /// reports none.
     pub runtime_bytes: Option<f64>,
 }
 
@@ -52,7 +53,7 @@ pub struct ParkAnswer {
 pub struct EarlyEnds(u64);
 
 impl EarlyEnds {
-    /// Returns the error for a case with `n` units, some of which ended early.
+    /// Returns the error for a case with `n` units, of which this many ended early.
     pub fn of(self, n: u64) -> SubjectError {
         SubjectError::unexpected(format!(
             "of {n} units {} had ended before their memory was read",
@@ -69,7 +70,8 @@ impl Probe {
     /// Starts the probe for a kind of unit, and waits until the probe is ready.
     ///
     /// # Errors
-    /// Returns an error if the probe cannot be built or started, or does not support the unit.
+    /// Returns an error if the probe cannot be built or started, does not support the unit, or is
+    /// not ready in time.
     pub fn start(row: &Row) -> Result<Self, SubjectError> {
         let (mut command, made) = match row.source {
             Source::BuiltIn(_) => {
@@ -115,10 +117,12 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Has the probe create `n` units, whose timers are due after `hold`.
+    /// Has the probe create `n` units, and waits until all of them wait. Timers of units are due
+    /// after `hold`, rounded down to milliseconds.
     ///
     /// # Errors
-    /// Returns an error unless all units exist and wait.
+    /// Returns an error if the probe does not answer as expected, the number of waiting units is
+    /// not `n`, or units are processes but not visible.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<ParkAnswer, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
@@ -136,8 +140,8 @@ impl Probe {
         Ok(ParkAnswer { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
     }
 
-    /// Returns an error if the units are processes but not visible: a kernel without
-    /// `CONFIG_PROC_CHILDREN` lists no children, whose memory would be missing.
+    /// Returns an error if the units are processes, of which fewer than `n` are visible: a kernel
+    /// without `CONFIG_PROC_CHILDREN` lists no children, so their memory would be missing.
     fn check_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
             return Ok(());
@@ -151,11 +155,12 @@ impl Probe {
         )))
     }
 
-    /// Wakes all units and waits for them to end. Returns the mean time for one in nanoseconds, or
-    /// how many had ended before.
+    /// Wakes the `n` units of the last `park` and waits for them to end. Returns the time taken
+    /// divided by `n`, in nanoseconds, or how many units had ended before, if any had.
     ///
     /// # Errors
-    /// Returns an error if some units have not ended.
+    /// Returns an error if the probe does not answer as expected, or not exactly `n` units have
+    /// ended.
     pub fn wake(&mut self, n: u64) -> Result<Result<f64, EarlyEnds>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
@@ -171,20 +176,21 @@ impl Probe {
         Ok(Ok(time as f64 / n.max(1) as f64))
     }
 
-    /// Has the probe free its units and collect garbage. Returns the memory in use as the runtime
-    /// reports it, in bytes, or `None` if the runtime does not.
+    /// Has the probe free what belonged to ended units and collect garbage. Returns the memory that
+    /// the runtime then reports to be in use, in bytes, or `None` if it reports none.
     ///
     /// # Errors
-    /// Returns an error if the probe fails.
+    /// Returns an error if the probe does not answer as expected.
     pub fn rest(&mut self) -> Result<Option<f64>, SubjectError> {
         Ok(self.ask("rest", "rested")?.parse().ok())
     }
 
-    /// Has the probe exchange messages with one unit. Returns the mean round-trip time in
-    /// nanoseconds.
+    /// Has the probe exchange `messages` messages with one unit. Returns the mean round-trip time
+    /// in nanoseconds.
     ///
     /// # Errors
-    /// Returns an error if units take no messages, or an answer is missing or wrong.
+    /// Returns an error if units take no messages, an answer is missing or wrong, or the probe does
+    /// not answer as expected.
     pub fn round_trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
@@ -201,6 +207,10 @@ impl Probe {
 
     /// Sends the command `line`, waits for an answer that begins with `word`, and returns the rest
     /// of the answer.
+    ///
+    /// # Errors
+    /// Returns an error if the probe has ended, gives another answer, or gives none in time. In the
+    /// last case, the probe is killed.
     pub fn ask(&mut self, line: &str, word: &str) -> Result<String, SubjectError> {
         let told = self.commands.as_mut().map(|commands| writeln!(commands, "{line}"));
         if !matches!(told, Some(Ok(()))) {
@@ -217,7 +227,8 @@ impl Probe {
         }
     }
 
-    /// Reads the next line of the probe's output, the answer that should begin with `word`.
+    /// Reads the next line of the probe's output, the answer that should begin with `word`, without
+    /// the line break. Kills the probe if the line is not complete in time.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const MAX_LINE_BYTES: usize = 4096;
         let timeout = self.timeout + self.hold;
@@ -240,7 +251,8 @@ impl Probe {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Returns the error for a probe whose output has ended, with the probe's exit status.
+    /// Waits for the exit of a probe whose input or output has been closed, and returns the error
+    /// with its exit status.
     fn exit_error(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),
@@ -250,7 +262,8 @@ impl Probe {
         self.failure(&status)
     }
 
-    /// Returns an error with the message `what`, preceded by the probe's output to standard error.
+    /// Returns an error with the message `what`, preceded by a summary of the probe's standard
+    /// error, if any.
     fn failure(&mut self, what: &str) -> SubjectError {
         let mut said = Vec::new();
         let _ = self.stderr.rewind().and_then(|()| self.stderr.read_to_end(&mut said));
@@ -260,8 +273,8 @@ impl Probe {
         }
     }
 
-    /// Waits for the probe to exit, since it may have to end child processes. Returns its status,
-    /// or `None` if it had to be killed.
+    /// Closes the probe's input and waits up to three seconds for the probe to exit, since it may
+    /// have to end child processes. Returns its status, or `None` if it had to be killed.
     fn end(&mut self) -> Option<io::Result<ExitStatus>> {
         const POLL_INTERVAL: Duration = Duration::from_millis(5);
         const MAX_POLLS: usize = 600;
@@ -280,13 +293,14 @@ impl Probe {
     /// Reads the memory of the probe and its descendants.
     ///
     /// # Errors
-    /// Returns an error if this user may not read that memory.
+    /// Returns an error if the memory of one of them cannot be read.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(Pid::from_child(&self.child))
     }
 }
 
-/// Returns whether `output` has data or has ended before the deadline.
+/// Waits until `output` can be read without blocking, because it has data, has ended or has failed.
+/// Returns `false` if that does not happen by `deadline`.
 fn is_readable_by(output: &ChildStdout, deadline: Instant) -> bool {
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();

@@ -17,9 +17,9 @@ use crate::support::programs;
 /// A probe in another language.
 #[derive(Debug)]
 pub struct Program {
-    /// Names and contents of the files, the probe itself first.
+    /// Relative paths and contents of the files, at least one, the probe itself first.
     pub files: &'static [(&'static str, &'static str)],
-    /// Programs that build and run the probe. The version of the first one is that of the
+    /// Programs that build and run the probe, at least one. The version of the first is that of the
     /// toolchain.
     pub tools: &'static [&'static str],
     /// Argument with which the first tool prints its version.
@@ -28,16 +28,17 @@ pub struct Program {
     pub make: &'static [&'static str],
     /// Environment variables for the build and the runs of the probe.
     pub environment: &'static [(&'static str, &'static str)],
-    /// Whether builds are kept for later runs. If not, every probe has a folder of its own.
+    /// Whether builds are kept for later cases and runs. If not, every probe has a folder of its
+    /// own, which is removed afterwards.
     pub is_cached: bool,
 }
 
 /// A program that has been built.
 #[derive(Debug)]
 pub struct Build {
-    /// The folder with the program's files.
+    /// The folder with the program's files and what was built from them.
     pub folder: PathBuf,
-    /// Removes the folder, if it is not cached.
+    /// Removes the folder when it is dropped; `None` if the folder is cached.
     _temporary: Option<TempDir>,
 }
 
@@ -47,17 +48,17 @@ impl Program {
         programs::missing(self.tools.iter().copied())
     }
 
-    /// Builds the probe, unless the cache has a build by the same toolchain.
+    /// Builds the probe, unless the cache has a build of the same files by the same toolchain.
     ///
     /// # Errors
-    /// Returns an error if files cannot be written, or the build fails.
+    /// Returns an error if files cannot be written, or the command that builds the probe fails.
     pub fn build(&self) -> Result<Build, SubjectError> {
         let root = if self.is_cached { cache_root() } else { None };
         self.build_in(root.as_deref())
     }
 
-    /// Builds the probe and caches it in `root`, or builds it in a temporary folder if `root` is
-    /// `None`.
+    /// Returns the complete build in `root`, or builds the probe and moves it there. If `root` is
+    /// `None` or the build cannot be moved, returns a build in a temporary folder.
     fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
         if let Some(folder) = kept.as_ref().filter(|folder| is_complete(folder)) {
@@ -80,9 +81,9 @@ impl Program {
         })
     }
 
-    /// Returns the name of the build in the cache: a hash of the probe's files, commands and
-    /// toolchain. The toolchain is asked for its version in `/`, where no project file selects
-    /// another one.
+    /// Returns the name of the build in the cache: the name of the first file, and a hash of the
+    /// files, the build command, the environment and the toolchain. The toolchain is asked for its
+    /// version in `/`, where no project file selects another one.
     fn name(&self) -> String {
         let mut version = Command::new(self.tools[0]);
         version.arg(self.version).envs(self.environment.iter().copied());
@@ -135,12 +136,13 @@ fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
     Some((path, data.len(), data.modified().ok()))
 }
 
-/// Returns whether a build is complete and no other user can have changed it.
+/// Returns whether a build is complete and only this user can write to its folder.
 fn is_complete(folder: &Path) -> bool {
     is_private(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
-/// Returns whether a folder belongs to this user and no other can write to it.
+/// Returns whether `folder` is a folder, not a symbolic link, that belongs to this user and is not
+/// writable for others.
 fn is_private(folder: &Path) -> bool {
     const SHARED_WRITE_BITS: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {
@@ -150,8 +152,8 @@ fn is_private(folder: &Path) -> bool {
     })
 }
 
-/// Moves a build into the cache, or keeps the build that another process has put there in the
-/// meantime. Returns whether the cache has one.
+/// Moves the build `made` to `kept` in the cache, unless another process has put a complete build
+/// there in the meantime; an incomplete one is replaced. Returns whether the cache has a build.
 fn install(made: &Path, kept: &Path) -> bool {
     if fs::rename(made, kept).is_ok() || is_complete(kept) {
         return true;
@@ -163,7 +165,7 @@ fn install(made: &Path, kept: &Path) -> bool {
 /// Prefix of the names of folders with unfinished builds.
 const BUILD_PREFIX: &str = "contend-making-";
 
-/// Removes unfinished builds of killed processes: those more than an hour old.
+/// Removes unfinished builds that are more than an hour old: those of killed processes.
 fn remove_abandoned(root: &Path) {
     const MIN_ABANDONED_AGE: Duration = Duration::from_hours(1);
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
@@ -179,8 +181,8 @@ fn remove_abandoned(root: &Path) {
     }
 }
 
-/// Returns a program's output as one line. Long output is cut to its beginning and end, since some
-/// programs print the reason first and some last.
+/// Returns a program's output as one line. Long output is cut to its first and last 200 characters,
+/// since some programs print the reason first and some last.
 pub fn summarize_output(text: &str) -> String {
     const MAX_HALF_CHARS: usize = 200;
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -191,15 +193,16 @@ pub fn summarize_output(text: &str) -> String {
     if to < from { format!("{} … {}", &joined[..to], &joined[from..]) } else { joined }
 }
 
-/// Returns the folder for builds, in the user's caches or else the scratch directory, or `None` if
-/// there is neither.
+/// Returns the folder for builds: the one in the user's caches, or else the scratch directory.
+/// Returns `None` if there is neither, or others can write to it.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_private(scratch)))
 }
 
-/// Returns the folder for builds in the user's caches, or `None` unless this user and no other can
-/// write there: its files are executed.
+/// Returns the folder for builds in the user's caches, which is created if it is missing. Returns
+/// `None` if it cannot be created or written, or if others own it or can write to it: its files are
+/// executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -225,7 +228,7 @@ mod tests {
         is_cached: true,
     };
 
-    /// Name of a file that the fake build adds to a folder, to recognise it later.
+    /// Name of a file that tests add to the folder of a build, to recognise the build later.
     const MARKER_FILE: &str = "trace";
 
     fn build_note_in(root: &Path) -> (PathBuf, bool) {

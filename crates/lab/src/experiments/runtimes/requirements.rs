@@ -10,16 +10,16 @@ use crate::support::programs;
 /// The first version of Java with virtual threads.
 const VIRTUAL_THREADS_SINCE: u32 = 21;
 
-/// Returns why Java has no virtual threads, or `None` if it may have them. Reads the file `release`
-/// of the installation, since starting Java takes longer; without that file, Java may have them.
+/// Returns why Java has no virtual threads, or `None` if it has them or its version is not known.
+/// Reads the file `release` of the installation, since starting Java takes longer.
 pub fn virtual_threads_missing() -> Option<String> {
     let java = programs::find("java")?.canonicalize().ok()?;
     let home = java.parent()?.parent()?;
     without_virtual_threads(&fs::read_to_string(home.join("release")).ok()?)
 }
 
-/// Returns why a Java installation with the given `release` file has no virtual threads, or `None`
-/// if it may have them.
+/// Returns why a Java installation has no virtual threads, or `None` if it has them or `release`,
+/// the contents of its file of this name, does not tell its version.
 fn without_virtual_threads(release: &str) -> Option<String> {
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
     let version = version.trim().trim_matches('"');
@@ -29,7 +29,8 @@ fn without_virtual_threads(release: &str) -> Option<String> {
     })
 }
 
-/// Returns why Python cannot import greenlet, or `None` if it can. Starts Python at most once.
+/// Returns why Python cannot import greenlet, or `None` if it can. Starts Python only on the first
+/// call.
 pub fn greenlet_missing() -> Option<String> {
     static MISSING: OnceLock<bool> = OnceLock::new();
     let is_missing = MISSING.get_or_init(|| !imports("greenlet"));

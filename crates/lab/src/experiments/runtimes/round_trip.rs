@@ -59,8 +59,10 @@ impl RoundTrip {
     }
 }
 
-/// Returns the number of messages for a sample of a tenth of a second. The number is doubled until
-/// a sample takes that long, which also warms up JIT compilers.
+/// Returns a number of messages with which a sample takes at least a tenth of a second, or about
+/// 2^31 if fewer do not take that long. `measure` exchanges the given number of messages and
+/// returns the mean time of one in nanoseconds; it is called with ever larger numbers, which also
+/// warms up JIT compilers.
 fn messages_per_sample(
     mut measure: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {

@@ -25,13 +25,13 @@ pub struct Row {
     /// Upper bound on the time to create one unit, if timers end all units at the same time; `None`
     /// if units are woken.
     pub max_create_time: Option<Duration>,
-    /// Approximate memory of one unit in bytes, which excludes numbers of units for which memory is
-    /// lacking.
+    /// Approximate memory of one unit in bytes. Cases whose units would need more memory than is
+    /// available are left out.
     pub bytes: u64,
     /// Kind of task that each unit is for the kernel, or `None` if it is not one.
     pub task: Option<UnitKind>,
-    /// Returns why the installed runtime does not have the unit, or `None` if it does. Called only
-    /// if the programs of the probe are installed.
+    /// Returns why the installed runtime does not have the unit, or `None` if it does or may have
+    /// it. Called only if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
     /// Whether the probe can exchange messages with the unit.
     pub has_messages: bool,
@@ -47,7 +47,8 @@ pub enum Source {
 }
 
 impl Row {
-    /// Returns why the unit cannot be created here, or `None` if it can.
+    /// Returns why the unit cannot be created here, or `None` if it can, as far as is known without
+    /// starting the probe.
     pub fn missing(&self) -> Option<String> {
         match &self.source {
             Source::BuiltIn(_) => None,
@@ -57,8 +58,8 @@ impl Row {
         }
     }
 
-    /// Returns the time from the start until the timers of `n` units are due, by which all units
-    /// have been created and their memory has been read.
+    /// Returns the time from the command `park` until the timers of `n` units are due. By then, all
+    /// units should have been created and their memory should have been read.
     pub fn hold(&self, n: u64) -> Duration {
         const MEMORY_READ_TIME: Duration = Duration::from_millis(1500);
         let making = self
@@ -83,7 +84,7 @@ pub const DEFAULT: Row = Row {
     has_messages: true,
 };
 
-/// Maximum number of processes or threads, which most systems allow.
+/// Largest default number of processes or threads, which most systems allow.
 const MAX_TASKS: u64 = 10_000;
 
 // Rows with the fields that all units of a runtime share.
@@ -96,8 +97,8 @@ const PYTHON_UNIT: Row = runtime_row("Python", &PYTHON, PYTHON_RUN);
 const BEAM_UNIT: Row = runtime_row("BEAM", &BEAM, BEAM_RUN);
 const ELIXIR_UNIT: Row = runtime_row("Elixir", &ELIXIR, ELIXIR_RUN);
 
-/// Returns a row with the fields that units of a runtime share: its probe and the command that runs
-/// the probe.
+/// Returns a row with the fields that units of a runtime share: its name, its probe and the command
+/// that runs the probe.
 const fn runtime_row(
     runtime: &'static str,
     program: &'static Program,
@@ -317,7 +318,7 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The row for the evaluation of 2018, which names its form instead of a unit.
+/// The row for the evaluation of 2018. The experiment sets `argument` to what runs the functions.
 pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
@@ -344,8 +345,9 @@ const JAVA: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// Command that runs the Java probe: with a young generation of fixed size, so that memory grows
-/// with the units alone, and without warnings on standard output.
+/// Command that runs the Java probe: with the serial collector and a young generation of fixed
+/// size, so that memory grows with the units alone, without compilation in the background, and with
+/// warnings on standard error instead of standard output.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -375,8 +377,8 @@ const NODE: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// Command that runs the Node.js probe, with a young generation of fixed size, so that memory grows
-/// with the units alone.
+/// Command that runs the Node.js probe: with garbage collection on request, a small young
+/// generation, so that memory grows with the units alone, and an old generation of up to 8 GiB.
 const NODE_RUN: &[&str] =
     &["node", "--expose-gc", "--max-semi-space-size=1", "--max-old-space-size=8192", "node.js"];
 

@@ -9,7 +9,7 @@ use super::table::{DEFAULT, Row, Source, TABLE};
 use crate::engine::experiment::SubjectError;
 use crate::support::limits::UnitKind;
 
-/// A script that simulates probes with units: the name of the unit selects its answers.
+/// A script that simulates a probe: the name of the unit selects its answers.
 const FAKE_PROBE: Program = Program {
     files: &[("fake-probe.sh", include_str!("fake-probe.sh"))],
     tools: &["sh"],
@@ -66,7 +66,7 @@ fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
     assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
 
-/// Simulates a kernel that does not list children.
+/// The fake probe has no child processes, as if the kernel did not list them.
 #[test]
 fn invisible_processes_are_an_error() {
     let row = Row { task: Some(UnitKind::Process), ..fake_probe("the-truth") };

@@ -35,13 +35,13 @@ pub enum Reuse {
 pub struct Client {
     port: u16,
     reuse: Reuse,
-    /// Data of the client's epoll events.
+    /// Number that identifies the client in epoll events.
     index: u64,
     stream: Option<TcpStream>,
     phase: Phase,
     /// When the request in flight was due; `None` if there is none.
     due: Option<Instant>,
-    /// Beginning of a response that arrives in several reads.
+    /// Beginning of a response that arrives in several reads; empty between responses.
     received: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ enum Phase {
 /// Outcome of an event on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// The client waits for another event.
+    /// The client waits for another event, or is abandoned.
     Pending,
     /// The request in flight was answered.
     Answered {
@@ -73,10 +73,12 @@ pub enum Progress {
 }
 
 impl Client {
-    /// Creates a client, and opens its connection if connections are persistent.
+    /// Creates a client whose epoll events have the data `index`. If connections are persistent,
+    /// opens its connection, which may block for two seconds.
     ///
     /// # Errors
-    /// Returns an error if the server cannot be reached, or this process has no free descriptor.
+    /// Returns an error if the connection cannot be opened or watched, such as for lack of a
+    /// descriptor.
     pub fn open(epoll: impl AsFd, port: u16, reuse: Reuse, index: u64) -> io::Result<Self> {
         let (phase, received) = (Phase::Free, Vec::new());
         let mut client = Self { port, reuse, index, stream: None, phase, due: None, received };
@@ -88,7 +90,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Adds the stream to the epoll instance with the given events.
+    /// Makes `stream` the client's connection: sets its options, and adds it to the epoll instance
+    /// with the given events.
     fn watch(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -104,10 +107,11 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a request that was due at `due`, on a new connection if each is for one request.
+    /// Starts a request that was due at `due`: sends it, or, if each connection is for one request,
+    /// begins to open a connection, on which `handle_event` sends it. The client must be free.
     ///
     /// # Errors
-    /// Returns an error if the request cannot be sent.
+    /// Returns an error if the request cannot be sent, or the connection cannot be opened.
     pub fn send(&mut self, epoll: impl AsFd, due: Instant) -> io::Result<()> {
         self.due = Some(due);
         match self.reuse {
@@ -123,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Returns whether a request has been sent but not answered.
+    /// Returns whether a request is in flight: due, perhaps not sent yet, and not answered.
     pub fn is_waiting(&self) -> bool {
         self.due.is_some()
     }
@@ -133,8 +137,8 @@ impl Client {
         self.phase == Phase::Abandoned
     }
 
-    /// Stops watching the connection, which stays open. Returns when its request in flight was due,
-    /// or `None` if it had none.
+    /// Stops watching the connection, which stays open. The client sends no further requests.
+    /// Returns when its request in flight was due, or `None` if it had none.
     pub fn abandon(&mut self, epoll: impl AsFd) -> Option<Instant> {
         self.phase = Phase::Abandoned;
         if let Some(stream) = &self.stream {
@@ -146,7 +150,8 @@ impl Client {
     /// Handles an event on the client's connection and returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if the connection was closed too early, or the response is wrong.
+    /// Returns an error if the connection could not be opened or was closed too early, the request
+    /// could not be sent, or the response is wrong.
     pub fn handle_event(&mut self, epoll: impl AsFd) -> io::Result<Progress> {
         match self.phase {
             Phase::Connecting => self.send_first(epoll.as_fd()).map(|()| Progress::Pending),
@@ -214,7 +219,8 @@ impl Client {
         Progress::Answered { due, is_free: self.phase == Phase::Free }
     }
 
-    /// Returns whether the server has closed the connection after a complete response.
+    /// Returns whether the connection, after a complete response, is of no further use: the server
+    /// has closed it or sent more bytes, or it has failed.
     fn is_closed(&self) -> bool {
         let Some(mut stream) = self.stream.as_ref() else { return true };
         let read = stream.read(&mut [0; 1]);
@@ -241,7 +247,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// Writes a request, which is short enough to fit into the socket's buffer.
+/// Writes a request, which is short enough to fit into the socket's buffer; a partial write fails.
 fn write_whole(stream: Option<&TcpStream>, request: &[u8]) -> io::Result<()> {
     let mut stream = stream.ok_or(ErrorKind::NotConnected)?;
     match stream.write(request)? {

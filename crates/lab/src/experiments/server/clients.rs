@@ -1,9 +1,9 @@
 //! The load generator: clients in one thread, which send requests when they are due.
 //!
 //! A generator that waits for each response before it sends the next request leaves out the
-//! requests that were due while the server stalled (coordinated omission). Here every request is
-//! due at a time that does not depend on the server. Its latency counts from that time, and so
-//! includes waiting for a free client.
+//! requests that were due while the server stalled (coordinated omission). Here every request of a
+//! load at a fixed rate is due at a time that does not depend on the server. Its latency counts
+//! from that time, and so includes waiting for a free client.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +19,7 @@ use super::client::{Client, Progress, Reuse};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::histogram::{histogram, record};
 
-/// Maximum number of events fetched by one system call, and of first requests in flight.
+/// Maximum number of events fetched by one system call, and of requests in flight in `ask_all`.
 const EVENTS_PER_WAIT: usize = 512;
 
 /// The clients of one server.
@@ -28,9 +28,9 @@ pub struct Clients {
     epoll: OwnedFd,
     /// All clients, by the index in their epoll events.
     all: Vec<Client>,
-    /// Indices of clients that have no request in flight and are not abandoned.
+    /// Indices of the clients that can send a request, the longest free first.
     free: VecDeque<usize>,
-    /// Number of requests without a response so far.
+    /// Number of requests that wait for a response, without those of abandoned clients.
     in_flight: usize,
     /// Number of clients whose connection was closed by the server or refused, or that got a wrong
     /// response.
@@ -45,7 +45,7 @@ pub struct Clients {
 pub struct FullLoad {
     /// Number of answered requests.
     pub answered: u64,
-    /// Number of requests that were not answered in time.
+    /// Number of requests in flight at the deadline, without those that failed.
     pub unanswered: u64,
     /// Wall time from the first request to the last response, or to the deadline.
     pub elapsed: Duration,
@@ -54,20 +54,23 @@ pub struct FullLoad {
 /// Result of a load at a fixed rate.
 #[derive(Debug)]
 pub struct FixedRate {
-    /// Latencies in nanoseconds, each from the time at which the request was due.
+    /// Latencies in nanoseconds, each from the time at which the request was due. An unanswered
+    /// request counts with the time until the load ended; a failed one does not count.
     pub times: Histogram<u64>,
     /// Number of answered requests.
     pub answered: u64,
-    /// Number of requests that were not answered in time.
+    /// Number of requests that were in flight at the deadline, or were never sent because no client
+    /// was free.
     pub unanswered: u64,
 }
 
 impl Clients {
     /// Creates clients and opens their connections, as many as possible up to `wanted`. If each
-    /// connection is for one request, opens none yet.
+    /// connection is for one request, opens none yet. Sets the timer slack of this thread to 1 ns.
     ///
     /// # Errors
-    /// Returns an error if the kernel refuses an epoll instance.
+    /// Returns an error if the timer slack cannot be set, or the kernel refuses an epoll instance.
+    /// A connection that cannot be opened is no error, but is stored in `refused`.
     pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
         // Requests are sent when they are due, not 50 µs later.
         rustix::thread::set_current_timer_slack(NonZero::new(1)).context("set the timer slack")?;
@@ -89,13 +92,14 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Returns the number of clients.
+    /// Returns the number of clients that were created, including abandoned ones.
     pub fn opened(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// Sends a request from every client and waits until all have been answered. If there is no
-    /// response for `timeout`, the waiting clients are abandoned. Returns the number of responses.
+    /// Sends a request from every free client and waits until each has been answered or has failed.
+    /// Whenever there is no response for `timeout`, the waiting clients are abandoned. Returns the
+    /// number of responses.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -124,11 +128,15 @@ impl Clients {
         }
     }
 
-    /// Sends `per_second` requests a second for `duration`, each when it is due, and waits up to
-    /// `timeout` longer for the last responses.
+    /// Sends `per_second` requests a second for `duration`, each when it is due and a client is
+    /// free, and waits up to `timeout` longer for the last responses. Abandons the clients that
+    /// have none by then.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
+    ///
+    /// # Panics
+    /// Panics if `per_second` is not a positive number.
     pub fn at_rate(
         &mut self,
         per_second: f64,
@@ -175,7 +183,8 @@ impl Clients {
     }
 
     /// Has every client send its next request immediately after a response, for `duration`, and
-    /// waits for the last responses, at most as long again.
+    /// waits for the last responses, at most as long again. Abandons the clients that have none by
+    /// then.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -216,7 +225,7 @@ impl Clients {
         }
     }
 
-    /// Abandons a client and counts it as failed.
+    /// Abandons a client and counts it as failed, unless it has been abandoned before.
     fn fail(&mut self, index: usize) {
         if !self.all[index].is_abandoned() {
             self.abandon(index);
@@ -239,8 +248,8 @@ impl Clients {
         unanswered.into_iter().filter_map(|index| self.abandon(index)).collect()
     }
 
-    /// Waits up to `limit` for events, and passes the latency of each answered request to
-    /// `answered`.
+    /// Waits up to `limit` for events, handles them, and passes the latency of each answered
+    /// request to `answered`.
     fn poll_responses(
         &mut self,
         limit: Duration,
@@ -262,8 +271,9 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits up to `limit` for events and returns them. The wait uses `poll`, because `epoll_wait`
-    /// counts in milliseconds and would delay the next request by up to one.
+    /// Waits up to `limit` for events and returns those that have arrived, if any. The wait uses
+    /// `poll`, because `epoll_wait` counts in milliseconds and would delay the next request by up
+    /// to one.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

@@ -11,36 +11,40 @@ use super::verb::raise_descriptors;
 use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::support::limits::UnitKind;
 
-/// Time without any response after which the requests in flight count as unanswered.
+/// Time limit for responses: requests in flight count as unanswered if no response has arrived for
+/// this long, or this long after the end of a load at a fixed rate.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server and its clients, each of which has been answered once, as far as limits allow.
 #[derive(Debug)]
 pub struct ConnectedServer {
-    /// The server.
+    /// The running server, which ends when this is dropped.
     pub server: ServerProcess,
-    /// The clients, including unanswered ones.
+    /// The clients of the server, including those that got no response.
     pub clients: Clients,
-    /// Number of clients that were answered.
+    /// Number of clients whose first request was answered.
     pub answered: u64,
-    /// The limit that stopped the server, or `None` if all clients were answered.
+    /// Reason why not all clients were answered, such as the limit that stopped the server, or
+    /// `None` if all were.
     pub stopped_by: Option<String>,
 }
 
 impl ConnectedServer {
-    /// Raises the limit on open files and starts a server.
+    /// Raises this process's limit on open files and starts a server, which has no connections yet.
     ///
     /// # Errors
-    /// Returns an error if the server cannot be started.
+    /// Returns an error if the limit cannot be raised, or the server cannot be started.
     pub fn start(setup: &Setup, handler: Handler) -> Result<ServerProcess, SubjectError> {
         raise_descriptors().context("raise RLIMIT_NOFILE")?;
         ServerProcess::start(setup, handler)
     }
 
-    /// Opens the connections of a case and sends a request on each.
+    /// Opens the connections of a case, sends a request on each, and waits for the responses. Fewer
+    /// connections or responses than wanted are no error.
     ///
     /// # Errors
-    /// Returns an error if events cannot be fetched, or processes of the server are not visible.
+    /// Returns an error if the load generator cannot be set up, events cannot be fetched, or
+    /// processes of the server are not visible.
     pub fn with(mut server: ServerProcess, setup: &Setup) -> Result<Self, SubjectError> {
         let before = queue_overflows();
         let wanted = setup.connections;
@@ -53,7 +57,9 @@ impl ConnectedServer {
         Ok(Self { server, clients, answered, stopped_by })
     }
 
-    /// Returns the facts for the record.
+    /// Returns facts for the record: those of the server, the numbers of opened and answered
+    /// connections, and, if there are any, the program's version and the reason for the lack of
+    /// answers.
     pub fn facts(&self, setup: &Setup) -> Facts {
         let mut facts = setup.server.facts();
         facts.insert("opened".to_owned(), self.clients.opened().into());
@@ -64,8 +70,8 @@ impl ConnectedServer {
     }
 }
 
-/// Returns an error unless all processes of the server are visible: a kernel without
-/// `CONFIG_PROC_CHILDREN` lists no children, whose memory and CPU time would be missing.
+/// Returns an error unless all processes of the server become visible within five seconds: a kernel
+/// without `CONFIG_PROC_CHILDREN` lists no children, so their memory and CPU time would be missing.
 fn check_processes(
     setup: &Setup,
     server: &ServerProcess,
@@ -84,7 +90,8 @@ fn check_processes(
     )))
 }
 
-/// Returns the known limits that were reached, or that there was no response.
+/// Returns why not all clients were answered: the limits that were reached and the connections that
+/// failed, as far as they are known, or else that there was no response.
 fn stopped_by(
     setup: &Setup,
     server: &mut ServerProcess,
@@ -122,15 +129,15 @@ fn stopped_by(
     reasons.join("; ")
 }
 
-/// Returns how often an accept queue has been full so far in this network namespace, or 0 if the
-/// kernel does not say.
+/// Returns how many connections have found an accept queue full so far in this network namespace,
+/// or 0 if the kernel does not say.
 fn queue_overflows() -> u64 {
     let text = std::fs::read_to_string("/proc/net/netstat").unwrap_or_default();
     overflows_in(&text).unwrap_or(0)
 }
 
-/// Returns the count in `/proc/net/netstat`, where a line of names precedes each line of numbers,
-/// or `None` if it is missing.
+/// Returns `ListenOverflows` from the text of `/proc/net/netstat`, where a line of names precedes
+/// each line of numbers, or `None` if it is missing.
 fn overflows_in(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
     let (names, numbers) = (lines.next()?, lines.next()?);

@@ -9,18 +9,17 @@ use super::setup::{Server, Setup};
 use super::{CONNECTIONS, oha};
 use crate::engine::cost::Cost;
 
-/// Time that a server needs before it is under load.
+/// Expected times of a server before it is under load.
 struct ServerCost {
     server: &'static str,
     /// Time until it accepts connections, in milliseconds.
     start: u64,
-    /// Time until another connection has its first response, in microseconds.
+    /// Time that each connection takes until its first response, in microseconds.
     connection: u64,
 }
 
-/// Servers that take longer than [`DEFAULT_SERVER`]. Each of Puma's 5 threads waits 200 ms for the
-/// next request on a connection before it serves another one. Connections beyond the size of a pool
-/// get no response.
+/// Servers whose times differ from [`DEFAULT_SERVER`]. Each of Puma's 5 threads waits 200 ms for
+/// the next request on a connection before it serves another one.
 const SERVERS: [ServerCost; 5] = [
     ServerCost { server: "puma", start: 400, connection: 40_000 },
     ServerCost { server: "unicorn", start: 200, connection: 50 },
@@ -30,7 +29,8 @@ const SERVERS: [ServerCost; 5] = [
 ];
 const DEFAULT_SERVER: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
 
-/// Time until the unanswered connections of a full pool are given up, in milliseconds.
+/// Time until connections beyond the size of a pool, which get no response, are given up, in
+/// milliseconds.
 const GIVE_UP_MS: u64 = 2000;
 /// Time to read memory until it has settled, in milliseconds.
 const SETTLE_MS: u64 = 500;

@@ -12,17 +12,18 @@ pub struct Footprint {
     pub pss: u64,
     /// Unique set size (USS), in bytes: pages that only one process maps.
     pub uss: u64,
-    /// Number of processes.
+    /// Number of processes, including the root of the tree.
     pub processes: u64,
     /// Number of threads of all processes.
     pub threads: u64,
 }
 
 impl Footprint {
-    /// Reads the footprint of a process and its descendants, without processes that end meanwhile.
+    /// Reads the footprint of a process and its descendants, without those whose memory cannot be
+    /// read, such as processes that end meanwhile.
     ///
     /// # Errors
-    /// Returns an error if this user may not read the memory of `root`.
+    /// Returns an error if the memory of `root` cannot be read.
     pub fn of(root: Pid) -> Result<Self, SubjectError> {
         Rollup::of(root).context("read the memory of the server")?;
         let mut all = Self::default();

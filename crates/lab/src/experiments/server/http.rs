@@ -1,9 +1,10 @@
-//! HTTP/1.1 as every model speaks it: requests, responses and connection state, without blocking.
+//! HTTP/1.1 as every model speaks it, on blocking or non-blocking connections.
 //!
 //! A model decides what waits, and where. [`advance`] does a connection's work between two waits,
 //! which is the same for all models:
 //!
-//! - connections stay open unless either side asks to close them;
+//! - connections stay open unless the client asks to close them, speaks HTTP/1.0 without asking to
+//!   keep them open, or sends a request that is rejected;
 //! - pipelined requests are answered in order;
 //! - bodies of a known length are skipped;
 //! - a head that is too large gets status 431, a malformed one 400, and a body of unknown length
@@ -30,7 +31,7 @@ pub enum Handler {
 pub const HANDLER_DELAY: Duration = Duration::from_millis(100);
 
 impl Handler {
-    /// All handlers, by name.
+    /// All handlers with their names.
     pub const ALL: [(&'static str, Self); 2] = [("hello", Self::Hello), ("wait", Self::Wait)];
 
     /// Returns the handler with the given name, or `None` if there is none.
@@ -57,10 +58,10 @@ const READ_BYTES: usize = 4096;
 /// still sending.
 const MAX_DRAINED_BYTES: usize = 256 << 10;
 
-/// Response to a valid request.
+/// Response to a valid request on a connection that stays open.
 pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
-/// Response to a request that asks to close the connection.
+/// Response to a valid request after which the connection is closed.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
 /// Body of both responses.
@@ -72,12 +73,12 @@ const TOO_LARGE: &[u8] = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConte
 const NOT_IMPLEMENTED: &[u8] =
     b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// A connection to a client, whose reads and writes do not have to block.
+/// A connection to a client, whose reads and writes either block or return `WouldBlock`.
 pub trait Stream: Read + Write {
     /// Shuts down the sending side of the connection.
     ///
     /// # Errors
-    /// Returns an error if the client has closed the connection.
+    /// Returns an error if the kernel refuses, such as after the client has reset the connection.
     fn finish(&mut self) -> io::Result<()>;
 }
 
@@ -90,7 +91,7 @@ impl Stream for &TcpStream {
 /// Event that a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
-    /// Input.
+    /// Input or its end.
     Read,
     /// Room in the send buffer.
     Write,
@@ -98,7 +99,7 @@ pub enum WaitFor {
     Pause,
 }
 
-/// Unfinished work on a connection between two waits. Most connections have no unfinished work.
+/// Unfinished work on a connection between two calls of `advance`. Most connections have none.
 #[derive(Debug, Default)]
 struct Work {
     /// Bytes received but not yet parsed.
@@ -112,10 +113,10 @@ struct Work {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// No complete request has been received.
+    /// Requests are received, and no delay has begun.
     #[default]
     Open,
-    /// The first request in `incoming` is answered after the delay.
+    /// The delay for the first request in `incoming` has begun, and the next call answers it.
     Paused,
     /// The connection is closed once `outgoing` has been written.
     Closes,
@@ -131,15 +132,16 @@ enum State {
 pub struct ConnectionState(Option<Box<Work>>);
 
 impl ConnectionState {
-    /// Returns whether the connection is idle.
+    /// Returns whether the connection has no unfinished work.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Serves a connection until it would block, and returns the event that it waits for, or `None` if
+/// Serves a connection until it has to wait, and returns the event that it waits for, or `None` if
 /// the connection must be closed. Reads at most once, so that other connections get their turn,
-/// except for input that is discarded at the end.
+/// except for input that is discarded at the end. After `WaitFor::Pause`, must be called again only
+/// once the delay has passed.
 pub fn advance(
     state: &mut ConnectionState,
     stream: &mut impl Stream,
@@ -231,7 +233,8 @@ impl Work {
         Ok(read)
     }
 
-    /// Answers the complete requests in `incoming`. Returns whether the delay must pass first.
+    /// Moves complete requests out of `incoming` and adds their responses to `outgoing`. Returns
+    /// whether a request is left that must be delayed first.
     fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;
@@ -296,8 +299,8 @@ impl Work {
         result
     }
 
-    /// Reads and discards input. Returns the wait for more input, or `None` if the client has
-    /// finished or has sent too much.
+    /// Reads and discards input. Returns `WaitFor::Read` if there may be more, or `None` if the
+    /// client has finished or has sent too much, or the connection has failed.
     fn drain(&mut self, stream: &mut impl Stream) -> Option<WaitFor> {
         let State::Draining(mut so_far) = self.state else { return Some(WaitFor::Read) };
         let mut buffer = [0; READ_BYTES];
@@ -355,8 +358,8 @@ fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Hea
     Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// Parses a number that consists of digits only, or returns `None`; `str::parse` would accept a
-/// sign.
+/// Parses a number that consists of digits only. Returns `None` for other text, even with a sign,
+/// which `str::parse` would accept, and for numbers that are too large.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -11,17 +11,18 @@ use rustix::process::{Resource, getrlimit};
 use super::unit::of_unit;
 use crate::support::limits::{self, Exhaustion, UnitKind, WatchedLimit};
 
-/// Prints a line for the process of the case.
+/// Prints a line for the process of the case, which reads standard output, and flushes it.
 ///
 /// # Errors
-/// Returns an error if standard output is closed.
+/// Returns an error if standard output cannot be written, such as after its reader has ended.
 pub fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()
 }
 
-/// Returns whether an error of `accept(2)` concerns only the connection to be accepted.
+/// Returns whether an error of `accept(2)` concerns only the connection to be accepted, or a signal
+/// has interrupted the call. No limit has been reached then.
 pub fn is_connection_error(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
@@ -30,15 +31,14 @@ pub fn is_connection_error(error: &io::Error) -> bool {
 /// Reporter of the first resource limit that stops the server. It reports at most once.
 #[derive(Debug)]
 pub struct LimitReporter {
-    /// Limits on the processes or threads created for connections.
+    /// Limits on the processes or threads created for connections; empty if there are none.
     watched: Mutex<Vec<WatchedLimit>>,
     has_reported: AtomicBool,
 }
 
 impl LimitReporter {
-    /// Creates a reporter that watches the limits on processes or threads of kind
-    /// `task_per_connection`, of which every connection gets one. With `None`, it watches no
-    /// limits.
+    /// Creates a reporter that watches the limits on units of kind `task_per_connection`, with
+    /// which connections are served. With `None`, it only knows limits that an error reveals.
     pub fn watch(task_per_connection: Option<UnitKind>) -> Self {
         let limits = task_per_connection.map(|kind| limits::limits_on(kind, of_unit(kind)));
         Self {
@@ -47,7 +47,8 @@ impl LimitReporter {
         }
     }
 
-    /// Prints, on the first call only, which limit was reached and what failed.
+    /// On the first call, prints that the server cannot do `what` because of `error`, and which
+    /// limit was reached, if that is known. Later calls do nothing.
     pub fn report(&self, what: &str, error: &io::Error) {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;
@@ -58,8 +59,8 @@ impl LimitReporter {
         let _ = print_line(&format!("stopped cannot {what}: {error}: {limit}"));
     }
 
-    /// Returns the limit that was reached: one that has refused a request, or else the first full
-    /// one. `None` if there is neither.
+    /// Returns a description of the watched limit that was reached: the first for which the kernel
+    /// has counted a refusal, or else the first full one. `None` if there is neither.
     fn reached_limit(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;
@@ -74,8 +75,9 @@ impl LimitReporter {
         full
     }
 
-    /// Accepts a connection, or returns `None` if it got none. If a limit prevents accepting,
-    /// reports it and pauses, so that other connections can close.
+    /// Accepts a connection. Returns `None` if there is none or it has failed. If a limit prevents
+    /// accepting, reports it, pauses for 100 ms so that other connections can close, and returns
+    /// `None`.
     pub fn accept(&self, listener: &TcpListener) -> Option<TcpStream> {
         const RETRY_DELAY: Duration = Duration::from_millis(100);
         match listener.accept() {
@@ -92,7 +94,8 @@ impl LimitReporter {
     }
 }
 
-/// Returns the limit that causes the error, or `None` if it has no such cause.
+/// Returns the limit on files or epoll watches that causes the error, with its value, or `None` if
+/// the error has another cause.
 fn of_error(error: &io::Error) -> Option<String> {
     let error = rustix::io::Errno::from_io_error(error)?;
     if error == rustix::io::Errno::MFILE {

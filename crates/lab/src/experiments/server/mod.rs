@@ -10,13 +10,13 @@
 //!  +----------------------------+              +-------------------------------------------+
 //! ```
 //!
-//! A sample starts a server, opens the connections (`connected.rs`) and has each answered once. It
-//! then times two loads: the first without pauses, the second at a fixed rate (`requests.rs`).
-//! `idle.rs` reads memory while all connections are idle. `oha.rs` runs another load generator, if
-//! that is installed.
+//! Every sample starts a server, opens the connections and sends one request on each
+//! (`connected.rs`). `requests.rs` then times two loads: the first without pauses, the second at a
+//! fixed rate. `idle.rs` reads memory while all connections are idle. `oha.rs` runs another load
+//! generator, if that is installed.
 //!
-//! All models share one implementation of HTTP (`http.rs`) and differ in what waits for a request,
-//! and where. Programs have an application that answers with the same body.
+//! All models share one implementation of HTTP (`http.rs`) and differ in the kind of unit that
+//! waits for a request. Programs answer with the same body.
 
 mod client;
 mod clients;
@@ -53,7 +53,7 @@ use crate::engine::setting::Setting;
 use crate::experiments::units::parent;
 use crate::support::limits;
 
-/// Parameter for the concurrency model.
+/// Parameter for the concurrency model of contend's own servers.
 const MODEL: Setting = Setting::named(
     names::MODEL,
     "concurrency model of our own servers [default: all]",
@@ -84,7 +84,7 @@ const KEEP_ALIVE: Setting = Setting::named(
 const ON: &str = "on";
 const OFF: &str = "off";
 
-/// Parameter for the number of a program's processes.
+/// Parameter for the number of a program's processes that serve requests.
 const PROCESSES: Setting = Setting::number(
     names::PROCESSES,
     "processes of a program that serve requests [default: 2 per CPU and one more for unicorn and \
@@ -101,11 +101,12 @@ const THREADS: Setting = Setting::number(
     1024,
 );
 
-/// Demands of all cases: the scratch directory, which has a folder for each program's files.
+/// Demands of all cases: the scratch directory, in which each started program gets a folder.
 const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
 
 /// Returns the cases of the chosen models and programs, with the chosen values of `settings`. If
-/// only models are chosen, there are no cases with programs, and vice versa.
+/// only models are chosen, there are no cases with programs, and vice versa. If neither are chosen,
+/// there are cases of all.
 fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let chosen = |setting: &Setting| scope.choices.of(setting.name);
     let named = |setting: &Setting, other: &Setting| {
@@ -127,7 +128,8 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), settings)
 }
 
-/// Limits the processes of programs that would start many in the smallest cases.
+/// Returns the parameters of a program, with two processes if the cases are the smallest and the
+/// program would start more than two in addition to its first.
 fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     const SMALLEST_CASE_PROCESSES: u64 = 2;
     let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);
@@ -138,12 +140,11 @@ fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     }
 }
 
-/// Number of descriptors that a process needs in addition to its connections.
+/// Number of descriptors that a process may need in addition to its connections.
 const SPARE_DESCRIPTORS: u64 = 100;
 
-/// Returns why a case cannot be measured here, or `None` if it can. A limit on processes or threads
-/// that a case would reach is named and not tried, because other programs of this user need some,
-/// too.
+/// Returns why a case cannot be measured here, or `None` if it can. A case that would reach a limit
+/// on processes or threads is not tried, because other programs share the limit.
 fn unavailable(parameters: &Parameters, handler: Handler) -> Option<String> {
     let setup = match Setup::of(parameters) {
         Ok(setup) => setup,
@@ -172,8 +173,8 @@ fn program_unavailable(server: Server, handler: Handler) -> Option<String> {
     program.missing().or_else(refused).or_else(|| limits::shortage(kind, processes))
 }
 
-/// Returns an explanation if there are fewer than `n` local ports, or `None` otherwise: all
-/// connections lead from one address to one port of another.
+/// Returns why there are too few local ports for `n` connections from one address to one port, or
+/// `None` if there are enough or their range cannot be read.
 fn too_few_ports(n: u64) -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let ports =

@@ -1,7 +1,7 @@
 //! The load generator oha, if it is installed.
 //!
-//! The program measures a server's throughput independently of contend's own generator. Of its JSON
-//! output (`--output-format json`), this module uses: `summary.total`, wall time in seconds;
+//! It measures a server's throughput independently of contend's own generator. Of its JSON output
+//! (`--output-format json`), this module uses: `summary.total`, wall time in seconds;
 //! `statusCodeDistribution`, responses by status; and `errorDistribution`, failed requests by
 //! reason. Requests that were in flight at the deadline do not count as failed.
 
@@ -44,7 +44,8 @@ pub struct Throughput {
     pub answered: f64,
     /// Requests answered with status 200, per second of wall time.
     pub per_second: f64,
-    /// Number of failed requests, without those in flight at the deadline.
+    /// Number of requests that failed or were answered with another status, without those in flight
+    /// at the deadline.
     pub errors: f64,
 }
 
@@ -53,7 +54,8 @@ pub fn is_installed() -> bool {
     programs::find(NAME).is_some()
 }
 
-/// Has oha send requests on every connection without pauses, for `duration`.
+/// Has oha open the connections of `setup` to `port` and send requests on all of them without
+/// pauses, for `duration`.
 ///
 /// # Errors
 /// Returns an error if oha cannot be started, or its output cannot be parsed.

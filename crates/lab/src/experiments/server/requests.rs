@@ -20,7 +20,7 @@ use crate::engine::experiment::{
 use crate::engine::setting::Setting;
 use crate::support::histogram::percentiles;
 
-/// The row of the table of experiments.
+/// The definition of `server/hello`.
 pub const HELLO: Experiment = Experiment {
     name: "server/hello",
     summary: "requests answered at once on n connections, by each model and program",
@@ -46,7 +46,7 @@ pub const HELLO: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(Requests::new(parameters, Handler::Hello)?)),
 };
 
-/// The row of the table of experiments.
+/// The definition of `server/wait`.
 pub const WAIT: Experiment = Experiment {
     name: "server/wait",
     summary: "requests answered after 100 ms on n connections, by each model and program",
@@ -86,9 +86,9 @@ const LOAD_MS: Setting = Setting::number(
 );
 const DEFAULT_LOAD_MS: u64 = 2000;
 const QUICK_LOAD_MS: u64 = 250;
-/// A quick load of requests that take 100 ms each.
+/// Duration of a quick load of requests that take 100 ms each, in milliseconds.
 const QUICK_WAITING_LOAD_MS: u64 = 1000;
-/// A load that only shows that everything works.
+/// Duration of a load that only tests that everything works, in milliseconds.
 const SMALLEST_LOAD_MS: u64 = 250;
 
 /// Returns the duration of each load of a case.
@@ -118,7 +118,7 @@ fn requests_cases(scope: &Scope, quick_load_ms: u64) -> Vec<Parameters> {
     scope.choices.applied(cases, &[&LOAD_MS, &RATE_PER_S])
 }
 
-/// Default of the fixed rate, as a share of the server's throughput.
+/// Default of the fixed rate, as a share of the server's throughput under full load.
 const RATE_SHARE: f64 = 0.5;
 
 struct Requests {
@@ -130,7 +130,7 @@ struct Requests {
     rate: Option<u64>,
 }
 
-/// Returns the CPU time per answered request, in nanoseconds.
+/// Returns the CPU time per answered request, in nanoseconds, or all of it if none was answered.
 fn ns_per_request(cpu: Duration, answered: u64) -> f64 {
     cpu.as_nanos() as f64 / (answered as f64).max(1.0)
 }
@@ -142,8 +142,8 @@ impl Requests {
         Ok(Self { setup, handler, duration: load(parameters), rate })
     }
 
-    /// Runs the load without pauses. Returns its result, and the server's CPU time per request in
-    /// nanoseconds.
+    /// Runs the load without pauses. Returns its result, and the server's CPU time per answered
+    /// request in nanoseconds. Fails if no request was answered.
     fn run_without_pauses(
         &self,
         served: &mut ConnectedServer,
@@ -158,8 +158,8 @@ impl Requests {
         Ok((full, cpu))
     }
 
-    /// Runs the load at a fixed rate. Returns its result, and the server's CPU time per request in
-    /// nanoseconds.
+    /// Runs the load at `rate` requests per second. Returns its result, and the server's CPU time
+    /// per answered request in nanoseconds.
     fn at_rate(
         &self,
         served: &mut ConnectedServer,

@@ -4,7 +4,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 use super::http::{BODY, HELLO};
 
-/// Maximum length of a response in bytes, head and body.
+/// Length in bytes from which an incomplete head is wrong, and size of the read buffer.
 pub const MAX_RESPONSE_BYTES: usize = 4096;
 /// Maximum number of fields in the head of a response.
 const MAX_HEADER_FIELDS: usize = 32;
@@ -19,12 +19,12 @@ pub enum Response {
         /// Whether the server closes the connection after the response.
         closes: bool,
     },
-    /// Any other bytes.
+    /// A response that is malformed, too long, or not the expected one.
     Wrong,
 }
 
-/// Compares received bytes with the expected response: status 200 and the body `hello\n`,
-/// with a `Content-Length`. Other header fields differ from program to program.
+/// Compares received bytes with the expected response: status 200, the body `hello\n`, and its
+/// `Content-Length`. Other header fields differ from program to program.
 pub fn check(received: &[u8]) -> Response {
     if received == HELLO {
         return Response::Complete { closes: false }; // the common case of our own models

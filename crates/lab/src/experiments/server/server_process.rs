@@ -20,8 +20,8 @@ use super::verb::SERVER_VERB;
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::process_tree::{self, MemoryUse};
 
-/// A server in processes of its own. The process of the case has no other children. Dropping the
-/// server ends and reaps all of its processes.
+/// A server in processes of its own. Dropping it ends and reaps all descendants of this process,
+/// which therefore must have no other children.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
@@ -31,7 +31,7 @@ pub struct ServerProcess {
     /// Port of the server on loopback.
     pub port: u16,
     stopped: Option<String>,
-    /// The program that the child supervises, if the child is not the server itself.
+    /// The program that the child supervises, or `None` if the child is the server itself.
     supervised: Option<Supervised>,
 }
 
@@ -44,7 +44,8 @@ struct Supervised {
 }
 
 impl ServerProcess {
-    /// Starts a server and waits until it listens.
+    /// Starts a server and waits until it listens; a program has then answered a request and has
+    /// all of its processes. Makes this process a subreaper.
     ///
     /// # Errors
     /// Returns an error if the server cannot be started.
@@ -79,7 +80,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Reads the next line, which consists of `name` and a value, and returns the value.
+    /// Reads the next line, which must consist of `name` and a value, and returns the value.
     fn value<T: FromStr>(&mut self, name: &str) -> Result<T, SubjectError> {
         let line = self.line().unwrap_or_default();
         if let Some(reason) = line.strip_prefix("failed ") {
@@ -95,13 +96,13 @@ impl ServerProcess {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Returns the id of the server's first process.
+    /// Returns the PID of the server's first process, which is not the supervisor.
     fn pid(&self) -> Pid {
         self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
     }
 
-    /// Returns the versions of the program and of its application's language, or `None` for a
-    /// model.
+    /// Returns the names and versions of the program and of its application's language, or `None`
+    /// for a model.
     pub fn version(&self) -> Option<&str> {
         self.supervised.as_ref().map(|server| server.version.as_str())
     }
@@ -109,18 +110,19 @@ impl ServerProcess {
     /// Reads the server's memory and counts its processes and threads.
     ///
     /// # Errors
-    /// Returns an error if this user may not read the memory.
+    /// Returns an error if the memory of the server's first process cannot be read.
     pub fn footprint(&self) -> Result<Footprint, SubjectError> {
         Footprint::of(self.pid())
     }
 
-    /// Returns the number of the server's processes.
+    /// Returns the number of the server's processes that are visible in `/proc`.
     pub fn processes(&self) -> u64 {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// Waits up to five seconds until `wanted` accepts the number of processes: those of closed
-    /// connections have yet to end, and those of a pool to be forked. Returns whether it did.
+    /// Waits up to five seconds until `wanted` accepts the number of the server's processes, and
+    /// returns whether it did. Processes of closed connections may not have ended yet, and those of
+    /// a pool may not have been forked.
     pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const POLL_INTERVAL: Duration = Duration::from_millis(20);
         const MAX_POLLS: usize = 250;
@@ -136,17 +138,19 @@ impl ServerProcess {
     /// Reads the memory of all of the server's processes.
     ///
     /// # Errors
-    /// Returns an error if this user may not read that memory.
+    /// Returns an error if the memory of one of them cannot be read.
     pub fn memory_use(&self) -> Result<MemoryUse, SubjectError> {
         process_tree::memory_use(self.pid())
     }
 
-    /// Returns the CPU time of all of the server's processes so far.
+    /// Returns the CPU time so far of the server's processes, including ended ones for which its
+    /// first process has waited.
     pub fn cpu(&self) -> Duration {
         process_tree::cpu(self.pid())
     }
 
-    /// Returns the limit that stopped the server, or `None` if it has not reported one yet.
+    /// Returns what the server has reported as stopping it: the call that failed and the limit.
+    /// Returns `None` if it has reported nothing yet.
     pub fn stopped(&mut self) -> Option<String> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let has_line = |output: &ChildStdout| {

@@ -20,7 +20,7 @@ pub struct Setup {
     pub reuse: Reuse,
 }
 
-/// Server of the connections.
+/// The server under test.
 #[derive(Debug, Clone, Copy)]
 pub enum Server {
     /// One of contend's own concurrency models.
@@ -100,8 +100,8 @@ impl Server {
         }
     }
 
-    /// Returns how many persistent connections a pool serves at the same time, or `None` without a
-    /// pool.
+    /// Returns how many persistent connections the pool of a model serves at the same time, or
+    /// `None` for programs and models without a pool.
     pub fn pool_size(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.pool_size,
@@ -118,8 +118,8 @@ impl Server {
         }
     }
 
-    /// Returns the fixed number of processes or threads that serve requests, or `None` if it
-    /// varies.
+    /// Returns the number of processes or threads that serve requests, or `None` for a model
+    /// without a pool.
     fn workers(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.pool_size,
@@ -127,7 +127,8 @@ impl Server {
         }
     }
 
-    /// Returns facts for the record: the server's description, and the unit that serves a request.
+    /// Returns facts for the record: the server's description, the unit that serves a request and,
+    /// if there are any, the number of workers and a program's configuration.
     pub fn facts(self) -> Facts {
         let (summary, unit) = match self {
             Self::Model(model) => (model.summary, model.unit),

@@ -7,8 +7,8 @@
 //!
 //! The supervisor is this program itself, in a process of its own. It ends the server when its
 //! standard input ends, which also happens if the process of the case is killed, and when it gets
-//! SIGINT, SIGTERM or SIGHUP. It is the subreaper of the server's processes, so none of them
-//! outlives it.
+//! SIGINT, SIGTERM or SIGHUP. It is the subreaper of the server's processes, so that it can find
+//! and end all of them before it exits.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -33,15 +33,15 @@ use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::engine::isolate::{RUN_VARIABLE, SCRATCH_VARIABLE};
 use crate::experiments::runtimes::summarize_output;
 
-/// Time limit for a server to answer and have all of its processes.
+/// Time limit for a server's first response and the start of all of its processes.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time between two attempts to get a response.
+/// Time between two checks of whether a server is ready.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for each read of the first response.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the file that receives the server's standard output and standard error.
 const LOG_FILE: &str = "log";
-/// Environment variables that would change how the programs run.
+/// Environment variables that a server does not inherit: they would change how it runs.
 const VARIABLES: [&str; 9] = [
     "RACK_ENV",
     "RAILS_ENV",
@@ -54,12 +54,13 @@ const VARIABLES: [&str; 9] = [
     "NODE_OPTIONS",
 ];
 
-/// Starts a program on a free port, checks its response, and prints its port, PID and version. Ends
-/// the program when standard input ends.
+/// Starts a program on a free port instead of `launch.port`, checks its response, and prints its
+/// port, PID and version. Ends the program when standard input ends.
 ///
 /// # Errors
-/// Returns an error if the program does not start, answers wrongly or ends early, and if a signal
-/// ends this process.
+/// Returns an error if the program cannot be started, is not ready within a minute, answers wrongly
+/// or ends early; if standard input ends before the program is ready; if a line cannot be printed;
+/// and if this process gets SIGINT, SIGTERM or SIGHUP.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
     child::become_subreaper().context("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
@@ -80,13 +81,15 @@ pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), Subjec
 /// Reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
+    /// The time limit has passed, or an event has to be ignored, such as the end of a worker.
     Timeout,
     /// Standard input has ended: the case is over.
     EndOfInput,
 }
 
-/// Reserves a port on loopback by binding a socket without listening. Other programs do not get the
-/// port, but a server can still listen on it.
+/// Reserves a port on loopback by binding a socket without listening, and returns both. While the
+/// socket is open, the kernel does not choose the port for other programs, but a server that sets
+/// `SO_REUSEADDR` can listen on it.
 fn reserve_port() -> io::Result<(OwnedFd, u16)> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
@@ -96,12 +99,12 @@ fn reserve_port() -> io::Result<(OwnedFd, u16)> {
     Ok((socket, address.port()))
 }
 
-/// A running program and its folder.
+/// A running program and its folder. Dropping it ends all descendants of this process.
 struct Server {
     program: &'static Program,
     child: Child,
     folder: TempDir,
-    /// Directory that contains the folder and that cases share.
+    /// Scratch directory that contains the folder and that cases share, or `None` if there is none.
     shared: Option<PathBuf>,
 }
 
@@ -138,7 +141,7 @@ impl Server {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for the server's first response, and until it has all of its processes.
+    /// Waits up to a minute for the server's first response and the start of all of its processes.
     fn wait_until_ready(&self, launch: &Launch, signals: &SignalFd) -> Result<(), SubjectError> {
         let deadline = Instant::now() + START_TIMEOUT;
         let processes = 1 + (self.program.other_processes)(launch.concurrency);
@@ -155,7 +158,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether the server answers as expected, or `false` if it does not listen yet.
+    /// Returns `true` if the server answers as expected, and `false` if it does not listen yet. Any
+    /// other outcome is an error.
     fn is_answering(&self, port: u16) -> Result<bool, SubjectError> {
         match first_response(port) {
             Ok(response) => match check(&response) {
@@ -170,7 +174,9 @@ impl Server {
         }
     }
 
-    /// Waits for the end of standard input for at most `limit`, or without a limit if `None`.
+    /// Waits for input, the end of standard input or a signal, for at most `limit`, or without a
+    /// limit if `None`. Returns an error if the program has ended, or if a signal other than
+    /// SIGCHLD has arrived.
     fn wait(&self, signals: &SignalFd, limit: Option<Duration>) -> Result<Wake, SubjectError> {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let stdin = io::stdin();
@@ -196,7 +202,7 @@ impl Server {
         Ok(Wake::Timeout)
     }
 
-    /// Returns an error with the given reason and the program's output.
+    /// Returns an error with the given reason and a summary of the program's output, if any.
     fn failed(&self, reason: &str) -> SubjectError {
         let name = self.program.name;
         let log = fs::read(self.folder.path().join(LOG_FILE)).unwrap_or_default();
@@ -206,7 +212,7 @@ impl Server {
         }
     }
 
-    /// Returns the versions of the program and of its application's language.
+    /// Returns the names and versions of the program and, if known, of its application's language.
     fn version(&self) -> String {
         let mut command = Command::new(self.program.path().unwrap_or_default());
         let output = command.arg(self.program.version).stdin(Stdio::null()).output();
@@ -244,7 +250,7 @@ fn is_run_alive() -> bool {
     parent == run || stat().is_some_and(|stat| stat.parent == run)
 }
 
-/// Kills and reaps the descendants of this process.
+/// Kills and reaps descendants of this process, which must be a subreaper, until it has none.
 pub fn end_descendants() {
     while let Ok(found) = child::peek(Which::Any) {
         if let Some((pid, _)) = found {
@@ -270,7 +276,7 @@ fn make_folder(shared: Option<&Path>) -> io::Result<TempDir> {
     }
 }
 
-/// Sends a request on a new connection, and returns all bytes until EOF.
+/// Sends a request on a new connection, and returns the bytes until EOF, at most 4096.
 fn first_response(port: u16) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
@@ -280,8 +286,8 @@ fn first_response(port: u16) -> io::Result<Vec<u8>> {
     Ok(response)
 }
 
-/// Returns the first word of `text` that begins with a digit, after a `v` or a slash if there is
-/// one, or `None` if there is no such word.
+/// Returns the first word of `text` that begins with a digit, not counting a leading `v`, or `None`
+/// if there is no such word. Words end at white space, parentheses and slashes.
 fn version_number(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "()/".contains(c));
     let mut numbers = words.map(|word| word.strip_prefix('v').unwrap_or(word));

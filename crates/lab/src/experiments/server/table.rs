@@ -26,7 +26,7 @@ pub struct Model {
     pub serve: Serve,
 }
 
-/// Function that serves the connections of a listener.
+/// Function that serves the connections of a listener until standard input ends.
 pub type Serve = fn(TcpListener, Handler) -> io::Result<()>;
 
 /// All models, in display order.

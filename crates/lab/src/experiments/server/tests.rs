@@ -9,8 +9,8 @@ use super::client::Reuse;
 use super::clients::Clients;
 use super::http::{ConnectionState, Handler, advance};
 
-/// Starts a server with one thread for all connections, which stalls once after `stall_at`
-/// requests. Returns its port.
+/// Starts a server with one thread for all connections, which stalls for `stall` after every
+/// `stall_at` requests. Returns its port.
 fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -30,7 +30,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
             });
             if asked >= stall_at {
                 thread::sleep(stall);
-                asked = 0; // it stalls only once
+                asked = 0; // the test sends too few requests for a second stall
             }
             thread::sleep(Duration::from_micros(100));
         }
@@ -38,7 +38,7 @@ fn serve_and_stall(connections: usize, stall_at: u64, stall: Duration) -> u16 {
     port
 }
 
-/// A connection that counts its reads in `asked`.
+/// A connection that counts its successful reads in `asked`.
 struct Counted<'a> {
     stream: &'a TcpStream,
     asked: &'a mut u64,

@@ -21,10 +21,11 @@ pub const SERVER_VERB: &str = "lab-server";
 /// Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
 /// reason; for a model `stopped` and the reason once a limit stops it.
 ///
-/// `concurrency` and `connections` configure a program.
+/// `concurrency` (`None`: its default) and `connections` configure a program; models ignore them.
 ///
 /// # Errors
-/// Returns an error if there is no such server or handler, or the server cannot listen or start.
+/// Returns an error if there is no such server or handler, the limit on open files or the timer
+/// slack cannot be set, or the server cannot start, fails or ends early.
 pub fn serve(
     server: &str,
     handler: &str,

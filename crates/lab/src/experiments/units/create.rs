@@ -134,8 +134,9 @@ fn capacity(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Returns an operation that creates `n` processes and waits for all of them, even if creating one
-/// of them has failed.
+/// Returns an operation that creates `n` processes and waits for all of them. If one cannot be
+/// created, the operation waits for those before it, and fails. It also fails if one does not exit
+/// with status 0.
 fn process_operation(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
     let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  watchdog (process of the case)  predicts, forks the creator, checks free memory every 20 ms
-//!     └─ creator                   creates units until that fails, then identifies the limit
+//!     └─ creator                   creates units up to the cap or a limit, which it identifies
 //!          └─ units                wait
 //! ```
 //!
@@ -74,20 +74,21 @@ fn default_cap(size: Size) -> u64 {
     }
 }
 
-/// Returns the default cap, lowered to half of the tightest limit that other programs share.
+/// Returns the default cap, lowered to half of the units that the tightest limit shared with other
+/// programs allows, but to no less than one.
 fn considerate_cap(size: Size) -> u64 {
     let limits =
         [UnitKind::Process, UnitKind::Thread].into_iter().filter_map(limits::tightest_shared);
     lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
-/// Returns `default`, lowered to the safe number of units if there is one, but to no less than one.
+/// Returns the lower of `default` and `safe`, but at least one, or `default` if `safe` is `None`.
 fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
     safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
-/// Returns the limit, shared with other programs, that the case would nearly exhaust, or `None` if
-/// there is none.
+/// Returns the tightest limit that other programs share, if the case may use up all but the part
+/// that has to stay free for them. Returns `None` if it does not, or if there is no such limit.
 fn nearly_exhausted_limit(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -174,7 +175,8 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Counts the creator, which is a further process, against limits on processes.
+/// Returns `limit`, with the creator counted as a further unit in use if the limit is one on
+/// processes or on all tasks.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
@@ -185,15 +187,18 @@ fn with_creator_process(mut limit: Limit) -> Limit {
     limit
 }
 
-/// Tolerated difference between the number of units and its prediction, because other programs
-/// start and end tasks.
+/// Tolerated difference between the number of units and its prediction, as a share of the
+/// prediction. Other programs start and end tasks.
 const TOLERANCE_RATIO: f64 = 0.02;
+/// Difference between the number of units and its prediction that is tolerated in any case.
 const TOLERANCE_UNITS: f64 = 4.0;
-/// Tolerated relative difference for a limit by memory, which is estimated from a few units.
+/// Tolerated difference for a limit by memory, which is estimated from a few units, as a share of
+/// the prediction.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Returns whether the prediction was right, as far as the search went, or `None` if the search
-/// does not show it.
+/// Returns whether the predicted limit stopped the search at about the predicted number of units,
+/// or the cap stopped it at no more than that number; `false` includes an unknown cause. Returns
+/// `None` if there is no prediction, or no unit was created.
 fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
@@ -210,8 +215,8 @@ fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Op
     })
 }
 
-/// Estimates the memory of a unit, including the kernel's, from a few units. If they cannot be
-/// created, returns the default and leaves the reason to the search itself.
+/// Estimates the resources of a unit from a few units, with the kernel's memory for it. If they
+/// cannot be created or released, returns typical resources and leaves the reason to the search.
 fn estimate_unit(kind: UnitKind) -> UnitResources {
     let default = limits::typical_resources(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
@@ -237,7 +242,8 @@ fn estimate_unit(kind: UnitKind) -> UnitResources {
 }
 
 impl LimitSearch {
-    /// Starts the creator, watches it, and returns the outcome of its search.
+    /// Forks the creator, watches it, ends all of its processes, and returns the outcome of its
+    /// search.
     fn search(&self, watched: &[WatchedLimit]) -> Result<SearchOutcome, SubjectError> {
         child::become_subreaper().context("become a subreaper")?;
         let (reader, messages) =
@@ -256,7 +262,8 @@ impl LimitSearch {
         outcome
     }
 
-    /// Creates units until creation fails, and identifies the limit.
+    /// Creates units until creation fails, the cap is reached or little memory is left. Identifies
+    /// the limit in the first case, sends the outcome to the watchdog, and releases the units.
     fn create_until_refused(
         &self,
         watched: &[WatchedLimit],
@@ -295,7 +302,8 @@ impl LimitSearch {
     }
 }
 
-/// Identifies the limit that refused a unit, while all units still exist.
+/// Identifies the limit that refused a unit, and stores it in `outcome` with the evidence. All
+/// units must still exist. If no limit is found, the cause stays unknown.
 fn identify_limit(
     outcome: &mut SearchOutcome,
     watched: &[WatchedLimit],
@@ -339,8 +347,8 @@ fn identify_limit(
     }
 }
 
-/// Retries with the soft limit on processes raised. Returns whether another unit could be created,
-/// and the evidence, or `None` if the limit cannot be raised.
+/// Tries to create another unit while the soft limit on processes is raised to the hard limit.
+/// Returns whether that worked, and the evidence, or `None` if the limit cannot be raised.
 fn retry_with_raised_nproc(units: &mut dyn ParkedUnits) -> Option<(bool, String)> {
     let before = getrlimit(Resource::Nproc);
     if before.current == before.maximum {
@@ -391,10 +399,12 @@ fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), Subj
     Ok(())
 }
 
-/// Interval of the watchdog's memory checks.
+/// Time without a message from the creator after which the watchdog checks memory.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Receives the creator's messages until its search ends, and kills it if memory runs out.
+/// Receives the creator's messages until its search has ended and the creator has exited. Returns
+/// the outcome. If memory runs out before, kills the creator, and the outcome says so. Fails if the
+/// creator exits without an outcome, or contend has died.
 fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
     let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;
@@ -443,7 +453,8 @@ fn await_end(creator: Pid) {
     }
 }
 
-/// Reaps units whose creator was killed. The kernel has made them children of this process.
+/// Reaps units whose creator was killed, until there are none. The kernel kills them and makes them
+/// children of this process.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {

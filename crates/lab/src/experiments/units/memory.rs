@@ -90,15 +90,15 @@ struct MemorySnapshot {
     machine: MemInfo,
     own: Rollup,
     page_tables: u64,
-    /// Number of tasks on the whole machine.
+    /// Number of tasks on the whole machine, or 0 if it is not known.
     tasks: u64,
     children: Rollup,
     children_page_tables: u64,
 }
 
 impl MemorySnapshot {
-    /// Reads a snapshot. It reads kernel memory first, because reading `/proc` of a process
-    /// allocates some.
+    /// Reads a snapshot of this process, its `children` and the kernel. Kernel memory comes first,
+    /// because reading `/proc` of a process allocates some. Fails if a child cannot be read.
     fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
         let mut snapshot = Self {
@@ -120,8 +120,8 @@ impl MemorySnapshot {
     }
 }
 
-/// Waits up to half a second until the kernel has freed the memory of ended tasks, which it does
-/// later and in batches.
+/// Waits up to half a second until the kernel's memory for tasks no longer shrinks: it frees the
+/// memory of ended tasks later and in batches.
 fn wait_for_reclaim() {
     const POLL_INTERVAL: Duration = Duration::from_millis(15);
     const MAX_POLLS: usize = 30;
@@ -141,17 +141,18 @@ pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Whether other programs created or ended tasks meanwhile, so that the counts of the whole
-    /// machine do not describe the units.
+    /// Whether other programs created or ended more than a few tasks meanwhile, so that the kernel
+    /// memory of the whole machine does not describe the units.
     disturbed: bool,
-    /// Time from the first creation until all units wait, and from their release until all have
-    /// ended.
+    /// Time from the creation of the first unit until all units wait.
     pub create_time: Duration,
+    /// Time from the release of the units until all have ended.
     pub end_time: Duration,
 }
 
 impl ParkedMeasurement {
-    /// Measures `n` units, with up to two retries if other programs disturbed the measurement.
+    /// Measures `n` units, with up to two retries if other programs disturbed the measurement. The
+    /// result of the last attempt is returned even if it was disturbed.
     pub fn measure(parked: &mut dyn ParkedUnits, n: u64) -> Result<Self, SubjectError> {
         const MAX_ATTEMPTS: usize = 3;
         parked.reserve(n)?;

@@ -11,15 +11,16 @@
 //!                  before
 //!  units/callback  the same; also time to create n units,     room for the list of addresses
 //!                  and to release and end them
-//!  units/limit     number of units when creation fails        (nothing is timed)
+//!  units/limit     number of units at the limit or the cap    (nothing is timed)
 //! ```
 //!
-//! Every case runs in a process of its own, which is the parent of its units:
+//! Every case runs in a process of its own, which creates its units, or forks the process that does
+//! (`units/limit`):
 //!
-//! - `parent`: the parent's memory, which decides what a fork costs
+//! - `parent`: the memory of that process, which decides what a fork costs
 //! - `parked`: waiting units of every kind
 //! - `pool`: workers that exist before the measurement
-//! - `null_write`: the work of every created unit
+//! - `null_write`: the work of a created unit that executes no program
 //! - `tiny`: the smallest static program
 
 pub mod callback;

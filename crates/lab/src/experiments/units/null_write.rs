@@ -1,4 +1,4 @@
-//! The work of every created unit: one byte written to `/dev/null`.
+//! The work of a created unit that executes no program: one byte written to `/dev/null`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,10 +8,11 @@ use rustix::fs::{Mode, OFlags};
 
 static NULL_DEVICE: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Returns `/dev/null`, opened on the first call, outside of the measurement.
+/// Returns `/dev/null`, open for writing. The first call in a process opens it, so it has to
+/// precede the measurement.
 ///
 /// # Errors
-/// Returns an error if it cannot be opened.
+/// Returns an error if `/dev/null` cannot be opened.
 pub fn null_device() -> io::Result<&'static OwnedFd> {
     if let Some(null) = NULL_DEVICE.get() {
         return Ok(null);
@@ -21,7 +22,8 @@ pub fn null_device() -> io::Result<&'static OwnedFd> {
     Ok(NULL_DEVICE.get_or_init(|| opened))
 }
 
-/// Writes one byte to `/dev/null`, if [`null_device`] has been called; otherwise does nothing.
+/// Writes one byte to `/dev/null`, if [`null_device`] has opened it; otherwise does nothing.
+/// Ignores errors.
 pub fn write_one_byte() {
     if let Some(null) = NULL_DEVICE.get() {
         let _ = rustix::io::write(null, b"x");

@@ -15,7 +15,7 @@ pub const HUGE_PAGES: &str = "huge_pages";
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// Memory that the creating process has touched, if any.
+/// Memory that the creating process has touched, if any. It is freed when this is dropped.
 #[derive(Debug)]
 pub struct Parent(Option<Pages>);
 
@@ -23,7 +23,7 @@ impl Parent {
     /// Allocates and touches as much memory as the parameters specify.
     ///
     /// # Errors
-    /// Returns an error if there is not enough memory.
+    /// Returns an error if there is not enough memory, or huge pages are wanted but disabled.
     pub fn new(parameters: &Parameters) -> Result<Self, SubjectError> {
         let bytes = bytes(parameters);
         if bytes == 0 {
@@ -39,7 +39,8 @@ impl Parent {
         Ok(Self(Some(Pages::touched(length, size).context("touch the parent's memory")?)))
     }
 
-    /// Returns facts about the memory of this process, as the kernel reports it.
+    /// Returns facts about the memory of this process, as the kernel reports it: 0 for numbers that
+    /// cannot be read.
     pub fn facts(&self) -> Facts {
         let rollup = Rollup::of(getpid()).unwrap_or_default();
         let status = Status::of(getpid()).unwrap_or_default();

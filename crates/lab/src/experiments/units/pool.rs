@@ -43,7 +43,8 @@ impl ThreadPool {
         Ok(Self { shared })
     }
 
-    /// Runs `jobs` jobs, each on the first free thread, and waits for all of them.
+    /// Has the threads write one byte to `/dev/null` `jobs` times, and waits until they have. The
+    /// pool must have at least one thread.
     pub fn run(&self, jobs: u64) {
         for _ in 0..jobs {
             let mut queue = self.shared.lock();
@@ -90,10 +91,11 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// Creates a pool of `workers` processes, which exit with this process.
+    /// Creates a pool of `workers` processes, which live until the kernel kills them because the
+    /// calling thread has ended.
     ///
     /// # Errors
-    /// Returns an error if a process cannot be created.
+    /// Returns an error if a pipe or a process cannot be created.
     pub fn new(workers: usize) -> io::Result<Self> {
         let (job_reader, jobs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (answers, answer_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -118,10 +120,11 @@ impl ProcessPool {
         &self.workers
     }
 
-    /// Runs `jobs` jobs, each on the first free process, and waits for all of them.
+    /// Has the processes write one byte to `/dev/null` `jobs` times, and waits until they have.
+    /// There must not be more jobs than a pipe has room for, usually 65,536.
     ///
     /// # Errors
-    /// Returns an error if the processes have exited.
+    /// Returns an error if all processes have exited before the call, or a pipe fails.
     pub fn run(&self, jobs: u64) -> io::Result<()> {
         for _ in 0..jobs {
             rustix::io::write(&self.jobs, b"j")?;

@@ -40,13 +40,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject,
 };
 
-/// A command to start.
+/// A command or process whose start is measured.
 struct StartupCommand {
     name: &'static str,
-    /// The program, which must be installed; `None` for built-in processes.
+    /// The program, which must be installed; `None` for a mere fork and for the tiny program.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// The body of a bash loop; `None` for a single command.
+    /// The body of a bash loop, with `PROGRAM:` before the name of a program that it starts; `None`
+    /// for a single command.
     repeated: Option<&'static str>,
     /// Arguments with which the program prints its version; empty if it has no such option.
     version: &'static [&'static str],
@@ -158,8 +159,9 @@ pub(in crate::experiments) fn subject(
     }
 }
 
-/// Returns a bash script that runs `repeated` `turns` times. The script names a program by its
-/// path, because `true` is also a builtin of bash.
+/// Returns a bash script that runs the loop body `repeated` `turns` times. The script names a
+/// program by its path, because `true` is also a builtin of bash. Fails if that program is not
+/// installed.
 fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {
     let body = match repeated_program(repeated) {
         None => repeated.to_owned(),

@@ -7,7 +7,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// `exit(0)` as machine code.
+/// `exit(0)` as machine code, or nothing for other architectures.
 #[cfg(target_arch = "x86_64")]
 const MACHINE_CODE: &[u8] = &[
     0x31, 0xff, // xor edi, edi
@@ -34,16 +34,17 @@ pub struct TinyProgram {
     path: CString,
 }
 
-/// Returns why this machine has no tiny program, or `None` if it has one.
+/// Returns why there is no tiny program for this processor architecture, or `None` if there is one.
 pub fn unavailable() -> Option<String> {
     MACHINE_CODE.is_empty().then(|| "no tiny program for this processor architecture".to_owned())
 }
 
 impl TinyProgram {
-    /// Writes the program to a memfd.
+    /// Writes the program to a memfd. Must be called only if `unavailable` returns `None`:
+    /// otherwise the program has no code.
     ///
     /// # Errors
-    /// Returns an error if the kernel does not support memfd.
+    /// Returns an error if the memfd cannot be created or written.
     pub fn new() -> Result<Self, SubjectError> {
         let flags = MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("contend-tiny", flags).context("make a program")?;
@@ -60,7 +61,8 @@ impl TinyProgram {
         Ok(Self { _file: file, path })
     }
 
-    /// Returns the program's path, which is valid in this process and its children.
+    /// Returns the program's path, which this process and its children can execute as long as
+    /// `self` exists.
     pub fn path(&self) -> &CString {
         &self.path
     }

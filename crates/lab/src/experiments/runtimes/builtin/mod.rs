@@ -19,7 +19,7 @@ pub use kernel::{callback, fork, thread};
 pub use smol::smol;
 pub use tokio::{mpsc, oneshot, pending, sleep};
 
-/// Hidden command that turns this program into a probe.
+/// Name of the hidden command that turns this program into a probe.
 pub const PROBE_VERB: &str = "lab-probe";
 
 /// Units of one kind, as a built-in probe controls them. `probes/README.md` describes the commands.
@@ -27,23 +27,24 @@ pub trait Units {
     /// Returns the name and version of the runtime.
     fn version(&self) -> String;
 
-    /// Allocates the memory that the probe itself needs for `n` units.
+    /// Allocates the memory that the probe itself needs for `n` further units.
     ///
     /// # Errors
     /// Returns an error if there is no memory.
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
-    /// Creates `n` units and blocks until all of them wait. Timers are due at `due`. Returns the
-    /// number of waiting units, as counted by the units themselves.
+    /// Creates `n` units and blocks until all of them wait. Units with timers wait until `due`.
+    /// Returns the number of waiting units, as counted by the units themselves where they can.
     ///
     /// # Errors
-    /// Returns an error if a unit cannot be created.
+    /// Returns an error if a unit cannot be created or does not wait.
     fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
 
-    /// Returns how many of these units have ended, as counted by the units themselves.
+    /// Returns how many units have ended since the last `park`, as counted by the units themselves
+    /// where they can; otherwise 0 until `wake` has returned.
     fn ended(&self) -> u64;
 
-    /// Wakes all units and blocks until they have ended.
+    /// Wakes all units, or waits for their timers, and blocks until they have ended.
     ///
     /// # Errors
     /// Returns an error if a unit was not waiting, or does not end.
@@ -55,24 +56,25 @@ pub trait Units {
     /// Returns an error if the memory cannot be freed.
     fn forget(&mut self) -> Result<(), SubjectError>;
 
-    /// Exchanges messages with one unit, after a first message that is not timed. Returns the time
-    /// taken.
+    /// Exchanges `messages` messages with one unit, after a first one that is not timed. Returns
+    /// the time taken.
     ///
     /// # Errors
-    /// Returns why the unit takes no messages, or which answer was wrong.
+    /// Returns why the exchange failed, such as which answer was wrong.
     fn round_trips(&mut self, messages: u64) -> Result<Duration, String>;
 }
 
 /// Function that creates the probe for a kind of unit.
 pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 
-/// Number of units created at the start, to complete lazy initialisation of the runtime.
+/// Number of units created and ended at the start, to complete lazy initialisation of the runtime.
 const WARM_UP_UNITS: u64 = 100;
 
 /// Runs a probe, which answers commands on standard input until end of file.
 ///
 /// # Errors
-/// Returns an error if a command fails or is unknown, or standard output is closed.
+/// Returns an error if the units cannot be set up, a command fails or is unknown, standard input
+/// cannot be read, or standard output is closed.
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();
@@ -136,7 +138,8 @@ fn answer(line: &str) -> Result<(), SubjectError> {
         .map_err(|error| SubjectError::unexpected(error.to_string()))
 }
 
-/// Blocks until `count` returns `wanted` or more.
+/// Blocks until `count` returns `wanted` or more. `what` is the verb for error messages, such as
+/// "wait".
 ///
 /// # Errors
 /// Returns an error if the count does not change for a minute.

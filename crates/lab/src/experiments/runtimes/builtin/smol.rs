@@ -1,4 +1,4 @@
-//! Tasks of smol on one thread, with two of the crates that smol consists of.
+//! Tasks of smol on one thread, with three of the crates that smol consists of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub fn smol() -> Result<Box<dyn Units>, SubjectError> {
 
 struct Tasks {
     executor: Arc<Executor<'static>>,
-    /// Numbers of waiting tasks and of ended tasks.
+    /// Numbers of tasks that have begun to wait and that have ended since the last `park`.
     counts: Arc<[AtomicU64; 2]>,
     n: u64,
 }

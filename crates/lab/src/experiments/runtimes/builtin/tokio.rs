@@ -9,9 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Units, await_count};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// Number of waiting tasks. A static, so that no task has to store a reference.
+/// Number of tasks that have begun to wait since the last `park`. A static, so that no task has to
+/// store a reference.
 static WAITING: AtomicU64 = AtomicU64::new(0);
-/// Number of ended tasks.
+/// Number of tasks that have ended since the last `park`.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Guard that a task owns: counts the task as waiting on request and, when dropped, as ended.
@@ -31,19 +32,21 @@ impl Drop for TaskGuard {
     }
 }
 
-/// A kind of task, named for the event that wakes it.
+/// A kind of task, named for what it waits for.
 trait TaskKind {
-    /// Reserves memory for the wakers of `n` tasks.
+    /// Reserves memory for the senders that wake `n` tasks. The default does nothing, for tasks
+    /// without senders.
     fn reserve(&mut self, _n: usize) {}
 
-    /// Frees the memory that `reserve` reserved.
+    /// Frees the memory that `reserve` has reserved. The default does nothing.
     fn forget(&mut self) {}
 
-    /// Spawns a task that counts itself as waiting, waits, and drops `guard`. The task creates the
-    /// future that it awaits: a captured one would be stored twice.
+    /// Spawns a task that counts itself as waiting, waits, until `due` if it has a timer, and drops
+    /// `guard`. The task creates the future that it awaits: a captured one would be stored twice.
     fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, due: Instant);
 
-    /// Wakes all tasks. Returns whether only the end of the runtime ends them.
+    /// Wakes all tasks that a message wakes. Returns `true` if only the end of the runtime ends
+    /// them, and `false` if they end by a message or timer.
     fn wake(&mut self) -> bool;
 }
 
@@ -134,7 +137,8 @@ impl<K: TaskKind> Units for Tasks<K> {
     }
 }
 
-/// Returns the name and version of a library that this program was built with.
+/// Returns the name of a library and the version of it that this program was built with, or only
+/// the name if `Cargo.lock` does not have the library.
 pub(super) fn version(library: &str) -> String {
     let lock = include_str!("../../../../../../Cargo.lock");
     let found = lock.split("[[package]]").find_map(|package| {
@@ -146,7 +150,7 @@ pub(super) fn version(library: &str) -> String {
     format!("{library} {number}")
 }
 
-/// Creates the probe for sleeping tasks.
+/// Creates the probe for tasks that sleep until a time.
 pub fn sleep() -> Result<Box<dyn Units>, SubjectError> {
     tasks(Sleep)
 }

@@ -1,4 +1,4 @@
-//! Tests with requests and responses that are split into reads and writes of every size.
+//! Tests with requests and responses that are split into reads and writes of several sizes.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,8 @@ use super::*;
 struct Pieces {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<u8>,
-    /// Maximum number of bytes that a write accepts.
+    /// Maximum number of bytes that a write accepts. Unless it is `usize::MAX`, every other write
+    /// would block.
     room: usize,
     is_blocked: bool,
     finished: bool,
@@ -55,13 +56,15 @@ impl Stream for Pieces {
     }
 }
 
-/// Returns the responses to `text`, received in pieces of `piece` bytes, and the number of delays.
+/// Returns the responses to `text`, received in pieces of `piece` bytes and sent in writes of at
+/// most `room` bytes, and the number of delays.
 fn responses(text: &[u8], piece: usize, room: usize, handler: Handler) -> (String, usize) {
     let (stream, pauses) = run_to_end(text, piece, room, handler);
     (String::from_utf8(stream.outgoing).expect("text"), pauses)
 }
 
-/// Serves a connection to its end. Returns the connection and the number of delays.
+/// Serves a connection that receives `text` in pieces of `piece` bytes until it must be closed.
+/// Returns the connection and the number of delays.
 fn run_to_end(text: &[u8], piece: usize, room: usize, handler: Handler) -> (Pieces, usize) {
     let incoming = text.chunks(piece).flat_map(|piece| [piece.to_vec(), Vec::new()]).collect();
     let mut stream =

@@ -13,10 +13,11 @@ use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFo
 use super::super::limit_reporter::{LimitReporter, is_connection_error};
 use super::wait_for_stdin_eof;
 
-/// Serves connections with one Worker for each CPU.
+/// Serves connections with one Worker for each CPU until standard input ends.
 ///
 /// # Errors
-/// Returns an error if a Worker cannot be started.
+/// Returns an error if a Worker or one of its first units cannot be started, or standard input
+/// cannot be read.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let receptor = Receptor::start()?;
     let reporter = Arc::new(LimitReporter::watch(None));
@@ -75,7 +76,9 @@ fn accept(
     })
 }
 
-/// Sends a connection to a Worker, once the Worker's inbox has room for it.
+/// Sends the connection `stream` to the unit at `to`, which adds it to its Worker, and then waits
+/// for the next connection. If the Worker's inbox is full, tries again when it has room. If the
+/// unit cannot receive it, reports that and closes the connection.
 fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
@@ -122,8 +125,8 @@ fn add_connection(
     }
 }
 
-/// Callback for [`Handler::Hello`]. Each handler has a callback of its own, because a unit would
-/// have to store the handler as a parameter.
+/// Callback for [`Handler::Hello`]. Each handler has a callback of its own: with a common one,
+/// every unit would have to store its handler.
 fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
     advance_connection(context, source, state, Handler::Hello, hello)
 }
@@ -132,7 +135,8 @@ fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionS
     advance_connection(context, source, state, Handler::Wait, wait)
 }
 
-/// Serves a connection until it would block, and then waits for the next event.
+/// Serves a connection until it has to wait, and has `then` run at the event that it waits for.
+/// Ends the unit if the connection must be closed.
 fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -161,7 +165,7 @@ where
     context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection on a Worker, which learns when an operation would block.
+/// A connection on a Worker, which its reads and writes tell when they would block.
 struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,

@@ -16,10 +16,12 @@ use super::super::limit_reporter::LimitReporter;
 use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::UnitKind;
 
-/// Forks a process for each connection.
+/// Accepts connections until standard input ends, and forks a process for each, which ends when the
+/// connection is closed.
 ///
 /// # Errors
-/// Returns an error if the parent can no longer wait for connections.
+/// Returns an error if the parent cannot block SIGCHLD, wait for events, read standard input or
+/// reap a child. A fork that fails is reported as a limit instead.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Process));
@@ -53,10 +55,11 @@ pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Resu
     }
 }
 
-/// Forks a fixed number of processes, each of which serves one connection until that is closed.
+/// Forks a fixed number of processes, and waits until standard input ends. Each of them serves one
+/// connection until that is closed, and then the next.
 ///
 /// # Errors
-/// Returns an error if a process cannot be forked.
+/// Returns an error if a process cannot be forked, or standard input cannot be read.
 pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     for _ in 0..POOL_SIZE {
         fork_bound_to_parent(|| {
@@ -72,7 +75,8 @@ pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()
     wait_for_stdin_eof()
 }
 
-/// Forks a process that runs `run` and that the kernel kills when its parent ends.
+/// Forks a process that calls `run` and then exits, and that the kernel kills when its parent ends.
+/// Returns its PID.
 fn fork_bound_to_parent(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {

@@ -11,10 +11,12 @@ use super::super::unit::STACK_BYTES;
 use super::{POOL_SIZE, serve_connection, wait_for_stdin_eof};
 use crate::support::limits::UnitKind;
 
-/// Starts a thread for each connection.
+/// Accepts connections until standard input ends, and starts a thread for each, which ends when the
+/// connection is closed.
 ///
 /// # Errors
-/// Returns an error if the accepting thread cannot be started.
+/// Returns an error if the accepting thread cannot be started, or standard input cannot be read. A
+/// thread for a connection that cannot be started is reported as a limit instead.
 pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Thread));
     Builder::new().spawn(move || {
@@ -30,10 +32,11 @@ pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Resu
     wait_for_stdin_eof()
 }
 
-/// Starts a fixed number of threads, each of which serves one connection until that is closed.
+/// Starts a fixed number of threads, and waits until standard input ends. Each of them serves one
+/// connection until that is closed, and then the next.
 ///
 /// # Errors
-/// Returns an error if a thread cannot be started.
+/// Returns an error if a thread cannot be started, or standard input cannot be read.
 pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let shared = Arc::new((listener, LimitReporter::watch(Some(UnitKind::Thread))));
     for _ in 0..POOL_SIZE {

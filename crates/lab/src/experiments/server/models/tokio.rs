@@ -1,6 +1,6 @@
 //! Server with a task of tokio for each connection. The task is a hand-written future, as small as
-//! possible: a connection and its state. Reads go into a buffer on the worker's stack, and a timer
-//! exists only while it runs.
+//! possible: a connection, its state and, if responses are delayed, a pointer to a timer that
+//! exists only while it runs. Reads go into a buffer on the worker's stack.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,10 +17,11 @@ use super::super::http::{ConnectionState, HANDLER_DELAY, Handler, Stream, WaitFo
 use super::super::limit_reporter::{LimitReporter, is_connection_error};
 use super::wait_for_stdin_eof;
 
-/// Serves connections with one worker thread for each CPU.
+/// Serves connections with one worker thread for each CPU until standard input ends.
 ///
 /// # Errors
-/// Returns an error if the runtime cannot be started.
+/// Returns an error if the runtime cannot be started, `listener` cannot be made non-blocking, or
+/// standard input cannot be read.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let runtime = Builder::new_multi_thread().enable_io().enable_time().build()?;
     listener.set_nonblocking(true)?;
@@ -84,7 +85,7 @@ impl Future for Hello {
 struct Wait {
     stream: TcpStream,
     state: ConnectionState,
-    /// Timer of the current pause. Boxed, because most connections have no pause.
+    /// Timer of the current delay, if any. Boxed, because most connections have none.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -115,8 +116,8 @@ struct WorkerStream<'a, 'b> {
 }
 
 impl WorkerStream<'_, '_> {
-    /// Arranges for the task to be woken when the connection can continue, and queues it
-    /// immediately if the connection already can.
+    /// Arranges for the task to be woken when the connection can be read or written, at once if it
+    /// already can, and returns `Pending`. Does nothing else for a pause, which needs a timer.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),

@@ -1,9 +1,9 @@
 //! Web servers of other projects, each a file and a row of the table.
 //!
-//! contend writes a configuration and an application into a scratch folder, starts the program
-//! there on a free loopback port, and ends it with all of its processes
-//! ([`supervisor`](super::supervisor)). The application answers as contend's own models do:
-//! `hello\n`, immediately or after a pause.
+//! contend writes a configuration and, if the program needs one, an application into a scratch
+//! folder, starts the program there on a free loopback port, and ends it with all of its processes
+//! ([`supervisor`](super::supervisor)). The program answers as contend's own models do: `hello\n`,
+//! immediately or, if it can, after a pause.
 
 mod gunicorn;
 mod nginx;
@@ -44,9 +44,9 @@ pub struct Program {
     pub unsupported_handler: fn(Handler) -> Option<&'static str>,
     /// Returns the number of processes in addition to the server's first one.
     pub other_processes: fn(Concurrency) -> u64,
-    /// Returns the directives that set the numbers of processes and threads, for reports.
+    /// Returns the part of the configuration that determines concurrency, for reports.
     pub configured: fn(Concurrency) -> String,
-    /// Returns the server's configuration and application.
+    /// Returns the files with the server's configuration and application.
     pub files: fn(&Launch) -> Vec<File>,
     /// Arguments of the command, which runs in the folder of the files.
     pub arguments: &'static [&'static str],
@@ -64,7 +64,7 @@ pub struct Concurrency {
     pub threads: u64,
 }
 
-/// Parameters of the start of a program.
+/// Parameters with which a program is started.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch {
     /// Port on loopback where the program listens.
@@ -77,7 +77,7 @@ pub struct Launch {
     pub connections: u64,
 }
 
-/// Timeout of connections without a request in seconds, longer than any case.
+/// Timeout for connections without a request in seconds, longer than any case takes.
 const IDLE_TIMEOUT_S: u64 = 86_400;
 /// Name of the file into which an application writes the name and version of its language.
 pub const INTERPRETER_FILE: &str = "interpreter";
@@ -129,7 +129,7 @@ fn supports_any_concurrency(_: Concurrency) -> Option<&'static str> {
     None
 }
 
-/// Returns the application for servers that speak Rack.
+/// Returns the application of Ruby servers, which they run by the Rack interface.
 fn rack_application(handler: Handler) -> File {
     let pause = match handler {
         Handler::Hello => String::new(),

@@ -1,6 +1,6 @@
 //! nginx: an event loop in each worker process, with a fixed response.
 //!
-//! There is one process for each CPU, as with `worker_processes auto`.
+//! The default is one process for each CPU, as with `worker_processes auto`.
 
 use contend_sys::cpu;
 
@@ -31,9 +31,9 @@ pub const ROW: Program = Program {
     arguments: &["-e", "stderr", "-p", ".", "-c", "nginx.conf"],
 };
 
-/// Returns the number of connections that a worker needs room for: all of the load, as one worker
-/// may get all of it, and listeners and channels. When less than a sixteenth is free, nginx closes
-/// idle connections.
+/// Returns the value of nginx's `worker_connections` for a load of `of_load` connections. One
+/// worker may get all of these, and it also has listeners and channels. If less than a sixteenth
+/// were free, nginx would close idle connections.
 fn worker_connections(of_load: u64) -> u64 {
     const SPARE_CONNECTIONS: u64 = 64;
     of_load + of_load / 8 + SPARE_CONNECTIONS

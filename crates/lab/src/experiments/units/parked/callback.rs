@@ -22,11 +22,11 @@ pub struct Callbacks {
 
 /// A command to the spawner.
 enum SpawnerCommand {
-    /// Allocate room for the given number of addresses.
+    /// Allocate room for the given number of further addresses.
     Reserve(usize, Reply<()>),
     /// Create the given number of units; the reply is the number actually created.
     Add(u64, Reply<u64>),
-    /// Send a message to all units from the given index on.
+    /// Send a message to all units from the given index on; the reply follows the last one.
     Release(usize, Reply<()>),
     /// Free the addresses of released units and spare room.
     Forget(Reply<()>),
@@ -38,7 +38,7 @@ const BATCH_MESSAGES: usize = 4096;
 /// State of the spawner.
 struct SpawnerState {
     ended: &'static AtomicU64,
-    /// The first `count` addresses are those of waiting units.
+    /// Addresses of units. Only the first `count` are those of waiting units.
     addresses: Vec<Address<()>>,
     count: usize,
 }
@@ -75,8 +75,8 @@ impl SpawnerState {
         }
     }
 
-    /// Fills the list of addresses with placeholders, so that its memory exists before units are
-    /// created.
+    /// Makes room for `count` further addresses by adding placeholders to the list, so that its
+    /// memory exists before units are created. Does nothing if no unit can be spawned.
     fn reserve(&mut self, context: &mut Context<'_, SpawnerCommand>, count: usize) {
         let placeholder = context.spawn_receiving(|context: &mut Context<'_, ()>| context.end());
         if let Ok(placeholder) = placeholder {
@@ -104,7 +104,7 @@ impl Callbacks {
     /// Starts a Worker with the spawner on it, and no parked units.
     ///
     /// # Errors
-    /// Returns an error if the Worker cannot start.
+    /// Returns an error if the Worker or the spawner cannot start.
     pub fn new() -> Result<Self, SubjectError> {
         let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
         let ended: &'static AtomicU64 = Box::leak(Box::default());
@@ -120,7 +120,7 @@ impl Callbacks {
         Ok(Self { receptor, spawner, ended, count: 0 })
     }
 
-    /// Sends a command to the spawner and waits for its reply.
+    /// Sends a command to the spawner and waits for its reply. Fails if the spawner does not reply.
     fn request<T: Send + 'static>(
         &self,
         command: impl FnOnce(Reply<T>) -> SpawnerCommand + Send + 'static,

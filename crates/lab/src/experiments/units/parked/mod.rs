@@ -37,7 +37,7 @@ pub trait ParkedUnits: Debug {
     /// Blocks until all units wait.
     ///
     /// # Errors
-    /// Returns an error if a unit has ended instead.
+    /// Returns an error if a unit is known to have ended instead, or does not wait in time.
     fn await_all(&mut self) -> Result<(), SubjectError>;
 
     /// Wakes all units and blocks until they have ended. The set is empty then and can be filled
@@ -47,7 +47,8 @@ pub trait ParkedUnits: Debug {
     /// Returns an error if a unit did not wait or did not end normally.
     fn release(&mut self) -> Result<(), SubjectError>;
 
-    /// Allocates the creator's bookkeeping for the given number of units.
+    /// Allocates the creator's bookkeeping for the given number of further units. The default does
+    /// nothing.
     ///
     /// # Errors
     /// Returns an error if there is not enough memory.
@@ -71,8 +72,8 @@ pub trait ParkedUnits: Debug {
         true
     }
 
-    /// Returns the address space of a unit's stack in bytes, or 0 if units have no stack inside
-    /// their creator.
+    /// Returns the size of a unit's stack in its creator's address space, in bytes, or 0 if it has
+    /// none there.
     fn stack_bytes(&self) -> u64 {
         0
     }
@@ -89,7 +90,7 @@ pub fn empty_set(kind: UnitKind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     })
 }
 
-/// Returns an error unless all units have ended normally.
+/// Returns an error unless as many units have ended normally as were created.
 fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
     if created == ended {
         return Ok(());

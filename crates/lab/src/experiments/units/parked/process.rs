@@ -20,6 +20,7 @@ pub struct ParkedProcesses {
     /// Write end of a pipe that the processes read; closing it releases them. `None` once closed.
     gate: Option<OwnedFd>,
     gate_reader: OwnedFd,
+    /// Read end and write end of a pipe into which each process writes a byte before it waits.
     ready: (OwnedFd, OwnedFd),
     /// Number of processes that have announced that they wait.
     ready_count: usize,
@@ -47,7 +48,8 @@ impl ParkedProcesses {
         }
     }
 
-    /// Blocks for at most 100 ms until a process announces itself, and returns whether one did.
+    /// Blocks for at most 100 ms until a process has announced that it waits, and returns whether
+    /// there is such a byte to read.
     fn wait_for_ready(&self) -> Result<bool, SubjectError> {
         let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
         let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

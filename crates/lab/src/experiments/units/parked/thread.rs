@@ -1,4 +1,4 @@
-//! Parked threads.
+//! Parked threads, which wait on a condition variable.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,8 @@ use contend_sys::thread::{Attributes, Job, Thread, start};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// A set of waiting threads.
+/// A set of threads that wait on a condition variable until they are released. Dropping the set
+/// does not end them.
 #[derive(Debug)]
 pub struct ParkedThreads {
     waiting: Vec<Thread>,
@@ -26,6 +27,7 @@ struct Gate {
 
 #[derive(Debug, Default)]
 struct GateState {
+    /// Number of threads that have arrived at the gate.
     waiting: usize,
     open: bool,
     /// Number of threads that have passed the open gate.
@@ -52,7 +54,7 @@ impl ParkedThreads {
     /// Creates an empty set.
     ///
     /// # Errors
-    /// Returns an error if there is not enough memory.
+    /// Returns an error if the attributes of the threads cannot be set, such as for lack of memory.
     pub fn new() -> Result<Self, SubjectError> {
         let attributes = Attributes::new(None).context("set thread attributes")?;
         let gate = Arc::new(Gate::default());
