@@ -11,7 +11,7 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// A socket pair for a byte stream, as with TCP.
+/// A socket pair for a byte stream, as TCP provides it.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
     summary: "Unix socket pair, byte stream (SOCK_STREAM)",
@@ -53,10 +53,11 @@ fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> 
     Ok([endpoint(main), endpoint(sub)])
 }
 
-/// Returns an explanation if messages of `bytes` bytes exceed the send buffer, into which each must
-/// fit; `None` if they do not or the size of the buffer is unknown.
+/// Returns why a message of `bytes` bytes does not fit into the send buffer of a socket of the
+/// given type, or `None` if it fits or the size of the buffer is unknown.
 fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
-    /// The kernel's overhead for each message in bytes, which counts against the buffer.
+    /// Upper bound on the kernel's overhead for each message in bytes, which counts against the
+    /// buffer.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let buffer_bytes = sockopt::socket_send_buffer_size(&socket).ok()?;
