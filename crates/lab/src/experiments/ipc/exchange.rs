@@ -43,9 +43,10 @@ pub struct PartnerStats {
     pub end_ns: u64,
     /// CPU time, context switches and page faults of the partner's thread.
     pub used: ResourceUsage,
-    /// System calls that the partner's endpoint made for the messages, by name.
+    /// System calls that the partner's endpoint made for the measured messages, by name.
     pub calls: Tally,
-    /// Peak resident set size of the partner's process until then, in bytes; 0 if unknown.
+    /// Peak resident set size of the partner's process after the measured messages, in bytes; 0 if
+    /// unknown.
     pub peak_rss: u64,
 }
 
@@ -136,7 +137,7 @@ impl Exchange {
     }
 
     /// Runs an exchange in which main sends messages, waits for the reply to each, and checks it.
-    /// If `on_round_trip` is given, each measured round trip is timed, and it receives the time.
+    /// If `on_round_trip` is given, it receives the time of each measured round trip.
     ///
     /// # Errors
     /// See [`Exchange::run`].

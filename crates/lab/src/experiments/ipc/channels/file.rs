@@ -56,9 +56,9 @@ struct FileEndpoint {
     to: Arc<File>,
     /// Number of messages sent to the partner.
     sent: u64,
-    /// Number of those messages that the partner had freed when this was last polled.
+    /// Number of messages sent to the partner that it had freed when last polled.
     freed: u64,
-    /// Number of messages that the partner had sent when this was last polled.
+    /// Number of messages that the partner had sent when last polled.
     available: u64,
     /// Number of messages received from the partner.
     received: u64,

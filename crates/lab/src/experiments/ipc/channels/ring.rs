@@ -66,8 +66,8 @@ pub const SPIN: Mechanism = Mechanism {
     make: |config| endpoints(&config, WaitPolicy::Spin, anonymous),
 };
 
-/// Policy of polling 1000 times before sleeping. This takes about 25 µs, as long as waking a
-/// sleeper on another CPU.
+/// Policy of polling 1000 times before sleeping. This takes about 25 µs, about as long as
+/// waking a sleeper on another CPU.
 pub const SPIN_THEN_SLEEP: WaitPolicy = WaitPolicy::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
@@ -75,10 +75,10 @@ fn anonymous(shape: Shape) -> io::Result<Mapping> {
 }
 
 /// Returns the shape of a ring for messages of `bytes` bytes. A ring for messages of up to
-/// [`SMALL_RING_BYTES`] fits into an L1 cache. A ring for longer ones has 1 to 8 MiB or four
-/// messages, whichever is more, to exceed the private caches of a CPU: lines that the sender's
-/// cache has evicted come from the shared cache, which is several times faster than fetching them
-/// from the sender's private caches.
+/// [`SMALL_RING_BYTES`] is small, so that it fits into an L1 cache if they are short. A ring for
+/// longer ones has 1 to 8 MiB or four messages, whichever is more, to exceed the private caches of
+/// a CPU: lines that the sender's cache has evicted come from the shared cache, which is several
+/// times faster than fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {
@@ -89,8 +89,8 @@ pub fn shape(bytes: usize) -> Shape {
     Shape { slots, bytes }
 }
 
-/// Returns the number of slots of a small ring for messages of `bytes` bytes: from [`MIN_SLOTS`] to
-/// 64, and as many as fit into [`SMALL_RING_BYTES`].
+/// Returns the number of slots of a small ring for messages of `bytes` bytes: as many as fit into
+/// [`SMALL_RING_BYTES`], but at least [`MIN_SLOTS`] and at most 64.
 pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
