@@ -4,7 +4,8 @@
 #     elixir --erl "+sbwt none +sbwtdcpu none +sbwtdio none" -pa DIR sister.exs UNIT
 #
 # UNIT is `registered` or `closure`, the two ways in which the library stores a unit. Both wait for timers: to wake
-# them by messages, the probe would have to keep their ids. +sbwt and related options keep idle schedulers from spinning.
+# them by messages, the probe would have to keep their ids. +sbwt and related options keep idle schedulers from
+# spinning.
 
 defmodule Probe.Count do
   # The counters are a persistent term, so that units hold no reference to them.

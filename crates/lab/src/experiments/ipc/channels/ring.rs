@@ -66,19 +66,19 @@ pub const SPIN: Mechanism = Mechanism {
     make: |config| endpoints(&config, WaitPolicy::Spin, anonymous),
 };
 
-/// Policy of polling 1000 times before sleeping. This takes about 25 µs, about as long as
-/// waking a sleeper on another CPU.
+/// Policy of polling 1000 times before sleeping. This takes about 25 µs, as does waking a sleeper
+/// on another CPU.
 pub const SPIN_THEN_SLEEP: WaitPolicy = WaitPolicy::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// Returns the shape of a ring for messages of `bytes` bytes. A ring for messages of up to
-/// [`SMALL_RING_BYTES`] is small, so that it fits into an L1 cache if they are short. A ring for
-/// longer ones has 1 to 8 MiB or four messages, whichever is more, to exceed the private caches of
-/// a CPU: lines that the sender's cache has evicted come from the shared cache, which is several
-/// times faster than fetching them from the sender's private caches.
+/// Returns the shape of a ring for messages of `bytes` bytes. A ring for messages of up to 8 KiB is
+/// small, so that it fits into an L1 cache if they are short. A ring for longer ones has 1 to 8 MiB
+/// or four messages, whichever is more, to exceed the private caches of a CPU: lines that the
+/// sender's cache has evicted come from the shared cache, which is several times faster than
+/// fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {
@@ -90,13 +90,13 @@ pub fn shape(bytes: usize) -> Shape {
 }
 
 /// Returns the number of slots of a small ring for messages of `bytes` bytes: as many as fit into
-/// [`SMALL_RING_BYTES`], but at least [`MIN_SLOTS`] and at most 64.
+/// 8 KiB, but at least 4 and at most 64.
 pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
 
-/// Size in bytes of the messages in a small ring, unless there are only [`MIN_SLOTS`] of them. Such
-/// a ring fits into an L1 cache.
+/// Maximum size in bytes of all messages in a small ring with more than [`MIN_SLOTS`] slots. Such a
+/// ring fits into an L1 cache.
 const SMALL_RING_BYTES: usize = 8 << 10;
 
 /// Minimum number of slots of a ring.
