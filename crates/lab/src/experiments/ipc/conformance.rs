@@ -84,7 +84,8 @@ fn messages_arrive_once_in_order_and_intact() {
     }
 }
 
-/// Sends messages with pseudo-random delays on both sides.
+/// Sends messages from main to sub, with pseudo-random delays on both sides. Panics if one is lost
+/// or damaged.
 fn with_delays(exchange: &Exchange, messages: u64) {
     fn pause(number: u64) {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);

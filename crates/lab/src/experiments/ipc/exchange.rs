@@ -50,7 +50,7 @@ pub struct PartnerStats {
     pub peak_rss: u64,
 }
 
-/// The measurements of an exchange.
+/// The measurements of an exchange, without its warm-up messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
     /// When main started its first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -107,9 +107,9 @@ impl PartnerStats {
 /// Progress of both partners towards the measured messages: 0, then [`SUB_READY`], [`MAIN_READY`]
 /// and [`SUB_WARMED_UP`].
 type Gate = Shared<Line<AtomicU64>>;
-/// State of the gate: sub can receive.
+/// State of the gate: sub has bound its endpoint to its thread.
 const SUB_READY: u64 = 1;
-/// State of the gate: main can receive.
+/// State of the gate: main has bound its endpoint to its thread as well.
 const MAIN_READY: u64 = 2;
 /// State of the gate: sub has finished the warm-up messages and read its usage counters.
 const SUB_WARMED_UP: u64 = 3;

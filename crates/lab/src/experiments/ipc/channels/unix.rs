@@ -22,7 +22,8 @@ pub const STREAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::STREAM),
 };
 
-/// A socket pair for datagrams, whose receiver sees no end of file.
+/// A socket pair for datagrams, on which the receiver sees no end of file when the sender closes
+/// its socket.
 pub const DATAGRAM: Mechanism = Mechanism {
     name: "unix-datagram",
     summary: "Unix socket pair, datagrams (SOCK_DGRAM)",
@@ -33,7 +34,8 @@ pub const DATAGRAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::DGRAM),
 };
 
-/// A socket pair for messages, whose receiver sees the end of file.
+/// A socket pair for messages, on which the receiver sees the end of file when the sender closes
+/// its socket.
 pub const SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
     summary: "Unix socket pair, messages with end of file (SOCK_SEQPACKET)",
