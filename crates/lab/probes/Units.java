@@ -17,12 +17,12 @@ import java.util.concurrent.atomic.AtomicInteger;
  * </pre>
  *
  * The memory of the process shows that of a unit only if the rest stays the same. The serial collector has one old
- * generation without holes, and no threads or maps of its own; a young generation of fixed size is soon touched
- * entirely. Compiled code has smaller stack frames than interpreted code: with -Xbatch, compilation is done when it
- * is due, not some time later. Warnings go to standard output unless they are redirected.
+ * generation without holes, and no threads or mark bitmaps of its own; a young generation of fixed size is soon
+ * touched entirely. Compiled code has smaller stack frames than interpreted code: with -Xbatch, code is compiled when
+ * it is due, not some time later. Warnings of the virtual machine go to standard output unless they are redirected.
  */
 public final class Units {
-    /** A kind of unit, which starts threads of its kind. To add one, add an entry. */
+    /** A kind of thread, which is a kind of unit. To add one, add an entry that starts such a thread. */
     private enum Kind {
         PLATFORM {
             @Override
@@ -47,7 +47,10 @@ public final class Units {
 
     private static final String VERSION = "Java " + System.getProperty("java.vm.version").split("[+-]")[0];
 
-    /** Looked up by name, so that the probe compiles and runs with platform threads before Java 21. */
+    /**
+     * `Thread.startVirtualThread`, or null if there is no such method. It is looked up by name, so that the probe
+     * compiles, and runs with platform threads, before Java 21.
+     */
     private static final MethodHandle START_VIRTUAL = startVirtual();
 
     private static MethodHandle startVirtual() {
@@ -123,13 +126,16 @@ public final class Units {
         return "rested " + used();
     }
 
-    /** Returns the heap in use after a collection, in bytes, without the stacks of platform threads. */
+    /** Collects garbage and returns the heap in use, in bytes, which excludes the stacks of platform threads. */
     private static long used() {
         System.gc();
         return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 
-    /** Exchanges messages between two threads of the kind: the main thread would add the cost of a platform thread. */
+    /**
+     * Exchanges m messages between two threads of the kind, and returns the answer to the command. The main thread
+     * does not take part, as it would add the cost of a platform thread.
+     */
     private String trips(int m) throws Throwable {
         Exchange exchange = new Exchange();
         CountDownLatch finished = new CountDownLatch(1);
@@ -184,8 +190,8 @@ public final class Units {
     }
 
     /**
-     * Creates and ends a hundred units repeatedly, until their code has been compiled: before that, a waiting virtual
-     * thread takes five times as much memory, and a platform thread touches five times as much of its stack.
+     * Creates and ends a hundred units 50 times, which has their code compiled: before that, a waiting virtual thread
+     * takes five times as much memory, and a platform thread touches five times as much of its stack.
      */
     private void warmUp() throws Throwable {
         for (int i = 0; i < 50; i++) {
@@ -211,7 +217,7 @@ public final class Units {
         } catch (UnsupportedOperationException why) {
             System.err.println(why.getMessage());
             status = 1;
-        } catch (Throwable why) { // an OutOfMemoryError, when the system refuses a thread
+        } catch (Throwable why) { // such as an OutOfMemoryError, when the system refuses a thread
             System.err.println(why);
             status = 1;
         }

@@ -3,8 +3,9 @@
 %%     erlc -o DIR beam.erl
 %%     erl +P 1048576 +sbwt none +sbwtdcpu none +sbwtdio none -noshell -pa DIR -run beam main UNIT
 %%
-%% UNIT is process, hibernated or send_after. A million processes need +P, whose default is 262,144. +sbwt and related
-%% options keep idle schedulers from spinning. With +hms 12 a process starts with a heap of 12 words instead of 233.
+%% UNIT is process, hibernated or send_after. A million processes need +P where its default is 262,144 (as in OTP 25).
+%% +sbwt and related options keep idle schedulers from spinning. With +hms 12 a process starts with a heap of 12 words
+%% instead of 233.
 -module(beam).
 -export([main/1, process/0, hibernated/0, woken/0, sink/1]).
 
@@ -13,7 +14,7 @@
 
 %% -- the units --
 
-%% Body of a process that waits in receive.
+%% Body of a process that waits in receive, where it answers messages until it is woken.
 process() ->
     count(?WAITING),
     wait().
@@ -24,7 +25,8 @@ wait() ->
         {Driver, Number} -> Driver ! Number, wait()
     end.
 
-%% Body of a process that waits in hibernation: without a stack, and with a heap of minimal size.
+%% Body of a process that waits in hibernation: without a stack, and with a heap of minimal size. Each message
+%% continues it in woken.
 hibernated() ->
     count(?WAITING),
     hibernate().
@@ -44,7 +46,7 @@ sink(N) -> receive due -> count(?ENDED), sink(N - 1) end.
 
 make(send_after, N, Due) ->
     Sink = spawn(?MODULE, sink, [N]),
-    %% The runtime does not report the number of timers, so each returned timer is counted.
+    %% The runtime does not report the number of timers, so each one that send_after returns is counted.
     times(N, fun() ->
         true = is_reference(erlang:send_after(Due, Sink, due, [{abs, true}])),
         count(?WAITING)
@@ -55,7 +57,7 @@ make(Process, N, _Due) ->
 wake(send_after, Due, _Others) ->
     timer:sleep(max(0, Due - erlang:monotonic_time(millisecond)));
 wake(_Process, _Due, Others) ->
-    %% The runtime knows the pids, so the probe keeps no list whose memory would be measured.
+    %% The runtime knows the pids of the units, so the probe keeps no list of them, whose memory would be measured.
     lists:foreach(fun(Unit) -> Unit ! wake end, processes() -- Others).
 
 trips(send_after, _M) ->
@@ -78,14 +80,14 @@ trips_to(Unit, M) ->
 %% -- the commands --
 
 main([Name]) ->
-    %% The default handler writes to standard output.
+    %% The default log handler writes to standard output.
     ok = logger:remove_handler(default),
     ok = logger:add_handler(default, logger_std_h, #{config => #{type => standard_error}}),
     %% Parsing lists of characters would load Unicode tables of 4 MB.
     ok = io:setopts([binary]),
     try
         Unit = unit(Name),
-        %% A persistent term, so that units hold no reference to it.
+        %% The counters are a persistent term, so that units hold no reference to them.
         persistent_term:put(?MODULE, counters:new(2, [])),
         warm_up(Unit),
         answer("ready OTP ~s", [erlang:system_info(otp_release)]),
@@ -125,7 +127,7 @@ command([<<"wake">>], Unit, Units) ->
     answer("woken ~b ~b ~b", [Early, counted(?ENDED), Nanoseconds]),
     none;
 command([<<"rest">>], _Unit, Units) ->
-    %% Memory returned to a scheduler by others is freed with a delay.
+    %% Memory that other schedulers have returned to the one that allocated it is freed with a delay.
     timer:sleep(200),
     answer("rested ~b", [bytes()]),
     Units;
@@ -146,8 +148,8 @@ park(Unit, N, Hold) ->
 end_all(Unit, {N, Due, Others}) ->
     timed(fun() -> wake(Unit, Due, Others), await(?ENDED, N) end).
 
-%% A unit counts itself shortly before it waits or ends. All units have done so once no process but this one is
-%% active.
+%% Waits until N units wait or have ended. A unit counts itself shortly before, so the driver also waits until no
+%% process but itself is active.
 await(Counter, N) ->
     case counted(Counter) =:= N andalso erlang:statistics(total_active_tasks) =:= 1 of
         true -> ok;

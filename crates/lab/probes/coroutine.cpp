@@ -27,17 +27,17 @@ long long nanoseconds_since(Clock::time_point began) {
 // A kind of unit. To add one, add a class and its line in `kinds`.
 struct Kind {
     virtual ~Kind() = default;
-    virtual void prepare(std::size_t n) = 0;  // allocates what only the probe needs
+    virtual void prepare(std::size_t n) = 0;  // allocates what only the probe needs for n units
     virtual void start() = 0;                 // creates one unit
     virtual std::size_t waiting() = 0;        // number of waiting units
     virtual void wake() = 0;                  // lets all units end
     virtual void forget() = 0;                // undoes `prepare`
-    virtual std::string trips(long m) = 0;    // exchanges m messages with one unit
+    virtual std::string trips(long m) = 0;    // exchanges m messages with one unit; returns the answer after `trips `
 
-    std::size_t ended = 0;  // counted by the units
+    std::size_t ended = 0;  // number of units that have ended, counted by themselves
 };
 
-// Empty return type of a coroutine, whose frame lives from the call until the coroutine ends and has no owner.
+// Empty return type of coroutines that nothing owns: the frame lives from the call until the coroutine ends.
 struct Detached {
     struct promise_type {
         Detached get_return_object() noexcept { return {}; }
@@ -48,7 +48,8 @@ struct Detached {
     };
 };
 
-// A gate that suspends coroutines until it opens. They await the gate itself, which saves an awaiter in each frame.
+// Suspends the coroutines that await it, and keeps their handles to resume them. `handles` must have room for all.
+// There is no separate awaiter, which would enlarge each frame.
 struct Gate {
     std::vector<std::coroutine_handle<>> handles;
     std::size_t waiting = 0;
@@ -78,7 +79,8 @@ private:
     Gate gate_;
 };
 
-// State that the driver and one coroutine share: each writes a message before it lets the other continue.
+// State that the driver and one coroutine share. The driver writes `message`, the coroutine `answer`, each before it
+// lets the other continue.
 struct Exchange {
     std::coroutine_handle<> unit;
     long message = 0;
@@ -107,8 +109,8 @@ std::string Coroutine::trips(long m) {
     return std::to_string(m) + " " + std::to_string(took);
 }
 
-// Returns the memory that malloc has allocated in bytes, from its heap and as separate mappings. The probe's array is
-// in one or the other.
+// Returns the number of bytes that malloc has allocated, from its heap and as separate mappings, or "-" before glibc
+// 2.33. The probe's array of handles is in one or the other.
 std::string used() {
 #if __GLIBC_PREREQ(2, 33)
     auto info = mallinfo2();

@@ -6,14 +6,15 @@
 # FORM is `callback` (the scheme of 2018), `process` (plain processes), or `sister` (../../../elixir, whose compiled
 # files are in DIR). As in 2018, functions sleep for 1 s in callbacks and for 10 s in processes.
 #
-# The probe writes `ready VERSION` once it has started, and answers each line `evaluate N` with a line
+# The probe writes `ready VERSION` once it has started. It answers each line `evaluate N`, which asks for N functions,
+# with a line
 #
 #     evaluated AT_ONCE AFTER_1S AFTER_6S BEGUN_AT_ONCE BEGUN_6S LEFT
 #
-# AT_ONCE, AFTER_1S, AFTER_6S: growth of `:erlang.memory(:total)` in bytes, when all functions have been sent or
-# spawned (which is when the evaluation of 2018 read it), and 1 s and 6 s later. BEGUN_AT_ONCE, BEGUN_6S: number of
-# functions that had started to run at the first and the last of these times. LEFT: growth in bytes after everything
-# has been stopped and garbage has been collected.
+# AT_ONCE, AFTER_1S, AFTER_6S: growth of `:erlang.memory(:total)` in bytes, from before the first function until all
+# have been sent or spawned (which is when the evaluation of 2018 read it), and until 1 s and 6 s later.
+# BEGUN_AT_ONCE, BEGUN_6S: number of functions that had started to run at the first and the last of these times. LEFT:
+# growth in bytes after everything has been stopped and garbage has been collected.
 
 defmodule Scheme do
   # The scheme of 2018, rewritten with the same structure and with those defects that affect the evaluation.
@@ -83,7 +84,7 @@ defmodule Evaluation do
   def main([form]) when form in @forms do
     log_to_stderr()
     if form == "sister", do: {:ok, _} = CallbackThread.Application.start(:normal, [])
-    # A persistent term, so that the functions capture nothing, like those of 2018.
+    # The counter is a persistent term, so that the functions capture nothing, like those of 2018.
     :persistent_term.put(__MODULE__, :atomics.new(1, []))
     evaluate(form, 10, [0, 0])
     IO.puts("ready Elixir #{System.version()} on OTP #{System.otp_release()}")
@@ -111,7 +112,7 @@ defmodule Evaluation do
   defp init("process"), do: nil
   defp init("sister"), do: CallbackThread.Receptor.new()
 
-  # The recursion builds an unused list and needs stack for each call. The measurements of 2018 include both.
+  # The recursion builds an unused list, and each call needs stack. The measurements of 2018 include both.
   defp call(_form, _subject, number) when number <= 0, do: []
 
   defp call("process", subject, number) do
@@ -125,7 +126,7 @@ defmodule Evaluation do
   end
 
   defp stop("sister", receptor), do: CallbackThread.stop(receptor)
-  # The evaluation kills the processes of the other forms.
+  # `evaluate` kills the processes of the other forms.
   defp stop(_form, _subject), do: :ok
 
   defp sleep(ms) do
@@ -139,7 +140,7 @@ defmodule Evaluation do
 
   defp evaluate(form, number, readings) do
     others = Process.list()
-    # The measurement has a process of its own, whose garbage is freed when it ends.
+    # The measurement runs in its own process, whose garbage is freed when it ends.
     {before, figures} = fn -> measure(form, number, readings) end |> Task.async() |> Task.await(:infinity)
     Enum.each(Process.list() -- others, &kill/1)
     collect_garbage()

@@ -16,9 +16,9 @@ import (
 
 // A kind of unit. To add one, add an entry to kinds.
 type kind struct {
-	start func(due time.Time) // makes one unit
+	start func(due time.Time) // creates one unit; only timers use due
 	wake  func()              // lets all units end
-	trips func(m int) string  // exchanges m messages with one unit
+	trips func(m int) string  // exchanges m messages with one unit and returns the answer after "trips "
 }
 
 var kinds = map[string]kind{
@@ -30,20 +30,20 @@ var kinds = map[string]kind{
 	"afterfunc": {
 		start: func(due time.Time) {
 			time.AfterFunc(time.Until(due), end)
-			count() // a timer runs no code before it is due, and the runtime tells no number of them
+			count() // a timer runs no code before it is due, and the runtime does not report their number
 		},
-		wake:  func() {}, // time does it
+		wake:  func() {}, // timers end by themselves
 		trips: func(int) string { return "none a timer only fires, it takes no message" },
 	},
 }
 
-// Counters of the units of one park. They are global, so that a unit needs no pointer to find them.
+// State of the units of one park. It is global, so that a unit needs no pointer to find it.
 var (
-	total     int64
-	waiting   atomic.Int64
-	ended     atomic.Int64
+	total     int64         // number of units to create
+	waiting   atomic.Int64  // number of units that have counted themselves, to wait next
+	ended     atomic.Int64  // number of units that have ended
 	gate      chan struct{} // closed by wake
-	allWait   chan struct{} // closed by the last unit that comes to wait
+	allWait   chan struct{} // closed when the last unit counts itself before it waits
 	haveEnded chan struct{} // closed by the last unit that ends
 )
 
@@ -96,8 +96,8 @@ func rest() string {
 	return fmt.Sprintf("rested %d", used())
 }
 
-// Returns the size of pages with objects and of stacks of goroutines, in bytes. HeapAlloc would leave out stacks and
-// fragmentation, and Sys would include memory that is no longer used.
+// Returns the size in bytes of the pages that have objects or stacks of goroutines. HeapAlloc would leave out stacks
+// and fragmentation, and Sys would include memory that is no longer used.
 func used() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

@@ -3,26 +3,26 @@
 //     node --expose-gc --max-semi-space-size=1 node.js timer
 //
 // Without --expose-gc, the probe cannot collect garbage when the protocol demands it: BYTES is then `-`, and the
-// memory of the process is not meaningful. The other option keeps the young generation small (in MiB), because its
-// pages are touched only gradually.
+// memory of the process is not meaningful. The other option limits each half of the young generation to 1 MiB, because
+// its pages are touched only gradually.
 'use strict';
 
 const { performance } = require('perf_hooks');
 const readline = require('readline');
 
 // The units of one park.
-let total = 0;
-let waiting = 0;
-let ended = 0;
-let resolvers = []; // of the promises that units wait for: nothing else would keep those alive
+let total = 0; // number of units to create
+let waiting = 0; // number of units that wait
+let ended = 0; // number of units that have ended
+let resolvers = []; // of the promises that units wait for: nothing else would keep these promises alive
 let haveEnded = null; // what the last unit that ends calls, once `wake` waits for it
 
 function end() {
   if (++ended === total && haveEnded) haveEnded();
 }
 
-// All units of a park are due at the same time, regardless of how long their creation takes. Timers count whole
-// milliseconds.
+// Returns the milliseconds until `due`, rounded up since timers count whole ones. All units of a park are due at the
+// same time, regardless of how long their creation takes.
 const until = (due) => Math.ceil(due - performance.now());
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -33,18 +33,18 @@ async function sleeper(due) {
 }
 
 // The kinds of units, by name. To add one, add an entry.
-//   prepare(n)     allocates what only the probe needs for n units
-//   start(due, i)  creates unit i
-//   count()        number of waiting units by the runtime's own count; without it, units count themselves in `waiting`
-//   wake()         lets all units end; without it, their timers do
-//   trips(m)       exchanges m messages with one unit
+//   prepare(n)     allocates what only the probe needs for n units; may be missing
+//   start(due, i)  creates unit i, which ends at `due` if it has a timer, and counts it in `waiting`
+//   count()        number of waiting units by the runtime's own count, which replaces `waiting`; may be missing
+//   wake()         lets all units end; missing if their timers end them
+//   trips(m)       exchanges m messages with one unit, and returns the answer after `trips `
 const kinds = {
   timer: {
     start(due) {
       setTimeout(end, until(due));
       waiting++;
     },
-    // From Node 16.14 and 17.3 on.
+    // `getActiveResourcesInfo` exists from Node 16.14 and 17.3 on.
     count: process.getActiveResourcesInfo && (() => {
       let timers = 0;
       for (const resource of process.getActiveResourcesInfo()) if (resource === 'Timeout') timers++;
@@ -105,7 +105,8 @@ function rest() {
   return `rested ${used()}`;
 }
 
-// A slot for one message: one side awaits `take()`, then the other calls `give`.
+// A slot for one message: one side calls `take()`, then the other calls `give(message)`, which resolves the promise of
+// the first.
 class Slot {
   take() {
     return new Promise((resolve) => { this.give = resolve; });
@@ -114,7 +115,7 @@ class Slot {
 
 const wrong = (message, answer) => `none message ${message} was answered by ${answer}`;
 
-// Exchanges messages with an async function.
+// Exchanges m messages with an async function.
 async function exchangeByAwait(m) {
   const there = new Slot();
   const back = new Slot();
@@ -134,7 +135,7 @@ async function exchangeByAwait(m) {
   return `${m} ${nanoseconds(began)}`;
 }
 
-// Exchanges messages through callbacks of promises.
+// Exchanges m messages with a callback of promises.
 function exchangeByThen(m) {
   const there = new Slot();
   const back = new Slot();

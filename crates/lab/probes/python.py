@@ -23,7 +23,7 @@ def wrong(message, answer):
 
 
 class Units:
-    """The units of one park. To add a kind of unit, derive a class and add its line to KINDS."""
+    """The units of one park. To add a kind of unit, derive a class and add it to KINDS."""
 
     Event = asyncio.Event
 
@@ -44,16 +44,16 @@ class Units:
             self.have_ended.set()
 
     async def start(self, due):
-        """Creates all units and returns when they wait; `due` is a time of the loop's clock."""
+        """Creates all units and returns when they wait. Timers end at `due`, in seconds of the loop's clock."""
         raise NotImplementedError
 
     async def wake(self):
-        """Lets all units end and returns when they have. By default, their timers end them."""
+        """Lets all units end and returns when they have ended. By default, waits until their timers end them."""
         await self.have_ended.wait()
 
     @staticmethod
     async def trips(m):
-        """Exchanges m messages with one unit."""
+        """Exchanges m messages with one unit and returns the answer after `trips `. By default, units take none."""
         return "none a timer only fires, it takes no message"
 
 
@@ -62,14 +62,14 @@ class Threads(Units):
 
     def __init__(self, n):
         super().__init__(n)
-        self.gate = threading.Lock()  # an Event looks through all that wait, for each that it wakes
+        self.gate = threading.Lock()  # an Event would add a lock for each thread that waits
         self.gate.acquire()
         self.counting = threading.Lock()
 
     def unit(self):
         with self.counting:
             self.count()
-        with self.gate:  # handed on from one to the next
+        with self.gate:  # each unit passes the lock on to the next
             pass
         with self.counting:
             self.end()
@@ -142,7 +142,7 @@ class Tasks(Units):
 class Timers(Units):
     async def start(self, due):
         loop = asyncio.get_running_loop()
-        end = self.end  # one object for all of them
+        end = self.end  # one bound method for all timers
         for _ in range(self.total):
             loop.call_at(due, end)
             self.waiting += 1  # a timer runs no code before it is due
@@ -152,7 +152,7 @@ class Greenlets(Units):
     def __init__(self, n):
         super().__init__(n)
         self.hub = greenlet.getcurrent()
-        self.units = [None] * n  # one that nobody knows would be ended
+        self.units = [None] * n  # a greenlet without references would be ended
 
     def unit(self):
         self.count()
@@ -248,7 +248,7 @@ async def main():
     except LookupError as why:
         print(why, file=sys.stderr, flush=True)
         status = 1
-    except Exception as why:  # as a RuntimeError, when the system refuses a thread
+    except Exception as why:  # such as a RuntimeError, when the system refuses a thread
         print(f"{type(why).__name__}: {why}", file=sys.stderr, flush=True)
         status = 1
     os._exit(status)  # does not wait for the units

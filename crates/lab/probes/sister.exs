@@ -3,11 +3,12 @@
 #     elixirc -o DIR ../../../elixir/lib/callback_thread.ex ../../../elixir/lib/callback_thread/*.ex
 #     elixir --erl "+sbwt none +sbwtdcpu none +sbwtdio none" -pa DIR sister.exs UNIT
 #
-# UNIT is `registered` or `closure`, the two ways in which the library stores a unit. Both wait for time: to wake them
-# by messages, the probe would have to keep their ids. +sbwt and related options keep idle schedulers from spinning.
+# UNIT is `registered` or `closure`, the two ways in which the library stores a unit. Both wait for timers: to wake
+# them by messages, the probe would have to keep their ids. +sbwt and related options keep idle schedulers from
+# spinning.
 
 defmodule Probe.Count do
-  # A persistent term, so that units hold no reference to it.
+  # The counters are a persistent term, so that units hold no reference to them.
   def init, do: :persistent_term.put(__MODULE__, :counters.new(2, []))
   def reset, do: Enum.each([1, 2], &:counters.put(counters(), &1, 0))
   def add(counter), do: :counters.add(counters(), index(counter), 1)
@@ -19,7 +20,7 @@ defmodule Probe.Count do
 end
 
 defmodule Probe.Registered do
-  # A unit that is a registered function and an integer. The library creates many with one message.
+  # A unit that is a registered function and an integer. The library creates up to 4,096 units with one message.
   @bulk 4_096
 
   def init(receptor) do
@@ -28,7 +29,7 @@ defmodule Probe.Registered do
     %{receptor: receptor, ended: ended, back: back}
   end
 
-  # A delay starts when it is requested, so it is computed anew for each message.
+  # A delay counts from its request, so the rest of the time until `due` is computed anew for each message.
   def make(state, n, due) do
     for first <- 1..n//@bulk do
       ms = max(0, due - System.monotonic_time(:millisecond))
@@ -79,7 +80,7 @@ end
 
 defmodule Probe do
   @units %{"registered" => Probe.Registered, "closure" => Probe.Closure}
-  # Time that the library's idle workers may take to collect their garbage.
+  # Time in milliseconds that the library's idle workers may take to collect their garbage.
   @idle_ms 300
 
   def main([name]) when is_map_key(@units, name) do
@@ -157,7 +158,8 @@ defmodule Probe do
     end)
   end
 
-  # Polls only every millisecond, since the workers have to answer.
+  # Waits until the library's statistics meet the condition. Polls only every millisecond, since the workers have to
+  # answer.
   defp await(state, condition) do
     unless condition.(CallbackThread.stats(state.receptor)) do
       Process.sleep(1)
@@ -172,7 +174,8 @@ defmodule Probe do
     ns
   end
 
-  # Exchanges one message each way; `send/2` would also wait for an answer from the worker.
+  # Sends a message to the unit and receives its answer. `CallbackThread.send/2` would also wait for a reply of the
+  # worker.
   defp trip(id, message) do
     CallbackThread.cast(id, {self(), message})
 

@@ -1,5 +1,5 @@
 //! Conformance tests of all mechanisms: every message arrives once, in order and intact; the death
-//! of a partner is an error and never blocks the other one; no file or process remains.
+//! of a partner is an error and never blocks the other one; no file or queue remains.
 
 use std::fs;
 use std::ops::Range;
@@ -42,8 +42,8 @@ fn all() -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// Returns the number of messages to send: `default`, but at most 50 if messages are long or each
-/// takes a time slice.
+/// Returns the number of messages to send: `default`, but at most 50 if messages are long, or if
+/// partners only spin, so that each message may take a time slice.
 fn messages(exchange: &Exchange, default: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
     let max = if exchange.bytes > 10_000 || spins { 50 } else { default };
@@ -84,7 +84,8 @@ fn messages_arrive_once_in_order_and_intact() {
     }
 }
 
-/// Sends messages with pseudo-random delays on both sides.
+/// Sends messages from main to sub, with pseudo-random delays on both sides. Panics if one is lost
+/// or damaged.
 fn with_delays(exchange: &Exchange, messages: u64) {
     fn pause(number: u64) {
         let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -109,7 +110,8 @@ fn with_delays(exchange: &Exchange, messages: u64) {
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
 }
 
-/// `IPC_MESSAGES` sets the number of messages, `IPC_MECHANISM` restricts the test to one mechanism.
+/// The environment variable `IPC_MESSAGES` sets the number of messages, and `IPC_MECHANISM`
+/// restricts the test to one mechanism.
 #[test]
 fn no_message_is_lost_under_random_delays() {
     let from_environment = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
@@ -121,7 +123,7 @@ fn no_message_is_lost_under_random_delays() {
     }
 }
 
-/// Kills sub after a given number of messages, while main sends or waits for a reply.
+/// Sub kills itself before it receives a given message, while main sends or waits for a reply.
 #[test]
 fn a_partner_killed_at_any_message_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == PartnerKind::Processes) {

@@ -1,4 +1,5 @@
-//! An exchange of messages between two partners: main sends, sub receives or replies.
+//! An exchange of messages between two partners: main sends messages, and sub receives them or
+//! replies to them.
 
 use std::io;
 use std::ops::Range;
@@ -21,54 +22,57 @@ use crate::support::partners::usage::USAGE_VALUES;
 use crate::support::partners::{HasFinished, Link, Observer, Pair, Release, ResourceUsage};
 use crate::support::syscalls::{CALL_COUNT, Tally};
 
-/// Two partners and the mechanism that carries their messages.
+/// Two partners and the mechanism that carries their messages. If the partners are processes, the
+/// process that runs the exchange must have a single thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
-    /// Processes or threads, and their placement.
+    /// Kind, placement and timer slack of the partners.
     pub pair: Pair,
-    /// The mechanism of the channel.
+    /// Mechanism that creates the channel between the partners.
     pub mechanism: &'static Mechanism,
-    /// Length of a message, in bytes.
+    /// Length of each message in bytes, from 1 to the maximum of the mechanism.
     pub bytes: usize,
-    /// Messages before the measured ones.
+    /// Number of messages before the measured ones.
     pub warm_up: u64,
 }
 
-/// Resources that a partner has used for the measured messages.
+/// When a partner finished the measured messages, and the resources that it used for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
     /// When the partner finished its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub end_ns: u64,
-    /// CPU time, context switches and page faults.
+    /// CPU time, context switches and page faults of the partner's thread.
     pub used: ResourceUsage,
-    /// System calls made for messages, by kind.
+    /// System calls that the partner's endpoint made for the measured messages, by name.
     pub calls: Tally,
-    /// Peak resident set size of the partner's process so far, in bytes.
+    /// Peak resident set size of the partner's process after the measured messages, in bytes; 0 if
+    /// unknown.
     pub peak_rss: u64,
 }
 
-/// The measurements of an exchange.
+/// The measurements of an exchange, without its warm-up messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
     /// When main started its first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
     start_ns: u64,
-    /// Time from `start_ns` until sub received the last message or, in round trips, until main
-    /// received the last reply.
+    /// Time from `start_ns` until sub finished its last message or, if the exchange was run by
+    /// [`Exchange::round_trips`], until main received the last reply.
     pub elapsed: Duration,
-    /// Resource usage of main, then of sub.
+    /// End time and resource usage of main, then of sub.
     pub stats: [PartnerStats; 2],
     /// Values that sub's role returned for the measured messages.
     pub extra: [u64; EXTRA_VALUES],
 }
 
-/// Number of values that sub can report in addition to its usage.
+/// Number of values that sub's role returns, which sub reports in addition to its [`PartnerStats`].
 pub const EXTRA_VALUES: usize = 8;
 /// Number of values that encode a [`PartnerStats`] on the link.
 const STATS_VALUES: usize = 2 + USAGE_VALUES + CALL_COUNT;
 const _: () = assert!(STATS_VALUES + EXTRA_VALUES <= MAX_VALUES, "the link must hold all values");
 
 impl PartnerStats {
-    /// Returns the usage from `before` until now, with the given system calls.
+    /// Returns the statistics of the calling thread since it read `before`, with the given system
+    /// calls.
     pub fn now(before: ResourceUsage, calls: Tally) -> Self {
         let (end_ns, used) = (now(), before.since());
         // Read last, because reading the status takes several microseconds.
@@ -76,7 +80,7 @@ impl PartnerStats {
         Self { end_ns, used, calls, peak_rss }
     }
 
-    /// Encodes the usage as values for the link.
+    /// Encodes the statistics as values for the link.
     pub fn to_values(self) -> [u64; STATS_VALUES] {
         let mut values = [0; STATS_VALUES];
         values[0] = self.end_ns;
@@ -86,7 +90,8 @@ impl PartnerStats {
         values
     }
 
-    /// Decodes sub's usage, and the further values that sub reports, from the values of the link.
+    /// Decodes the values that sub passed to the link: its statistics, as encoded by
+    /// [`Self::to_values`], then the values of its role.
     pub fn decode(values: &[u64; MAX_VALUES]) -> (Self, [u64; EXTRA_VALUES]) {
         let value_after = |from: usize| move |index: usize| values[from + index];
         let stats = Self {
@@ -99,20 +104,21 @@ impl PartnerStats {
     }
 }
 
-/// Progress of both partners towards the measured messages: 0, then the states below.
+/// Progress of both partners towards the measured messages: 0, then [`SUB_READY`], [`MAIN_READY`]
+/// and [`SUB_WARMED_UP`].
 type Gate = Shared<Line<AtomicU64>>;
-/// State of the gate: sub can receive.
+/// State of the gate: sub has bound its endpoint to its thread.
 const SUB_READY: u64 = 1;
-/// State of the gate: main can receive.
+/// State of the gate: main has bound its endpoint to its thread as well.
 const MAIN_READY: u64 = 2;
-/// State of the gate: sub has received the warm-up messages.
+/// State of the gate: sub has finished the warm-up messages and read its usage counters.
 const SUB_WARMED_UP: u64 = 3;
 
-/// Main's side of an exchange: called with the numbers of the warm-up messages, then with those of
-/// the measured ones.
+/// Main's side of an exchange: a function that is called with the numbers of the warm-up messages,
+/// of which there may be none, and then with those of the measured ones.
 pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
-/// Sub's side of an exchange, called with the same numbers. Main receives the values that the last
-/// call returns.
+/// Sub's side of an exchange: a function that is called with the same numbers as [`MainRole`]. The
+/// values that it returns for the measured messages are reported to main.
 pub type SubRole<'a> =
     &'a mut (dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<[u64; EXTRA_VALUES]> + Send);
 
@@ -130,8 +136,8 @@ impl Exchange {
         )
     }
 
-    /// Runs an exchange in which main sends messages and waits for the reply to each.
-    /// `on_round_trip` receives the time of every measured round trip.
+    /// Runs an exchange in which main sends messages, waits for the reply to each, and checks it.
+    /// If `on_round_trip` is given, it receives the time of each measured round trip.
     ///
     /// # Errors
     /// See [`Exchange::run`].
@@ -156,12 +162,12 @@ impl Exchange {
         Ok(ExchangeResult { elapsed, ..result })
     }
 
-    /// Runs both sides with `messages` measured messages, and calls `observer` once sub has been
-    /// created.
+    /// Runs both sides with the warm-up messages and `messages` measured ones, and calls `observer`
+    /// once sub has been created.
     ///
     /// # Errors
-    /// Returns an error if a system call fails, a message arrives damaged or out of order, or a
-    /// partner exits early.
+    /// Returns an error if a system call fails, a side fails (as when a message arrives damaged or
+    /// out of order), or a partner exits early.
     pub fn run(
         &self,
         messages: u64,
@@ -208,7 +214,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether the error only says that the other partner has exited.
+/// Returns whether the error is of a kind that the exit of the other partner causes.
 fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Syscall { source, .. } = error else { return false };
     let kinds = [
@@ -230,8 +236,9 @@ struct Participant<'a> {
 }
 
 impl Participant<'_> {
-    /// Runs main's side. Returns the start time in nanoseconds of `CLOCK_MONOTONIC`, main's usage,
-    /// and main's endpoint, which must outlive sub's side.
+    /// Runs main's side. Returns the start time of the measured messages in nanoseconds of
+    /// `CLOCK_MONOTONIC`, main's statistics, and main's endpoint, which the caller must keep until
+    /// sub's side has ended.
     fn run_main(
         mut self,
         role: MainRole<'_>,
@@ -287,9 +294,11 @@ impl Participant<'_> {
 }
 
 /// Threads of main and sub in this process, and the signal that interrupts their blocking system
-/// calls. The signal is repeated until the thread has noticed.
+/// calls. The signal is repeated until the thread has finished its part.
 struct BlockedThreads {
     nudge: Nudge,
+    /// Thread ids of main and of sub; 0 for a thread that has not started, or that belongs to
+    /// another process.
     threads: [AtomicU32; 2],
 }
 
@@ -298,14 +307,14 @@ impl BlockedThreads {
         Ok(Self { nudge: Nudge::prepare()?, threads: Default::default() })
     }
 
-    /// Registers the calling thread as main (0) or sub (1).
+    /// Registers the calling thread as that of main (if `who` is 0) or of sub (1).
     fn register(&self, who: usize) {
         let thread = gettid().as_raw_nonzero().get().unsigned_abs();
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// If the other partner has exited early, interrupts the system calls of partner `who` until
-    /// `has_finished` returns true.
+    /// If the link is broken, interrupts the system calls of main (if `who` is 0) or of sub (1)
+    /// until `has_finished` returns true.
     fn interrupt_wait(&self, who: usize, link: &Link, has_finished: HasFinished<'_>) {
         while link.is_broken() && !has_finished() {
             match self.threads[who].load(Ordering::Acquire) {

@@ -1,4 +1,5 @@
-//! `ipc/one-way` and `ipc/round-trip`: the cost of a message, by mechanism.
+//! `ipc/one-way` and `ipc/round-trip`: the cost of a message, and of a message with its answer, by
+//! mechanism.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::engine::timing::{Overhead, calibrate_operations, operations_within};
 use crate::support::histogram::{MIN_P999_SAMPLES, histogram, percentiles, record};
 use crate::support::partners::{Placement, ResourceUsage};
 
-/// The definition of `ipc/one-way`.
+/// The experiment `ipc/one-way`, in which main sends at full speed and sub does not answer.
 pub const ONE_WAY: Experiment = message_experiment(
     "ipc/one-way",
     "time of a message at full speed, by mechanism, length and placement",
@@ -31,7 +32,7 @@ pub const ONE_WAY: Experiment = message_experiment(
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::OneWay)?)),
 );
 
-/// The definition of `ipc/round-trip`.
+/// The experiment `ipc/round-trip`, in which main waits for the answer to each message.
 pub const ROUND_TRIP: Experiment = message_experiment(
     "ipc/round-trip",
     "time of a message and its answer, by mechanism, length and placement",
@@ -45,7 +46,8 @@ pub const ROUND_TRIP: Experiment = message_experiment(
     |parameters| Ok(Box::new(MessageExchange::new(parameters, Pattern::RoundTrip)?)),
 );
 
-/// Returns the definition of an experiment with messages.
+/// Returns an experiment with the cases, settings and sampling that `ipc/one-way` and
+/// `ipc/round-trip` have in common.
 const fn message_experiment(
     name: &'static str,
     summary: &'static str,
@@ -116,22 +118,24 @@ enum Pattern {
 struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
-    /// Number of messages in a sample; `None` until it is calibrated.
+    /// Number of measured messages in a sample; `None` until it is calibrated.
     count: Option<u64>,
     overhead: Overhead,
 }
 
-/// Number of messages of the first calibration run, and of the warm-up before each of these runs.
+/// Number of measured messages in the first calibration run, and of warm-up messages in all
+/// calibration runs.
 const CALIBRATION_MESSAGES: u64 = 10;
-/// Maximum number of messages before the measured ones, which warm caches and map pages. A warm-up
-/// never has more messages than the measured part, so slow messages get a shorter one.
+/// Maximum number of warm-up messages, which warm caches and map pages. [`warm_up`] returns fewer
+/// for slow or long messages.
 const WARM_UP_MESSAGES: u64 = 100;
-/// Target time of a sample.
+/// Target time of the measured messages of a sample, without the individually timed round trips.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
 /// Time budget for the individually timed round trips of a sample.
 const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
-/// Bounds on the number of messages in a sample.
+/// Minimum number of measured messages in a sample, and of individually timed round trips.
 const MIN_MESSAGES: u64 = 10;
+/// Maximum number of measured messages in a sample.
 const MAX_MESSAGES: u64 = 4_000_000;
 
 impl MessageExchange {
@@ -147,9 +151,9 @@ impl MessageExchange {
         }
     }
 
-    /// Returns the number of messages in a sample. The first call calibrates this number and the
-    /// length of the warm-up: two partners that spin on one CPU take a time slice for each message,
-    /// so a warm-up of a hundred messages would take a second.
+    /// Returns the number of measured messages in a sample. The first call calibrates this number,
+    /// and that of the warm-up messages: two partners that spin on one CPU take a time slice for
+    /// each message, so a warm-up of a hundred messages would take a second.
     fn calibrated_count(&mut self) -> Result<u64, SubjectError> {
         if let Some(count) = self.count {
             return Ok(count);
@@ -161,7 +165,9 @@ impl MessageExchange {
         Ok(*self.count.insert(count))
     }
 
-    /// Times about `affordable` round trips individually, and adds their percentiles to the sample.
+    /// Times `affordable` round trips individually, but at least [`MIN_MESSAGES`] and at most
+    /// [`MIN_P999_SAMPLES`], and adds the percentiles of their times to the sample. The time of
+    /// reading the clock is subtracted from each.
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;
         let clock = Duration::from_secs_f64(self.overhead.clock.max(0.0) / 1e9);
@@ -176,14 +182,15 @@ impl MessageExchange {
     }
 }
 
-/// Returns the number of warm-up messages before `count` messages of `bytes` bytes: at most
-/// `count`, and fewer if messages are long.
+/// Returns the number of warm-up messages before `count` measured messages of `bytes` bytes:
+/// [`WARM_UP_MESSAGES`], but at most `count`, and at most 16 MiB of messages.
 fn warm_up(count: u64, bytes: usize) -> u64 {
     const MAX_WARM_UP_BYTES: u64 = 16 << 20;
     WARM_UP_MESSAGES.min(MAX_WARM_UP_BYTES / bytes as u64).min(count)
 }
 
-/// Returns the sample for an exchange of `count` messages. All of its metrics are for one message.
+/// Returns the sample for an exchange of `count` measured messages. Its value and metrics are means
+/// for one message or, if sub answers, for one round trip.
 pub fn sample_of(result: &ExchangeResult, count: u64) -> Sample {
     let per_message = |total: f64| total / count as f64;
     let mut sample = Sample::of(per_message(result.elapsed.as_nanos() as f64));
@@ -226,7 +233,8 @@ impl Subject for MessageExchange {
     }
 }
 
-/// Returns the facts about an exchange for the record: its mechanism, wait strategy and CPUs.
+/// Returns the facts about an exchange for the record: its mechanism, wait strategy and, if the
+/// placement binds the partners, CPUs.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

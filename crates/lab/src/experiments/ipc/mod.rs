@@ -21,15 +21,17 @@
 //!
 //! Only the part between the lines is timed. Every message is written and checked in full
 //! (`payload`), inside the timed part, so that a lost, repeated, reordered or torn message is an
-//! error. When a partner dies, the other one's blocking call is interrupted, and the exchange
-//! fails.
+//! error. When a partner ends early, the other one is killed or its blocking call is interrupted,
+//! and the exchange fails.
 //!
-//! - `channels`: one file for each mechanism, and the table of them
+//! - `channels`: the mechanisms, and the table of them
 //! - `exchange`: an exchange of messages, as drawn above
+//! - `payload`: the content of messages
 //! - `messages`: the experiments `ipc/one-way` and `ipc/round-trip`
-//! - `rate`: messages at a fixed rate, whose latency includes queueing
-//! - `one_byte`: the program of the article on mmap and shared memory
-//! - `settings`: parameters that these experiments have in common
+//! - `rate`: the experiment `ipc/rate`, with messages at a fixed rate
+//! - `one_byte`: the experiment `ipc/one-byte`, after an article on mmap and shared memory
+//! - `settings`: parameters that all of these but `ipc/one-byte` have in common
+//! - `conformance`: tests of all mechanisms
 
 mod channels;
 #[cfg(test)]

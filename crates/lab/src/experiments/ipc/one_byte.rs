@@ -1,4 +1,4 @@
-//! `ipc/one-byte`: a million one-byte messages from a parent to its child.
+//! `ipc/one-byte`: one-byte messages from a parent to its child, by default a million.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::partners::{Link, Pair, Placement, Release, ResourceUsage};
 use crate::support::syscalls::Tally;
 
-/// The definition of `ipc/one-byte`.
+/// The experiment `ipc/one-byte`, after the program of an article on mmap and shared memory.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/one-byte",
     summary: "time of a million one-byte messages through a pipe or shared memory",
@@ -46,7 +46,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
-/// Forms of the channel with their mechanisms. The incorrect form has none.
+/// Names of the forms of the channel, and of their mechanisms; `None` for the unguarded cell, which
+/// loses data.
 const FORMS: [(&str, Option<&str>); 5] = [
     ("pipe", Some("pipe")),
     ("ring", Some("ring-spin-futex")),
@@ -79,7 +80,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 /// Subject that sends bytes one by one from a parent to its child.
 struct OneByte {
     pair: Pair,
-    /// The mechanism; `None` for the unguarded cell.
+    /// Mechanism that carries the bytes; `None` for the unguarded cell.
     mechanism: Option<&'static channels::Mechanism>,
     messages: u64,
 }
@@ -103,7 +104,8 @@ impl OneByte {
 struct TransferResult {
     elapsed: Duration,
     stats: [PartnerStats; 2],
-    /// Number of bytes that the child has read.
+    /// Number of bytes that the child has read or, of the unguarded cell, number of changes that it
+    /// has seen.
     received: u64,
 }
 
@@ -132,8 +134,8 @@ impl OneByte {
         })
     }
 
-    /// Transfers bytes without synchronisation: the parent overwrites bytes that the child has not
-    /// read.
+    /// Transfers the bytes through a cell without waiting for the child: the parent may overwrite
+    /// bytes that the child has not read.
     fn transfer_unguarded(&self) -> Result<TransferResult, SubjectError> {
         let link = Link::new().context("map shared memory")?;
         let cell = Shared::new(Line(AtomicU32::new(0))).context("map shared memory")?;

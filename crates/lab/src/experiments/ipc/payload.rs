@@ -1,7 +1,8 @@
 //! The content of messages. All bytes depend on the number of the message, so that a lost,
-//! repeated, reordered or torn message is detected.
+//! repeated, reordered or torn message is detected. Messages shorter than 8 bytes contain only the
+//! lowest byte of the number, so their contents repeat after 256 messages.
 
-/// Fills a message with the content for its number.
+/// Fills `message` with the content for the given number.
 #[inline]
 pub fn write(message: &mut [u8], number: u64) {
     if let [byte] = message {
@@ -50,11 +51,12 @@ pub fn is_intact(message: &[u8], number: u64) -> bool {
     differences == 0
 }
 
-/// Bytes written by one iteration, and the 8-byte words in them: the compiler vectorises the loop
-/// over the words.
+/// Number of bytes in one iteration of the outer loops; the compiler vectorises the inner loop over
+/// their words.
 const LINE_BYTES: usize = 64;
+/// Number of 8-byte words in [`LINE_BYTES`].
 const WORDS_PER_LINE: u64 = LINE_BYTES as u64 / 8;
-/// Makes the words of neighbouring numbers differ in many bits.
+/// Odd factor that makes the words of neighbouring numbers differ in many bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]

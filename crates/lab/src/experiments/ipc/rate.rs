@@ -21,7 +21,7 @@ use crate::support::histogram::{histogram, percentiles, record};
 use crate::support::partners::Placement;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT};
 
-/// The definition of `ipc/rate`.
+/// The experiment `ipc/rate`, in which main sends each message when it is due.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "ipc/rate",
     summary: "latency of messages sent at a fixed rate, including queueing, by mechanism",
@@ -45,7 +45,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(FixedRate::new(parameters)?)),
 };
 
-/// Parameter for the rate, in messages a second.
+/// Parameter that sets the rate, in messages a second.
 const RATE: Setting = Setting::number(
     "rate_per_s",
     "messages a second [default: 1000, 10000, 100000]",
@@ -63,7 +63,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let placements = [Placement::TwoCpus, Placement::Same];
     let mut cases = Vec::new();
     for mechanism in mechanisms.iter().filter_map(|name| channels::find(name)) {
-        // Two partners that only spin cannot share a CPU.
+        // Two partners that only spin on one CPU take a time slice for each message.
         let count = if mechanism.waiting == WaitStrategy::Spin { 1 } else { 2 };
         for &placement in &placements[..count] {
             for &rate in rates {
@@ -78,12 +78,13 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 const SAMPLE_TIME: Duration = Duration::from_millis(250);
 /// Minimum number of messages of a sample.
 const MIN_MESSAGES: u64 = 100;
-/// Delay in nanoseconds after which a message counts as sent late.
+/// Delay in nanoseconds above which a message counts as sent late.
 const LATE_THRESHOLD_NS: u64 = 10_000;
 
 /// Subject that sends messages at a fixed rate.
 struct FixedRate {
     exchange: Exchange,
+    /// Number of messages a second, at least 1.
     rate: u64,
 }
 
@@ -94,8 +95,8 @@ impl FixedRate {
     }
 }
 
-/// Spins until `due`, in nanoseconds of `CLOCK_MONOTONIC`, and returns how many nanoseconds later
-/// it is by then.
+/// Spins until `due`, a time in nanoseconds of `CLOCK_MONOTONIC`, and returns by how many
+/// nanoseconds that time has passed.
 fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {

@@ -1,4 +1,5 @@
-//! Parameters of the experiments with messages.
+//! Parameters that `ipc/one-way`, `ipc/round-trip` and `ipc/rate` have in common, and the exchange
+//! that they describe.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +13,11 @@ use crate::engine::setting::Setting;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::partners::{Link, Placement};
 
-/// Parameter for the mechanism that carries messages.
+/// Parameter that chooses the mechanism that carries the messages, by its name.
 pub const MECHANISM: Setting =
     Setting::named(names::MECHANISM, "mechanism that carries the messages", channels::names);
 
-/// Parameter for the length of a message in bytes.
+/// Parameter that sets the length of a message, from 1 byte to 16 MiB.
 pub const BYTES: Setting = Setting::number(
     names::BYTES,
     "length of a message in bytes [default: 1, 64, 4096, 65536, 1048576]",
@@ -24,7 +25,7 @@ pub const BYTES: Setting = Setting::number(
     16 << 20,
 );
 
-/// Parameters of the experiments with messages.
+/// Parameters of `ipc/one-way` and `ipc/round-trip`.
 pub const SETTINGS: [&Setting; 4] = [&MECHANISM, &BYTES, &PARTNERS, &PLACEMENT];
 
 /// Returns the case with the given mechanism, message length in bytes, partners and placement.
@@ -47,7 +48,7 @@ fn bytes(parameters: &Parameters) -> usize {
 /// Returns the exchange of a case, with `warm_up` messages before the measured ones.
 ///
 /// # Errors
-/// Returns an error if the mechanism does not exist.
+/// Returns an error if the parameters name no mechanism or an unknown one.
 pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, SubjectError> {
     let mechanism = mechanism(parameters)
         .ok_or_else(|| SubjectError::Unexpected("no such mechanism".to_owned()))?;
@@ -55,7 +56,7 @@ pub fn exchange(parameters: &Parameters, warm_up: u64) -> Result<Exchange, Subje
     Ok(Exchange { pair, mechanism, bytes: bytes(parameters), warm_up })
 }
 
-/// Returns why a case cannot be measured here, or `None` if it can.
+/// Returns why a case cannot be measured here, or `None` if it can or its mechanism is unknown.
 pub fn unavailable(parameters: &Parameters) -> Option<String> {
     let (mechanism, bytes) = (mechanism(parameters)?, bytes(parameters));
     if bytes > mechanism.max_message_bytes {
@@ -70,8 +71,9 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
     placement.unavailable().or_else(|| creation_error(mechanism, bytes))
 }
 
-/// Returns why a channel for messages of `bytes` bytes cannot be created here, or `None` if it can.
-/// The reason is a known limit or the error of a trial. Each combination is tried once.
+/// Returns why the mechanism cannot create a channel for messages of `bytes` bytes here: a known
+/// limit or the error of a trial. Returns `None` if it can, or if there is no memory for a trial.
+/// Each combination is tried once per process.
 fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
     type Cache = BTreeMap<(&'static str, usize), Option<String>>;
     static CACHE: Mutex<Cache> = Mutex::new(Cache::new());
@@ -86,7 +88,8 @@ fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String>
     why.clone()
 }
 
-/// Returns whether the partners are certain to run on two CPUs.
+/// Returns whether the placement binds the partners to two different CPUs. Returns `false` for
+/// `free`, where the scheduler may use two as well.
 pub fn alternates_cpus(parameters: &Parameters) -> bool {
     placement(parameters, Placement::Free).uses_two_cpus()
 }

@@ -1,4 +1,4 @@
-//! A ring in shared memory that hands over many messages at a time.
+//! Channels of two rings in shared memory, whose senders hand over many messages at a time.
 
 use std::io;
 
@@ -9,7 +9,8 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::syscalls::Tally;
 
-/// A ring in shared memory on which the sender hands over a page of messages at a time.
+/// A ring in shared memory on which the sender hands over as many messages at a time as fit into a
+/// page, or fewer when it flushes.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
     summary: "ring in shared memory, handed over a page of messages at a time (spin, then futex)",
@@ -18,7 +19,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     between_threads: true,
     unavailable: always_available,
     make: |config| {
-        // Long messages are handed over one at a time.
+        // Messages longer than half a page are handed over one at a time.
         let batch = (PAGE_BYTES / config.bytes).max(1);
         let shape = shape(COUNT_BYTES + batch * config.bytes);
         let make = || {
@@ -47,12 +48,12 @@ struct BatchEndpoint {
     batch: usize,
     /// Number of messages written into the next batch.
     filled: usize,
-    /// Number of messages consumed from the last batch.
+    /// Number of messages consumed from the last batch received.
     consumed: usize,
 }
 
 impl BatchEndpoint {
-    /// Returns the number of messages in the last batch.
+    /// Returns the number of messages in the last batch received, or 0 before the first.
     fn count(&self) -> usize {
         let count = self.from.last().first_chunk::<COUNT_BYTES>();
         count.map_or(0, |count| usize::from_le_bytes(*count))

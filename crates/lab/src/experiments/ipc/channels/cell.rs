@@ -1,4 +1,4 @@
-//! A single byte in shared memory, with a handshake.
+//! Channels of two cells in shared memory, each of which holds one byte or is empty.
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use contend_sys::shared::{Line, Shared};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::syscalls::{Call, Tally};
 
-/// The minimal correct protocol: the sender waits until the cell is empty, the receiver until it is
-/// full.
+/// A cell with the minimal correct protocol: the sender waits until the cell is empty, the receiver
+/// until it is full.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "cell",
     summary: "one byte in shared memory with a full/empty flag (spin, with sched_yield)",
@@ -29,7 +29,7 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// A byte with the flag [`FULL`], or [`EMPTY`].
+/// A cell: [`EMPTY`], or a byte with the flag [`FULL`].
 type Cell = Arc<Shared<Line<AtomicU32>>>;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1 << 8;
@@ -47,6 +47,7 @@ struct CellEndpoint {
 }
 
 /// Polls until the cell is empty if `until_empty`, or else until it is full, and returns its value.
+/// Returns `BrokenPipe` if the partner has exited.
 fn wait(
     config: &ChannelConfig,
     tally: &mut Tally,

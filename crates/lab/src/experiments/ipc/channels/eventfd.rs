@@ -1,4 +1,4 @@
-//! Channels of two eventfd counters, whose values carry a few bytes.
+//! Channels of two eventfd counters, one for each direction, whose values carry up to 7 bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// A little more than half of a counter's capacity.
+/// The number that is sent if its lower bytes, the message, are 0: a little more than half of a
+/// counter's capacity.
 const HALF_CAPACITY: u64 = 1 << 63;
 
 struct EventfdEndpoint {

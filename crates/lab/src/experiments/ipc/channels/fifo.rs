@@ -9,7 +9,7 @@ use super::stream::duplex_streams;
 use super::{Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::unnamed_file::unique_path_in;
 
-/// Named pipes, as `mkfifo` creates them.
+/// Named pipes, as `mkfifo(3)` creates them.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "fifo",
     summary: "named pipe (mkfifo)",
@@ -20,7 +20,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     make: |config| Ok(duplex_streams(&config, fifo()?, fifo()?)),
 };
 
-/// Creates a named pipe, opens both ends and removes the name.
+/// Creates a named pipe, opens both ends and removes the name. Returns the end to read from and the
+/// one to write to.
 fn fifo() -> io::Result<(OwnedFd, OwnedFd)> {
     let path = unique_path_in(&std::env::temp_dir());
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;

@@ -1,4 +1,4 @@
-//! Files that one side writes and the other side reads.
+//! Channels of two files, one for each direction, which both sides read and write.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
 /// A channel for programs that share only a file system: for each direction, a file is a ring of
-/// messages, and each side polls the position of the other.
+/// messages, and each side polls the counter that the other one writes into the file.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "file",
     summary: "ring in a file (pwrite, pread), polled with sched_yield",
@@ -54,11 +54,13 @@ struct FileEndpoint {
     config: ChannelConfig,
     from: Arc<File>,
     to: Arc<File>,
-    /// Number of messages sent, and of messages that the receiver had freed when last polled.
+    /// Number of messages sent to the partner.
     sent: u64,
+    /// Number of messages sent to the partner that it had freed when last polled.
     freed: u64,
-    /// Number of messages that the sender had sent when last polled, and of messages received.
+    /// Number of messages that the partner had sent when last polled.
     available: u64,
+    /// Number of messages received from the partner.
     received: u64,
     draft: Vec<u8>,
     message: Vec<u8>,
@@ -70,8 +72,9 @@ impl FileEndpoint {
         SLOTS_OFFSET + message % SLOT_COUNT * self.config.bytes.next_multiple_of(64) as u64
     }
 
-    /// Polls the partner's counter, of freed messages for a sender and of sent ones for a receiver,
-    /// until it exceeds `above`, and returns it.
+    /// Polls one of the partner's counters until it exceeds `above`, and returns it: the number of
+    /// freed messages if `sender`, or else that of sent ones. Returns `BrokenPipe` if the partner
+    /// has exited.
     fn wait(&mut self, sender: bool, above: u64) -> io::Result<u64> {
         let (file, offset) =
             if sender { (&self.to, FREED_OFFSET) } else { (&self.from, SENT_OFFSET) };
@@ -91,6 +94,8 @@ impl FileEndpoint {
         }
     }
 
+    /// Writes one of this side's counters: the number of sent messages if `sender`, or else that of
+    /// freed ones.
     fn publish(&mut self, sender: bool, number: u64) -> io::Result<()> {
         let (file, offset) =
             if sender { (&self.to, SENT_OFFSET) } else { (&self.from, FREED_OFFSET) };

@@ -1,4 +1,4 @@
-//! Mechanisms that carry messages, one file each, and the table that lists them.
+//! Mechanisms that carry messages, one file for each kind, and the table that lists them.
 
 mod batches;
 mod cell;
@@ -29,8 +29,8 @@ use crate::support::syscalls::{Call, Tally};
 /// An endpoint of a channel that carries whole messages of one length in both directions. Both
 /// endpoints are created before the partners separate, and each partner owns one.
 pub trait Endpoint: Send {
-    /// Prepares the endpoint for the calling thread. Each partner calls this once on the thread
-    /// that uses the endpoint, before any message: first sub, then main.
+    /// Prepares the endpoint for the calling thread. Each partner must call this once on the thread
+    /// that uses the endpoint, before any message: first sub, then main. The default does nothing.
     ///
     /// # Errors
     /// Returns the error of the system call that failed.
@@ -38,14 +38,16 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Returns the buffer for the next message, which the caller fills completely. Blocks until
-    /// there is room.
+    /// Returns the buffer for the next message, which the caller must fill completely. May block
+    /// until there is room for the message.
     ///
     /// # Errors
-    /// Returns the error of a failed system call, or `BrokenPipe` if the partner has exited.
+    /// Returns the error of a failed system call, `BrokenPipe` if the partner has exited, or an
+    /// error of the mechanism, such as `NotConnected` before [`Endpoint::bind_to_thread`].
     fn draft(&mut self) -> io::Result<&mut [u8]>;
 
-    /// Sends the message in the buffer, or queues it until [`Endpoint::flush`].
+    /// Sends the message in the buffer that [`Endpoint::draft`] returned, or queues it until a
+    /// later call or [`Endpoint::flush`]. May block until there is room for the message.
     ///
     /// # Errors
     /// See [`Endpoint::draft`].
@@ -54,10 +56,10 @@ pub trait Endpoint: Send {
     /// Blocks until a message arrives, and returns it. The message is valid until the next call.
     ///
     /// # Errors
-    /// See [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
+    /// Returns the errors of [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
     fn receive(&mut self) -> io::Result<&[u8]>;
 
-    /// Sends all queued messages.
+    /// Sends all queued messages. The default does nothing, for mechanisms that queue none.
     ///
     /// # Errors
     /// See [`Endpoint::draft`].
@@ -65,7 +67,7 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Returns the system calls that the endpoint has made for messages.
+    /// Returns the numbers of system calls that the endpoint has made for messages so far.
     fn calls(&self) -> Tally;
 
     // These loops are trait methods so that each mechanism gets its own copy, without dynamic
@@ -86,7 +88,8 @@ pub trait Endpoint: Send {
     /// Receives and checks the messages with the given numbers.
     ///
     /// # Errors
-    /// See [`Endpoint::receive`], or `InvalidData` if a message is not the expected one.
+    /// Returns the errors of [`Endpoint::receive`], or `InvalidData` if a message is not the
+    /// expected one.
     fn receive_all(&mut self, numbers: Range<u64>) -> io::Result<()> {
         for number in numbers {
             verify(self.receive()?, number)?;
@@ -94,7 +97,8 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Sends each message and waits for its reply, which has the same content and is checked.
+    /// Sends each of the messages with the given numbers, waits for its reply, and checks that the
+    /// reply has the same content.
     ///
     /// # Errors
     /// See [`Endpoint::receive_all`].
@@ -109,7 +113,7 @@ pub trait Endpoint: Send {
     }
 
     /// Does the same as [`Endpoint::request_all`], and passes the time of each round trip to
-    /// `on_round_trip`.
+    /// `on_round_trip`, including the time for writing the message and checking the reply.
     ///
     /// # Errors
     /// See [`Endpoint::request_all`].
@@ -129,7 +133,8 @@ pub trait Endpoint: Send {
         Ok(())
     }
 
-    /// Receives and checks each message, and replies with the same content.
+    /// Receives and checks the messages with the given numbers, and replies to each with the same
+    /// content.
     ///
     /// # Errors
     /// See [`Endpoint::receive_all`].
@@ -144,7 +149,7 @@ pub trait Endpoint: Send {
     }
 }
 
-/// Returns an error unless the whole message has the content for `number`.
+/// Returns the error `InvalidData` unless the whole message has the content for `number`.
 #[inline]
 fn verify(message: &[u8], number: u64) -> io::Result<()> {
     if payload::is_intact(message, number) { Ok(()) } else { Err(corrupt_message(number)) }
@@ -159,15 +164,16 @@ fn corrupt_message(number: u64) -> io::Error {
 /// Parameters of a channel.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
-    /// Length of each message in bytes.
+    /// Length of each message in bytes, from 1 to [`Mechanism::max_message_bytes`].
     pub bytes: usize,
-    /// Link between the partners, which shows whether the other one has exited.
+    /// Link between the partners, which is broken if one of them has ended early.
     pub link: Arc<Link>,
 }
 
 impl ChannelConfig {
-    /// Makes a system call, counting it in `tally`, and retries it when a signal interrupts it,
-    /// unless the partner has exited.
+    /// Calls `make`, which makes the system call `call`, and repeats it when a signal interrupts
+    /// it. Returns `BrokenPipe` instead of repeating it if the partner has exited. Counts every
+    /// call in `tally`.
     fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
@@ -191,8 +197,8 @@ impl ChannelConfig {
 /// The endpoints of main and of sub.
 pub type Endpoints = [Box<dyn Endpoint>; 2];
 
-/// Builds both endpoints from two one-way channels. `endpoint` gets the channel to receive from and
-/// the one to send to.
+/// Builds both endpoints from two one-way channels, each of which `make` creates. `endpoint` gets
+/// the channel to receive from and the one to send to.
 fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
     endpoint: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
@@ -208,16 +214,17 @@ pub struct Mechanism {
     pub name: &'static str,
     /// Description in one line, for lists and reports.
     pub summary: &'static str,
-    /// Strategy by which a partner waits for the other.
+    /// How a partner waits for the other.
     pub waiting: WaitStrategy,
-    /// Maximum length of a message on any machine, in bytes.
+    /// Maximum length of a message in bytes, on any machine; `usize::MAX` if only the machine
+    /// limits it.
     pub max_message_bytes: usize,
     /// Whether the mechanism also works between threads.
     pub between_threads: bool,
     /// Returns why messages of the given length in bytes cannot be carried on this machine, or
-    /// `None` if they can.
+    /// `None` if nothing is known to prevent it. Does not check `max_message_bytes`.
     pub unavailable: fn(usize) -> Option<String>,
-    /// Creates both endpoints.
+    /// Creates a channel and returns the endpoints of main and of sub.
     pub make: fn(ChannelConfig) -> io::Result<Endpoints>,
 }
 
@@ -230,7 +237,7 @@ pub enum WaitStrategy {
     SpinThenSleep,
     /// The partner spins and keeps its CPU busy.
     Spin,
-    /// The partner spins, but yields the CPU between two polls.
+    /// The partner polls, and yields the CPU after every poll or every 100 polls.
     Yield,
 }
 
@@ -246,10 +253,10 @@ impl WaitStrategy {
     }
 }
 
-/// Maximum message length of mechanisms without a limit of their own.
+/// Maximum message length in bytes of mechanisms without a limit of their own.
 const UNLIMITED_BYTES: usize = usize::MAX;
 
-/// Returns `None`, for mechanisms that work on every machine.
+/// Returns `None`. Serves as [`Mechanism::unavailable`] for mechanisms that work on every machine.
 fn always_available(_: usize) -> Option<String> {
     None
 }
@@ -279,7 +286,7 @@ pub const TABLE: &[&Mechanism] = &[
     &uring::MECHANISM,
 ];
 
-/// Returns the names of all mechanisms.
+/// Returns the names of all mechanisms, in display order.
 pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|mechanism| mechanism.name).collect()
 }
@@ -289,14 +296,14 @@ pub fn find(name: &str) -> Option<&'static Mechanism> {
     TABLE.iter().copied().find(|mechanism| mechanism.name == name)
 }
 
-/// Returns the kernel limit in the file `name` below `/proc/sys`, or `None` if the file cannot be
-/// read or has no number.
+/// Returns the kernel setting in the file `name` below `/proc/sys`, or `None` if the file cannot be
+/// read or does not hold a single number.
 fn sysctl(name: &str) -> Option<usize> {
     std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?.trim().parse().ok()
 }
 
-/// Returns an explanation if messages of `bytes` bytes exceed a kernel limit, or `None` if they do
-/// not or the limit is unknown.
+/// Returns an error message if `bytes` exceeds the limit in the file `name` below `/proc/sys`, or
+/// `None` if it does not or the limit is unknown.
 fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
     let max = sysctl(name).filter(|&max| bytes > max)?;
     let name = name.replace('/', ".");

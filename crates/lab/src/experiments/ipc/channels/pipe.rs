@@ -21,7 +21,8 @@ pub const PIPE: Mechanism = Mechanism {
     make: |config| endpoints(&config, None),
 };
 
-/// Pipes with the largest capacity that any user may have by default.
+/// Pipes with a capacity of 1 MiB, the largest that any user may set unless `fs.pipe-max-size` was
+/// changed.
 pub const LARGE: Mechanism = Mechanism {
     name: "pipe-1m",
     summary: "pipe with a capacity of 1 MiB (F_SETPIPE_SZ)",
@@ -42,6 +43,7 @@ fn endpoints(config: &ChannelConfig, capacity: Option<usize>) -> io::Result<Endp
 }
 
 /// Creates a pipe with at least the given capacity in bytes, or with the default one if `None`.
+/// Returns the end to read from and the one to write to.
 fn pipe(capacity: Option<usize>) -> io::Result<(OwnedFd, OwnedFd)> {
     let pipe = pipe_with(PipeFlags::CLOEXEC)?;
     if let Some(capacity) = capacity {

@@ -1,4 +1,5 @@
-//! Messages that the kernel writes into the memory of the other process (`process_vm_writev(2)`).
+//! Channels on which the kernel writes messages into the memory of the other process
+//! (`process_vm_writev(2)`).
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, small_ring_slots};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
-/// Messages that the kernel copies once, from memory to memory, and a ring that announces them.
+/// Messages that the kernel copies once, from the sender's memory to the receiver's, and a ring
+/// that announces them.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "process-vm-writev",
     summary: "written into the other process by the kernel (process_vm_writev); ring",
@@ -66,18 +68,23 @@ struct ProcessVmEndpoint {
     config: ChannelConfig,
     /// 0 for main, 1 for sub.
     who: usize,
-    /// Process ids of main and sub.
+    /// Process ids of main and of sub; each is 0 until its endpoint is bound.
     processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
-    /// The other process, once its id is known.
+    /// The other process; `None` until the first message is sent.
     partner: Option<OtherProcess>,
+    /// Number of messages that each ring and each buffer can hold.
     slots: usize,
-    /// Rings that announce messages to and from this side.
+    /// Receiving end of the ring that announces messages to this side.
     inbound: Receiver,
+    /// Sending end of the ring that announces messages to the partner.
     outbound: Sender,
+    /// Memory of this process, into which the partner writes messages.
     buffer: Arc<RemoteBuffer>,
+    /// The partner's memory, into which this side writes messages.
     partner_buffer: Arc<RemoteBuffer>,
-    /// Slots of the next messages to send and to receive.
+    /// Slot of the next message to send.
     sent: usize,
+    /// Slot of the next message to receive.
     received: usize,
     draft: Vec<u8>,
     tally: Tally,

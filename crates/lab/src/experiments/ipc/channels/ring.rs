@@ -14,7 +14,7 @@ use super::{
 use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
-/// A ring in the pages of a file that both sides map.
+/// A ring in the pages of a file that both sides map. Partners spin, and then wait with a futex.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
     summary: "ring in a file that both sides map (mmap); spin, then futex",
@@ -33,7 +33,7 @@ pub const MAPPED_FILE: Mechanism = Mechanism {
     },
 };
 
-/// A ring on which partners wait with a futex when it is empty or full.
+/// A ring on which partners wait with a futex, without spinning, when it is empty or full.
 pub const FUTEX: Mechanism = Mechanism {
     name: "ring-futex",
     summary: "ring in shared memory; futex when empty or full",
@@ -44,7 +44,7 @@ pub const FUTEX: Mechanism = Mechanism {
     make: |config| endpoints(&config, WaitPolicy::Sleep(1), anonymous),
 };
 
-/// A ring on which partners spin, and then wait with a futex.
+/// A ring on which partners spin, and then wait with a futex, when it is empty or full.
 pub const SPIN_FUTEX: Mechanism = Mechanism {
     name: "ring-spin-futex",
     summary: "ring in shared memory; spin, then futex",
@@ -55,7 +55,7 @@ pub const SPIN_FUTEX: Mechanism = Mechanism {
     make: |config| endpoints(&config, SPIN_THEN_SLEEP, anonymous),
 };
 
-/// A ring on which partners only spin.
+/// A ring on which partners spin when it is empty or full.
 pub const SPIN: Mechanism = Mechanism {
     name: "ring-spin",
     summary: "ring in shared memory; spin",
@@ -66,16 +66,17 @@ pub const SPIN: Mechanism = Mechanism {
     make: |config| endpoints(&config, WaitPolicy::Spin, anonymous),
 };
 
-/// Policy of spinning for about 25 µs before sleeping: as long as waking a sleeper on another CPU
-/// takes.
+/// Policy of polling 1000 times before sleeping. This takes about 25 µs, as does waking a sleeper
+/// on another CPU.
 pub const SPIN_THEN_SLEEP: WaitPolicy = WaitPolicy::Sleep(1000);
 
 fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// Returns the shape of a ring for messages of `bytes` bytes. A ring for short messages fits into
-/// an L1 cache. A ring for long ones is larger than the private caches of a CPU: lines that the
+/// Returns the shape of a ring for messages of `bytes` bytes. A ring for messages of up to 8 KiB is
+/// small, so that it fits into an L1 cache if they are short. A ring for longer ones has 1 to 8 MiB
+/// or four messages, whichever is more, to exceed the private caches of a CPU: lines that the
 /// sender's cache has evicted come from the shared cache, which is several times faster than
 /// fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
@@ -88,19 +89,21 @@ pub fn shape(bytes: usize) -> Shape {
     Shape { slots, bytes }
 }
 
-/// Returns the number of slots of a small ring for messages of `bytes` bytes. The ring fits into an
-/// L1 cache if messages are short.
+/// Returns the number of slots of a small ring for messages of `bytes` bytes: as many as fit into
+/// 8 KiB, but at least 4 and at most 64.
 pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
 
-/// Size of a ring that fits into an L1 cache, in bytes.
+/// Maximum size in bytes of all messages in a small ring with more than [`MIN_SLOTS`] slots. Such a
+/// ring fits into an L1 cache.
 const SMALL_RING_BYTES: usize = 8 << 10;
 
 /// Minimum number of slots of a ring.
 const MIN_SLOTS: u32 = 4;
 
-/// Returns how many messages fit into `ring_bytes`, but at least [`MIN_SLOTS`] and at most `max`.
+/// Returns how many messages of `message_bytes` bytes fit into `ring_bytes` bytes, but at least
+/// [`MIN_SLOTS`] and at most `max`.
 fn slots(ring_bytes: usize, message_bytes: usize, max: u32) -> u32 {
     u32::try_from(ring_bytes / message_bytes.max(1)).map_or(max, |fit| fit.clamp(MIN_SLOTS, max))
 }
@@ -118,7 +121,7 @@ fn endpoints(
     Ok(endpoints.map(endpoint))
 }
 
-/// Returns the futex calls made by the given sender and receiver.
+/// Returns the number of futex calls made by the given sender and receiver, as a tally.
 pub fn ring_calls(to: &Sender, from: &Receiver) -> Tally {
     let mut tally = Tally::default();
     for calls in [to.calls(), from.calls()] {

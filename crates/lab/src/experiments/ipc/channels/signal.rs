@@ -1,4 +1,4 @@
-//! Queued signals, each of which carries a number.
+//! Channels of queued signals, each of which carries a number.
 
 use std::io;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
 /// Real-time signals with a value, as `sigqueue(3)` sends them, but to a thread. The kernel limits
-/// the queued signals of a user, so the sender spends credit, which the receiver renews by
-/// acknowledging messages in groups.
+/// the queued signals of a user, so each message costs the sender one unit of credit, which the
+/// receiver renews by acknowledging messages in groups.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "real-time signals that carry a number (sigqueue), at most 32 in flight",
@@ -50,15 +50,16 @@ const WINDOW_MESSAGES: u32 = 32;
 /// Minimum `RLIMIT_SIGPENDING`: enough for both directions, acknowledgements included, with a
 /// reserve for other programs of the user.
 const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
-/// Last byte of a number that acknowledges messages and grants credit.
+/// Last byte of a number that acknowledges messages and grants credit; that of a message is 0.
 const CREDIT_MARK: u8 = 1;
 
 struct SignalEndpoint {
     config: ChannelConfig,
     /// 0 for main, 1 for sub.
     who: usize,
-    /// Process id and thread id of main, then of sub.
+    /// Process id and thread id of main, then of sub; 0 until the endpoint is bound.
     threads: Arc<Shared<[Line<AtomicU32>; 4]>>,
+    /// The signal that carries the numbers; `None` until the endpoint is bound.
     wake: Option<Wake>,
     /// Number of messages that may be sent before the next acknowledgement.
     credit: u32,

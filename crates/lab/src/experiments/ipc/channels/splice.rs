@@ -1,4 +1,4 @@
-//! Pipes to which the sender lends its pages (`vmsplice(2)`).
+//! Channels of two pipes to which the sender lends its pages (`vmsplice(2)`).
 
 use std::io;
 use std::os::fd::OwnedFd;

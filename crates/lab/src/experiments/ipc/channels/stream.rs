@@ -1,4 +1,4 @@
-//! Channels over file descriptors with `read` and `write`.
+//! Channels over file descriptors with `read(2)` and `write(2)`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::{ChannelConfig, Endpoint};
 use crate::support::syscalls::{Call, Tally};
 
-/// An endpoint with two descriptors, or one that works in both directions.
+/// An endpoint with a descriptor for each direction; both may be the same one.
 #[derive(Debug)]
 pub struct StreamEndpoint<D> {
     config: ChannelConfig,
@@ -26,7 +26,10 @@ impl<D: AsFd> StreamEndpoint<D> {
     }
 }
 
-/// Reads a whole message, in as many calls as necessary.
+/// Reads bytes until they fill `message`, in as many calls as necessary.
+///
+/// # Errors
+/// Returns the error of `read(2)`, or `UnexpectedEof` or `BrokenPipe` if the partner has exited.
 pub fn read_whole(
     config: &ChannelConfig,
     tally: &mut Tally,

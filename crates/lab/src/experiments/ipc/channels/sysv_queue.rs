@@ -10,7 +10,7 @@ use super::{
 };
 use crate::support::syscalls::{Call, Tally};
 
-/// System V message queues (`msgget(2)`).
+/// System V message queues (`msgget(2)`) with the default capacity.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "sysv-queue",
     summary: "System V message queue (msgget) for kernel.msgmnb bytes",

@@ -11,7 +11,7 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// A socket pair for a byte stream, as with TCP.
+/// A socket pair for a byte stream, as TCP provides it.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
     summary: "Unix socket pair, byte stream (SOCK_STREAM)",
@@ -22,7 +22,8 @@ pub const STREAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::STREAM),
 };
 
-/// A socket pair for datagrams, whose receiver sees no end of file.
+/// A socket pair for datagrams, on which the receiver sees no end of file when the sender closes
+/// its socket.
 pub const DATAGRAM: Mechanism = Mechanism {
     name: "unix-datagram",
     summary: "Unix socket pair, datagrams (SOCK_DGRAM)",
@@ -33,7 +34,8 @@ pub const DATAGRAM: Mechanism = Mechanism {
     make: |config| endpoints(&config, SocketType::DGRAM),
 };
 
-/// A socket pair for messages, whose receiver sees the end of file.
+/// A socket pair for messages, on which the receiver sees the end of file when the sender closes
+/// its socket.
 pub const SEQPACKET: Mechanism = Mechanism {
     name: "unix-seqpacket",
     summary: "Unix socket pair, messages with end of file (SOCK_SEQPACKET)",
@@ -53,10 +55,11 @@ fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> 
     Ok([endpoint(main), endpoint(sub)])
 }
 
-/// Returns an explanation if messages of `bytes` bytes exceed the send buffer, into which each must
-/// fit; `None` if they do not or the size of the buffer is unknown.
+/// Returns why a message of `bytes` bytes does not fit into the send buffer of a socket of the
+/// given type, or `None` if it fits or the size of the buffer is unknown.
 fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
-    /// The kernel's overhead for each message in bytes, which counts against the buffer.
+    /// Upper bound on the kernel's overhead for each message in bytes, which counts against the
+    /// buffer.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let buffer_bytes = sockopt::socket_send_buffer_size(&socket).ok()?;

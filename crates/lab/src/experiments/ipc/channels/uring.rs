@@ -1,4 +1,4 @@
-//! Pipes that are read and written through `io_uring`.
+//! Channels of two pipes that are read and written through `io_uring`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,15 +34,16 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Indices of the send and receive buffers.
+/// Index of the buffer for messages to send.
 const SEND_BUFFER: usize = 0;
+/// Index of the buffer for received messages.
 const RECEIVE_BUFFER: usize = 1;
 
 struct UringEndpoint {
     config: ChannelConfig,
     from: OwnedFd,
     to: OwnedFd,
-    /// `None` until the thread that uses the endpoint has created it.
+    /// The `io_uring` and its buffers; `None` until the endpoint is bound to a thread.
     uring: Option<Uring>,
     tally: Tally,
 }
@@ -52,8 +53,8 @@ impl UringEndpoint {
         self.uring.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Reads a whole message into the given buffer, or writes one from it, in as many operations as
-    /// necessary.
+    /// Reads a whole message into the buffer with index `buffer`, or writes one from it, in as many
+    /// operations as necessary.
     fn transfer(&mut self, operation: Operation, buffer: usize) -> io::Result<()> {
         let Self { config, from, to, uring: Some(uring), tally } = self else {
             return Err(io::ErrorKind::NotConnected.into());
