@@ -4,7 +4,7 @@ defmodule CallbackThread do
 
   A callback thread runs as a series of callbacks, each called on an event. A waiting thread has
   neither a stack nor a process, only its next callback. The return value of a callback selects
-  the next event, as `CallbackThread.Outcome` lists:
+  the next event; `CallbackThread.Outcome` lists the possible values. For example:
 
       receptor = CallbackThread.Receptor.new()
 
@@ -21,13 +21,13 @@ defmodule CallbackThread do
   their callbacks in processes of its own. A thread's callbacks run one at a time and in order;
   those of different threads run in any order.
 
-  ## Two storages
+  ## Two kinds of storage
 
-  *Closures* are the general form. A waiting closure is a slot of 24 bytes and a row in ETS, about 148 bytes with one
-  captured integer.
+  *Closures* are the general form. A waiting closure takes a slot of 24 bytes and a row in ETS: with
+  one captured integer, about 148 bytes in total.
 
-  *Registered functions*, whose state is one 64-bit integer, are the small form. A waiting unit is only its slot of
-  24 bytes. See `register/2` and `spawn_registered/4`.
+  *Registered functions*, whose state is one 64-bit integer, are the small form. A waiting thread of
+  this form takes only its slot of 24 bytes. See `register/2` and `spawn_registered/4`.
 
   ## What a callback may do
 
@@ -53,9 +53,10 @@ defmodule CallbackThread do
   `monitor/1` return `{:error, :no_such_thread}` for its id, even if another thread occupies its
   slot. The replacement of a dead worker does not know the ids of its predecessor.
 
-  ## Errors and units
+  ## Times and errors
 
-  All times are in milliseconds. Functions that start threads return
+  All times are in milliseconds. Functions that start threads can return these errors, besides
+  those in their own documentation:
 
     * `{:error, :no_such_receptor}`: there is no receptor with this pid or name
     * `{:error, :worker_down}`: the worker died before it answered, or all workers are being

@@ -7,7 +7,8 @@ use anyhow::Result;
 
 use super::generate::{Part, Script, Stdin, Stdout};
 
-/// Returns the smallest script found within `time`, beginning with `script`, that still fails.
+/// Shrinks `script` for at most `time`, and returns the smallest script found that still fails:
+/// `script` itself if none is smaller.
 ///
 /// # Errors
 /// Returns the error of `fails`.

@@ -136,7 +136,7 @@ pub struct Case {
     /// Indexes of samples, from 0, that were disturbed and not replaced: other processes used the
     /// CPUs, or the hypervisor moved a CPU.
     pub disturbed: Vec<usize>,
-    /// Number of disturbed samples that were replaced by others, and left out.
+    /// Number of disturbed samples that are not in `samples`, because undisturbed ones replaced them.
     pub retaken: usize,
     /// Number of iterations of the operation in one sample.
     pub iterations: u64,

@@ -103,12 +103,12 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs `copies` copies of the source concurrently, but no more than there are `outputs`, each
-    /// with its own output file. `input`, `limit` and the truncation of `outputs` are as in
-    /// [`Self::run`].
+    /// Runs `text` concurrently, once for each of the first `copies` of `outputs`, which receive the
+    /// standard output. `input`, `limit` and the truncation of `outputs` are as in [`Self::run`].
     ///
     /// # Errors
-    /// Returns an error for the same reasons as [`Self::run`], and then kills all copies.
+    /// As for [`Self::run`]. Before it returns, kills the copies that are still running, unless
+    /// collecting an exit status failed.
     pub fn run_copies(
         &self,
         text: &str,

@@ -18,11 +18,12 @@ use rustix::process::{Pid, Signal};
 use crate::inherited;
 use crate::signal::Mask;
 
-/// Starts `command` with the state that this process inherited, where Rust's runtime or contend has
-/// changed it: ignored signals, and closed standard descriptors, except those in `redirected`, for
-/// which `command` has streams of its own. The child gets the signal mask `mask`. It receives the
-/// signal `orphaned` when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child of
-/// a killed contend waits for ever.
+/// Starts `command`, and restores in the child what Rust's runtime or contend has changed since this
+/// process started: signals that were ignored are ignored again, and standard descriptors that were
+/// closed are closed again. Descriptors in `redirected` stay open, because `command` has its own
+/// streams for them. The child gets the signal mask `mask`. It receives the signal `orphaned` when
+/// the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child outlives a killed contend
+/// and waits forever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.

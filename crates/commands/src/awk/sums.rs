@@ -72,9 +72,12 @@ impl Totals {
 /// arguments assign.
 ///
 /// # Errors
-/// Names a construct in a rule that prints, or that depends on other records and is not a sum, or
-/// one in END that depends on more than totals. Also fails if there is no END action, or if a BEGIN
-/// action or a function has effects.
+/// Returns why the totals cannot be computed chunk by chunk:
+/// - there is no END action;
+/// - `given` has a variable that determines or describes the input, such as `RS` or `NR`;
+/// - a BEGIN action has effects, or a function does more than compute a value from its parameters;
+/// - a rule prints, or depends on other records other than by adding to a sum;
+/// - an END action depends on anything but the totals, such as the last record.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;
     if program.ends().next().is_none() {

@@ -110,8 +110,8 @@ pub struct MeasurementArgs {
 
     /// Set a parameter (repeatable).
     ///
-    /// Several values, separated by commas, are several cases. `contend generate experiments` lists
-    /// the parameters that can be set, with their values.
+    /// With several values, separated by commas, each experiment runs a case for each value.
+    /// `contend generate experiments` lists the parameters that can be set, with their values.
     #[arg(long, value_name = "NAME=VALUE,...", value_parser = only, help_heading = "Cases")]
     pub set: Vec<(String, String)>,
 

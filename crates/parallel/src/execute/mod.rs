@@ -10,8 +10,8 @@
 //!
 //!  combination | modules | when outputs are written |
 //! ---|---|---|
-//!  concatenate, or merge at boundaries | `ordered`, `reorder`, `boundary_merger` | while reading |
-//!  sum, merge, filter | `gathered`, `combine` | after all input |
+//!  concatenate, merge at boundaries, or filter in order | `concatenate`, `ordered`, `reorder`, `boundary_merger` | while reading |
+//!  sum, merge, or filter in any order | `gathered`, `combine` | after all input |
 //!  sort inside contend | `sorted`, `sorter`, `merge` | after all input |
 //!
 //! An instance runs the commands of its group over one chunk or several: as operators inside

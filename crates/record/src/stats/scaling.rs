@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{MIN_CI95_SAMPLES, central_95, median, resampled_medians};
 
-/// A law of the speed-up with n workers, each with the same work as one alone: n / (1 + contention
-/// × (n − 1) + coherency × n × (n − 1)).
+/// A scaling law fitted to measurements. By the law, n workers that each do as much work as one
+/// alone have n / (1 + contention × (n − 1) + coherency × n × (n − 1)) times the throughput of one
+/// worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
     /// Which of the two laws was fitted.

@@ -402,9 +402,10 @@ fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), Subj
 /// Time without a message from the creator after which the watchdog checks memory.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Receives the creator's messages until its search has ended and the creator has exited. Returns
-/// the outcome. If memory runs out before, kills the creator, and the outcome says so. Fails if the
-/// creator exits without an outcome, or contend has died.
+/// Receives the creator's messages until its search has ended and the creator has exited, and
+/// returns the outcome. If memory is nearly exhausted before that, kills the creator and returns an
+/// outcome that says so. Fails if the creator exits without reporting an outcome, or if contend has
+/// died.
 fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
     let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;

@@ -256,7 +256,9 @@ fn has_one_order(letters: &str) -> bool {
     ORDERS.iter().filter(is_given).count() <= 1
 }
 
-/// Returns whether a string is a valid key. Fields and first bytes count from 1.
+/// Returns whether `text` is a key that `-k` accepts: valid positions, with known option letters.
+/// Field numbers start at 1, and so does the byte offset in the first position. In the second
+/// position, offset 0 means the end of the field.
 fn is_key(text: &str) -> bool {
     let mut places = text.splitn(2, ',').map(place);
     let is_known = |place: &Option<Place<'_>>| {

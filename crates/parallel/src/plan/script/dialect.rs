@@ -77,11 +77,13 @@ const SHORT_MS: u32 = 30;
 const MAX_SHORT_EXECUTIONS: u32 = 3;
 
 impl Dialect {
-    /// Returns assignments for the beginning of the script: of variables that start `program` with
-    /// `options` as one argument, and of `slots` slots for measured times.
+    /// Returns the source to insert at the beginning of the script. It defines the variables from
+    /// which [`Self::prefix`] builds the words that start `program`, with `options` as one argument,
+    /// and `slots` slots for measured times.
     ///
-    /// Under `set -a` a shell exports every assigned variable. Bash cannot export arrays, so
-    /// commands do not find contend's in their environment.
+    /// In bash, the variables with these words are arrays, because arrays are never exported: even
+    /// under `set -a`, commands do not find them in their environment. In other shells, `set -a`
+    /// exports the variables.
     pub(super) fn preamble(self, program: &str, options: &str, slots: usize) -> String {
         let (program, options) = (quote(program), quote(options));
         let mut text = String::new();
