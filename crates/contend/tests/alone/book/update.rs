@@ -73,7 +73,7 @@ fn refreshed(page: &[String], output: &[String]) -> Result<Vec<String>, String> 
         if let (Some(first), Some(last)) = (run.first(), run.last()) {
             let start = if is_first { 0 } else { position(first, rest)? };
             let found = &rest[start..];
-            let length = if is_last { found.len() } else { position(last, found)? + 1 };
+            let length = if is_last { found.len() } else { last_position(last, run, found)? + 1 };
             result.extend(with_wildcards(run, &found[..length]));
             rest = &found[length..];
         }
@@ -89,6 +89,21 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     let alike = output.iter().position(|found| is_line(line, found));
     let alike = alike.or_else(|| output.iter().position(|found| starts_alike(line, found)));
     alike.ok_or_else(|| line.to_owned())
+}
+
+/// Returns the index in `found` of the line that matches `last`, the last line of `run`. Rows of a table
+/// are alike, so it is the first match that leaves as many lines as `run` has, or else the last one
+/// before.
+///
+/// # Errors
+/// Returns `last` if it matches no line.
+fn last_position(last: &str, run: &[String], found: &[String]) -> Result<usize, String> {
+    let expected = (run.len() - 1).min(found.len());
+    if let Ok(index) = position(last, &found[expected..]) {
+        return Ok(expected + index);
+    }
+    let before = found[..expected].iter().rposition(|line| is_line(last, line));
+    before.map_or_else(|| position(last, found), Ok)
 }
 
 /// Returns whether two lines begin with the same three words, apart from numbers, as when a
@@ -130,6 +145,16 @@ mod tests {
         );
         assert_eq!(refresh("", "a\nb\n").as_deref(), Ok("a\nb"));
         assert_eq!(refresh("...", "a\nb\n").as_deref(), Ok("..."));
+    }
+
+    #[test]
+    fn rows_of_a_table_are_not_lost() {
+        let page = "...\nkind n\nfork 1\nfork 10\nfork 100\n...";
+        let output = "head\nkind n\nfork 2\nfork 20\nfork 200\nnote\n";
+        let expected = "...\nkind n\nfork 2\nfork 20\nfork 200\n...";
+        assert_eq!(refresh(page, output).as_deref(), Ok(expected));
+        let shorter = "head\nkind n\nfork 2\nfork 20\nnote\n";
+        assert_eq!(refresh(page, shorter).as_deref(), Ok("...\nkind n\nfork 2\nfork 20\n..."));
     }
 
     #[test]
