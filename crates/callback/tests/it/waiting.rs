@@ -7,7 +7,8 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use contend_callback::{
-    Address, Context, Down, Handle, Id, NoReply, Notify, Reason, Receptor, SendError, SpawnError,
+    Address, Context, Down, Handle, Id, Next, NoReply, Notify, Reason, Receptor, SendError,
+    SpawnError,
 };
 
 use crate::support::{Guard, TIMEOUT, on_worker, quiet_panics, runtime, wait_until};
@@ -461,4 +462,31 @@ fn settings_out_of_range_are_rejected() {
     refused(Receptor::builder().blocking_threads(0), "blocking threads: 0 is not from 1");
     let receptor = Receptor::builder().workers(255).inbox(1).memory(255 << 20).start();
     assert_eq!(receptor.expect("threads").workers(), 255);
+}
+
+/// Requests `left` delays of a millisecond, each when the one before is over, and sends how long each
+/// of them took.
+fn tick(context: &mut Context<'_>, left: u32, sender: mpsc::Sender<Duration>) -> Next {
+    if left == 0 {
+        return context.end();
+    }
+    let begun = std::time::Instant::now();
+    context.after(Duration::from_millis(1), move |context| {
+        sender.send(begun.elapsed()).expect("the test waits");
+        tick(context, left - 1, sender)
+    })
+}
+
+#[test]
+fn a_delay_requested_by_a_timer_s_callback_starts_at_once_on_a_quiet_worker() {
+    let receptor = runtime(1);
+    let (sender, took) = mpsc::channel();
+    receptor.spawn(move |context| tick(context, 50, sender)).expect("room");
+    receptor.wait();
+    let took: Vec<Duration> = took.iter().collect();
+    assert_eq!(took.len(), 50);
+    assert!(took.iter().all(|&time| time >= Duration::from_millis(1)), "{took:?}");
+    // A Worker that starts the delay only after its next sleep takes 11 ms each time.
+    let shortest = took[1..].iter().min().expect("there are 49");
+    assert!(*shortest < Duration::from_millis(9), "{took:?}");
 }
