@@ -22,7 +22,7 @@ const TOO_LARGE: &[u8] =
 /// Maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// The state of a connection between two callbacks; empty most of the time.
+/// The state that a connection keeps from one callback to the next; empty most of the time.
 #[derive(Default)]
 struct Connection {
     /// The bytes read so far of an incomplete request.

@@ -95,9 +95,9 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Queues a job. Wakes an idle thread if there are as many as queued jobs; otherwise starts a
-    /// thread, unless the pool has the maximum number. If a pool without threads cannot start one,
-    /// runs the oldest job on the calling thread.
+    /// Queues a job. If there are at least as many idle threads as queued jobs, wakes one of them;
+    /// otherwise starts a thread, unless the pool has the maximum number. If a pool without threads
+    /// cannot start one, runs the oldest job on the calling thread.
     fn enqueue(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {

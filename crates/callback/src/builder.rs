@@ -81,8 +81,8 @@ impl Builder {
 
     /// Sets the capacity of each Worker's inbox, from 1 to 16,777,216 entries; with any other
     /// number, [`start`](Self::start) fails. For messages, it is rounded up to a power of two, at
-    /// least 2. As many callback threads, at least 2, can be spawned from other threads before the
-    /// Worker accepts them. Each entry takes about 100 bytes, used or not. Undoes
+    /// least 2. It is also the number of callback threads, at least 2, that other threads can spawn
+    /// before the Worker accepts them. Each entry takes about 100 bytes, used or not. Undoes
     /// [`unbounded_inbox`](Self::unbounded_inbox). [default: 1024]
     pub fn inbox(mut self, inbox: usize) -> Self {
         (self.inbox, self.unbounded) = (inbox, false);
@@ -133,9 +133,9 @@ impl Builder {
     }
 
     /// Calls `hook` once for each callback that runs for longer than `limit`, which delays all
-    /// others on its Worker. A separate thread checks four times per `limit`, but not more often
-    /// than every 0.1 ms, and calls `hook` while the callback is still running, so it may miss one
-    /// that ends soon after `limit`. Replaces any hook or warning set before.
+    /// other callbacks on its Worker. A separate thread checks four times per `limit`, but not more
+    /// often than every 0.1 ms, and calls `hook` while the callback is still running, so it may
+    /// miss one that ends soon after `limit`. Replaces any hook or warning set before.
     pub fn on_slow(mut self, limit: Duration, hook: impl Fn(Slow) + Send + Sync + 'static) -> Self {
         self.slow = Some((limit, Arc::new(hook)));
         self
@@ -151,10 +151,10 @@ impl Builder {
     /// Starts the runtime and its Workers.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
-    /// [`blocking_threads`](Self::blocking_threads) is out of range. Other kinds if there is not
-    /// enough address space for the Workers, a thread cannot be started, or the runtimes of the
-    /// process have 65,536 Workers in total.
+    /// - [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
+    ///   [`blocking_threads`](Self::blocking_threads) is out of range.
+    /// - Other kinds if there is not enough address space for the Workers, a thread cannot be
+    ///   started, or the runtimes of the process have 65,536 Workers in total.
     pub fn start(self) -> io::Result<Receptor> {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());

@@ -51,8 +51,8 @@ pub(crate) fn short(tick: u64) -> u32 {
     tick as u32
 }
 
-/// Returns the nanoseconds from the time `now` until a tick begins, or 0 if it has begun. The tick,
-/// truncated to 32 bits, must be less than half their range from `now`.
+/// Returns the nanoseconds from the time `now` until a tick begins, or 0 if it has begun. `tick` is
+/// truncated to 32 bits, and must be less than 2³¹ ticks from `now`.
 pub(crate) fn until(tick: u32, now: u64) -> u64 {
     let ahead = tick.wrapping_sub(short(tick_at(now))).cast_signed();
     match u64::try_from(ahead) {

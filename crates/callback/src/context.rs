@@ -248,7 +248,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// not block: they return an error if there is no room, and [`Handle::wait`] panics.
     ///
     /// # Panics
-    /// Never panics in a callback run by a Worker.
+    /// Panics only in unit tests of this crate, where a core may have no runtime.
     pub fn handle(&self) -> Handle {
         Handle::new(self.shared())
     }
@@ -366,11 +366,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the receiver was on this Worker and has ended, or belongs to another
-    /// runtime. The end of a receiver on another Worker is not known here: a message that arrives
-    /// after it is counted in [`Counts::undeliverable`](crate::Counts::undeliverable).
-    /// [`SendError::Full`] if the other Worker's inbox is full and too many messages to it are
-    /// pending.
+    /// - [`SendError::Ended`] if the receiver was on this Worker and has ended, or belongs to
+    ///   another runtime. The end of a receiver on another Worker is not known here: a message that
+    ///   arrives after it is counted in [`Counts::undeliverable`](crate::Counts::undeliverable).
+    /// - [`SendError::Full`] if the other Worker's inbox is full and too many messages to it are
+    ///   pending.
     pub fn send<N: Send + 'static>(
         &mut self,
         to: Address<N>,
@@ -398,11 +398,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Ok(())
     }
 
-    /// Ends a callback thread: the running one after its callback has returned, one on another
-    /// Worker when that Worker takes the request from its inbox, and any other at once. Does
-    /// nothing if it has already ended. Requests to other Workers, here and in
-    /// [`monitor`](Self::monitor) and [`link`](Self::link), are never refused: they are queued
-    /// until the Worker's inbox has room.
+    /// Ends a callback thread. Does nothing if it has already ended or belongs to another runtime.
+    /// Otherwise, it ends:
+    ///
+    /// - after its callback has returned, if it is the running one;
+    /// - when its Worker takes the request from its inbox, if that is another Worker;
+    /// - at once in all other cases.
+    ///
+    /// Requests to other Workers, here and in [`monitor`](Self::monitor) and [`link`](Self::link),
+    /// are never refused: they are queued until the Worker's inbox has room.
     pub fn cancel(&mut self, id: Id) {
         if id.0.worker_number() == self.core.worker_number {
             self.core.cancel(id.0, &Reason::Cancelled);

@@ -102,8 +102,8 @@ type Slab = slab::Slab<HandlerVTable>;
 /// Number of deliveries after which [`Core::work`] starts the delays requested meanwhile, which
 /// takes one reading of the clock.
 const DELIVERIES_PER_CLOCK_READ: usize = 16;
-/// Number of queue positions from the delivered envelope to the one whose receiver's payload is
-/// prefetched.
+/// Distance in the queue, in envelopes, from the delivered envelope to the one for whose receiver
+/// memory is prefetched.
 const PREFETCH_DISTANCE: usize = 6;
 /// The failure message of a unit that ends because its next closure is of one kind too many.
 const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
@@ -266,7 +266,8 @@ impl Core {
     }
 
     /// Drops the closure in a unit's slot, whose vtable is `vtable`, and counts a panic of its
-    /// destructor. The closure must not be running, and the unit must then get another one, or end.
+    /// destructor. The closure must not be running. Afterwards, the caller must end the unit or
+    /// give it another closure.
     fn drop_payload(&mut self, place: Place, vtable: &'static HandlerVTable) {
         let payload = place.payload().as_ptr();
         // SAFETY: the slot holds a closure of this vtable, which is not used afterwards.
@@ -376,8 +377,8 @@ impl Core {
     /// Delivers an envelope according to its purpose.
     ///
     /// # Safety
-    /// `envelope` points to a valid envelope until something is pushed to the queue, and the caller
-    /// gives up ownership.
+    /// `envelope` points to an initialised envelope, which stays in place until something is pushed
+    /// to the queue. The caller gives up ownership of it.
     unsafe fn deliver(&mut self, envelope: NonNull<Envelope>) {
         // SAFETY: the caller's promise; the borrow ends here.
         let (key, purpose) = unsafe { envelope.as_ref() }.label();
@@ -626,8 +627,8 @@ impl Core {
     }
 
     /// If the unit is receiving, has stashed messages and is not scheduled yet, pushes an envelope
-    /// to the front of the queue that delivers the first one. Moving all of them to the queue would
-    /// cost the length of the backlog per message.
+    /// that delivers the first of them to the front of the queue. Moving all of them to the queue
+    /// would cost the length of the backlog per message.
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         if !self.stash.is_empty() {
@@ -680,10 +681,14 @@ impl Core {
         stashed.into_iter().flatten().for_each(|envelope| self.discard(envelope));
     }
 
-    /// Ends a unit: a waiting one at once, with `reason`; the running one after its callback has
-    /// returned, and one that has not arrived in its reserved slot on arrival, both with
-    /// [`Reason::Cancelled`]. Returns whether the unit was alive; `false` also if it has not
-    /// arrived and was cancelled before.
+    /// Ends a unit:
+    ///
+    /// - a waiting one at once, with `reason`;
+    /// - the running one after its callback has returned, with [`Reason::Cancelled`];
+    /// - one that has not arrived in its reserved slot yet, on arrival, with [`Reason::Cancelled`].
+    ///
+    /// Returns whether the unit was alive. Returns `false` also for one that has not arrived and
+    /// was cancelled before.
     pub fn cancel(&mut self, key: Key, reason: &Reason) -> bool {
         if self.current_key == key && key != Key::NONE {
             self.cancelled = true;
@@ -732,8 +737,8 @@ impl Core {
         self.slab.trim();
     }
 
-    /// Ends all units without notifying others: drops their closures and relations, and all
-    /// stashed, queued and outgoing envelopes.
+    /// Ends all units without notifying monitors and links. Drops their closures and relations, and
+    /// all stashed, queued and outgoing envelopes.
     pub fn clear(&mut self) {
         let numbers: Vec<u32> = self.slab.pages().collect();
         for number in numbers {

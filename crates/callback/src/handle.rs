@@ -68,9 +68,10 @@ impl Handle {
     /// Worker's inbox has room.
     ///
     /// # Errors
-    /// [`SpawnError::NoRoom`] if that Worker's memory is used up. [`SpawnError::ShutDown`] if the
-    /// runtime is shut down, even while this waits. [`SpawnError::Full`] if the inbox is full and
-    /// the caller is a callback, which must not block.
+    /// - [`SpawnError::NoRoom`] if that Worker's memory is used up.
+    /// - [`SpawnError::ShutDown`] if the runtime is shut down, even while this waits.
+    /// - [`SpawnError::Full`] if the inbox is full and the caller is a callback, which must not
+    ///   block.
     pub fn spawn<F>(&self, callback: F) -> Result<Id, SpawnError>
     where
         F: FnOnce(&mut Context<'_>) -> Next + Send + 'static,
@@ -216,11 +217,12 @@ impl Handle {
     /// Sends a message. Blocks until the inbox of the receiver's Worker has room.
     ///
     /// # Errors
-    /// [`SendError::ShutDown`] if the runtime is shut down, even while this waits.
-    /// [`SendError::Ended`] if the receiver belongs to another runtime. A receiver in this runtime
-    /// that has ended is not an error: the message is dropped and counted in
-    /// [`Counts::undeliverable`]. [`SendError::Full`] if there is no room and the caller is a
-    /// callback, which must not block.
+    /// - [`SendError::ShutDown`] if the runtime is shut down, even while this waits.
+    /// - [`SendError::Ended`] if the receiver belongs to another runtime. A receiver in this
+    ///   runtime that has ended is not an error: the message is dropped and counted in
+    ///   [`Counts::undeliverable`].
+    /// - [`SendError::Full`] if there is no room and the caller is a callback, which must not
+    ///   block.
     pub fn send<M: Send + 'static>(&self, to: Address<M>, message: M) -> Result<(), SendError<M>> {
         let Some(remote) = self.remote(to.id()) else { return Err(SendError::Ended(message)) };
         let sent = remote.when_room(message, |message| match self.try_send(to, message) {

@@ -121,6 +121,8 @@ pub(crate) fn handler_vtable<H: Handler>() -> &'static HandlerVTable {
     Of::<H>::VTABLE
 }
 
+/// Runs the closure at `at`. Used as `run` of [`HandlerVTable`].
+///
 /// # Safety
 /// `at` points to a value of type `H`; otherwise as for [`Handler::call`].
 unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Next {
@@ -129,6 +131,8 @@ unsafe fn run<H: Handler>(at: *mut u8, core: &mut Core, wake: WakeReason) -> Nex
     unsafe { H::call(at.cast(), core, wake) }
 }
 
+/// Drops the closure at `at`. Used as `drop` of [`HandlerVTable`].
+///
 /// # Safety
 /// `at` points to a value of type `H`, which is not used afterwards.
 unsafe fn drop_in_place<H>(at: *mut u8) {

@@ -224,8 +224,8 @@ impl Descriptors {
         }
     }
 
-    /// Registers a unit that waits for `interest`. Returns whether the unit need not wait, and is
-    /// not registered, because the descriptor is ready or no longer registered.
+    /// Registers a unit that waits for `interest`. If the descriptor is ready or no longer
+    /// registered, does not register the unit and returns true: the unit need not wait.
     pub fn wait(&mut self, registration: Registration, interest: Interest, unit: Key) -> bool {
         let Some(entry) = self.entry(registration) else { return true };
         if !entry.ready[interest.index()] {

@@ -19,8 +19,8 @@ pub(crate) const MAX_WORKER_NUMBERS: usize = 1 << 16;
 /// not reused.
 pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 
-/// By Worker number, the index of its Workers within their runtimes. Each entry is written before
-/// the first key with that number exists, and never changes afterwards.
+/// For each Worker number, the index of the Workers with this number within their runtimes. Each
+/// entry is written before the first key with that number exists, and never changes afterwards.
 static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MAX_WORKER_NUMBERS];
 
 /// A Worker, identified by a number that no other live Worker of the process has; see `lease.rs`.

@@ -145,8 +145,8 @@
 //! - Timers never fire early. Timers of one Worker fire in the order of their ticks (16.4 µs), and
 //!   within a tick in the order in which they were set. This holds as long as at most 262,144 are
 //!   due at once and all are less than 4.8 hours ahead. Longer timers take about 20 bytes more.
-//! - Each closure and each message is dropped exactly once: after it has run, when its callback
-//!   thread ends, or when the [`Receptor`] is dropped.
+//! - Each closure and each message is dropped exactly once, at the latest when the runtime shuts
+//!   down.
 //! - Memory is returned to the kernel in pages of 4 KiB once they are empty, except for a few that
 //!   a Worker keeps for reuse until it is idle. New callback threads go to the fullest pages.
 //!   (Monitors, links, large closures and large messages come from the allocator, which may keep

@@ -205,6 +205,8 @@ pub(crate) unsafe fn take<M>(content: *mut u8, pool: &mut Pool) -> M {
     message
 }
 
+/// Drops a message or an action in an envelope's content, and frees its block, if any.
+///
 /// # Safety
 /// See [`take`].
 unsafe fn drop_content<M>(content: *mut u8) {

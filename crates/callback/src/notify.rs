@@ -94,8 +94,8 @@ impl Notify {
         Ticket { notify: self.clone(), number: state.next }
     }
 
-    /// Registers a unit under its ticket number. Returns whether the unit need not wait, and is not
-    /// registered, because it has received a stored notification.
+    /// Registers a unit under its ticket number. If a notification is stored, the unit receives it:
+    /// this does not register the unit and returns true, because the unit need not wait.
     pub(crate) fn wait(&self, ticket: u64, runtime: Arc<Shared>, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {

@@ -3,8 +3,8 @@
 //! # Protocol
 //! Before it sleeps, the Worker sets `asleep`, then checks once more for work. Another thread
 //! publishes its work, then checks `asleep`. A full fence between the two steps on each side
-//! ensures that at least one of them sees the other: either the Worker does not sleep, or it is
-//! woken.
+//! ensures that at least one side sees the other's first step: either the Worker does not sleep, or
+//! it is woken.
 //!
 //! ```text
 //!   Worker                     other thread

@@ -189,8 +189,8 @@ impl WorkerRemote {
         }
     }
 
-    /// Calls `attempt` until it succeeds, and blocks between the attempts until there may be room.
-    /// If there is none, `attempt` returns the value as the error.
+    /// Calls `attempt` with `value` until it succeeds. If there is no room, `attempt` must return
+    /// the value as the error; this then blocks until there may be room.
     ///
     /// # Errors
     /// Returns the value if there is no room and the calling thread is a Worker's, which must not

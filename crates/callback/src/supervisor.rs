@@ -27,7 +27,7 @@ pub enum Restart {
     /// The child is restarted unless it has ended with [`Reason::Done`], or with
     /// [`Reason::Unknown`] because it ended on another Worker before it was monitored.
     Transient,
-    /// The child is never restarted, not even together with others.
+    /// The child is never restarted, not even together with other children.
     Temporary,
 }
 
@@ -213,7 +213,8 @@ impl Supervisor {
     }
 
     /// Starts the children that are due, in the order in which they were added, up to the first
-    /// that cannot be started. Monitors each, and ends it with the supervisor.
+    /// that cannot be started. Monitors each child, and links it so that it ends when the
+    /// supervisor fails or is cancelled.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {
@@ -250,8 +251,9 @@ impl Supervisor {
         self.start_and_wait(context)
     }
 
-    /// Schedules the restart of the child with index `ended` after its delay, and of those
-    /// restarted with it, which are cancelled.
+    /// Schedules the restart of the child with index `ended` after its delay. Cancels the other
+    /// children that the strategy restarts, and schedules their restart, too, unless they are
+    /// temporary.
     fn schedule_restart(&mut self, context: &mut Context<'_, Down>, ended: usize, now: u64) {
         let restarted = match self.strategy {
             Strategy::OneForOne => ended..ended + 1,

@@ -50,8 +50,8 @@ pub enum Change {
     Stopped,
 }
 
-/// CPU time, memory, page faults and context switches, as `getrusage(2)` reports them: of a process
-/// with the descendants that it waited for, of such descendants alone, or of a thread.
+/// CPU time, memory, page faults and context switches of processes or of a thread, as
+/// `getrusage(2)` reports them. The functions that return a value state what it covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode. The kernel splits user and system time by ticks; their sum is exact.

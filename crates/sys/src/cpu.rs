@@ -51,11 +51,11 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Requests a time slice for the calling thread, which the kernel limits to 0.1 to 100 ms: the time
-/// that it runs before other runnable threads get the CPU. A shorter slice lets the thread run
-/// sooner after a wake-up. The request has an effect since Linux 6.12, and is inherited by threads
-/// and processes that the thread creates. Threads with a real-time or idle policy are left
-/// unchanged.
+/// Requests a time slice of `length`, which the kernel limits to 0.1 to 100 ms, for the calling
+/// thread. A thread runs for its slice before other runnable threads get the CPU; with a shorter
+/// slice, it runs sooner after a wake-up. The request has an effect since Linux 6.12, and is
+/// inherited by threads and processes that the thread creates. Threads with a real-time or idle
+/// policy are left unchanged.
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` in a sandbox that does not allow it.

@@ -1,10 +1,10 @@
 //! State inherited across execve(2) that this process changes afterwards.
 //!
-//! Rust's runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors,
-//! and this module resets SIGCHLD, which contend needs. Children must start with the state that
-//! contend's own parent set up, so a function in `.init_array` records it before the runtime
-//! starts: open descriptors, whether those two signals are ignored, and the signals that are
-//! blocked.
+//! Rust's runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors.
+//! This module resets SIGCHLD to its default action, because the kernel would otherwise reap
+//! children itself. Children must start with the state that contend's own parent set up, so a
+//! function in `.init_array` records it before the runtime starts: open descriptors, whether those
+//! two signals are ignored, and the signals that are blocked.
 
 use std::fs::File;
 use std::io;

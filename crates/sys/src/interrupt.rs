@@ -1,5 +1,5 @@
-//! Signals that contend handles during a run. They are blocked from before the first child starts
-//! until the report is written, so none is lost in between.
+//! Signals that contend handles during a run. They are blocked before the first child starts and
+//! until the report has been written, so none is lost in between.
 
 use std::cell::Cell;
 use std::io;
@@ -23,8 +23,8 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks the signals for the calling thread, so that they are read from this value instead of
-    /// acting on the process. Leaves out those that have no effect on this process
-    /// ([`SignalFd::block`]).
+    /// acting on the process. Does not block those that have no effect on this process; see
+    /// [`SignalFd::block`].
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.

@@ -6,7 +6,7 @@
 //!
 //! | modules | facility |
 //! |---|---|
-//! | [`signal`], [`interrupt`] | signal masks, signalfd, the signals that end contend |
+//! | [`signal`], [`interrupt`], `mask` | signal masks, signalfd, the signals that end contend |
 //! | [`dispositions`], [`inherited`] | signal state and descriptors inherited across execve(2) |
 //! | [`spawn`], [`process`], [`thread`] | creating processes and threads |
 //! | [`child`], [`trace`] | waiting for children, and stopping them with ptrace(2) as they exit |
@@ -14,7 +14,7 @@
 //! | [`cpu`], [`load`], [`topology`], [`cgroup`] | CPUs, their load, quotas and limits |
 //! | [`mapping`], [`pages`], [`reserve`], [`shared`], [`allocation`] | memory |
 //! | [`ring`], [`queue`], [`remote`], [`splice`], `uring` | moving data between processes |
-//! | [`semaphore`], [`condition`], [`lease`] | synchronising processes |
+//! | [`semaphore`], [`condition`], [`lease`], `sysv_guard` | synchronising processes |
 //! | [`environment`], [`locale`], [`program`], [`stdio`] | the C library and program files |
 
 #![allow(unsafe_code)] // as in the crate `callback` only; every block says why it is sound

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cgroup::{self, Group, Version};
 
-/// Totals since boot from `/proc/stat`, which counts clock ticks, and the throttling of this
-/// process's cgroup; or the increase of these numbers ([`Load::since`]).
+/// CPU time, forks and throttling: totals, or their increase ([`Load::since`]). All but the
+/// throttling come from `/proc/stat`, which counts CPU time in clock ticks since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     /// CPU time of all processes and interrupts, on all CPUs or on those passed to

@@ -47,7 +47,7 @@ impl PipeProbe {
         self.inode
     }
 
-    /// Reads the current fill level, for which a read end is open for a moment.
+    /// Reads the current fill level, for which it opens a read end of the pipe for a moment.
     ///
     /// # Errors
     /// Returns an error if the pipe may not be opened for reading, because it belongs to another

@@ -320,7 +320,7 @@ impl MemInfo {
     }
 }
 
-/// Returns name and number of each line of the form `Name: number …`, and skips others.
+/// Returns name and number of each line of the form `Name: number …`, and skips other lines.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&b| b == b':')?;

@@ -71,9 +71,8 @@ impl RemoteBuffer {
         unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }
     }
 
-    /// Writes `bytes` to the beginning of a piece in another process's copy of this memory. That
-    /// process must be one that this one has forked, or was forked from, after the memory was
-    /// mapped.
+    /// Writes `bytes` to the beginning of a piece in another process's copy of this memory. One of
+    /// the two processes must have forked the other after the memory was mapped.
     ///
     /// # Errors
     /// `ESRCH` if that process has ended; `EPERM` if this process may not trace it.
@@ -107,9 +106,9 @@ impl RemoteBuffer {
     }
 }
 
-/// Allows the process with the PID `process`, instead of one allowed earlier, to write into the
-/// memory of this one (`PR_SET_PTRACER`). Needed where Yama reserves that to ancestors; elsewhere,
-/// this does nothing.
+/// Allows the process with the PID `process` to write into the memory of this one
+/// (`PR_SET_PTRACER`), and withdraws the permission of any process allowed earlier. Needed where
+/// Yama restricts such writes to ancestors; has no effect elsewhere.
 pub fn allow(process: u32) {
     // SAFETY: a call without pointers; kernels without that restriction (Yama) return an error.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(process), 0, 0, 0) };

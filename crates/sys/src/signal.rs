@@ -49,9 +49,9 @@ pub(crate) fn is_pending(signal: i32) -> bool {
 }
 
 impl SignalFd {
-    /// Blocks `signals` for the calling thread and threads that it creates. Signals that are
+    /// Blocks `signals` for the calling thread and threads that it creates, except those that are
     /// ignored (as by `nohup`, and by shells for background jobs) or were blocked when this process
-    /// started are left out: as under a shell, they have no effect. SIGCHLD is always received.
+    /// started: as under a shell, these have no effect. SIGCHLD is blocked in any case.
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.
@@ -135,8 +135,8 @@ pub fn end_by(signal: i32) {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, std::ptr::null_mut()) };
 }
 
-/// Stops this process by `signal`, whose default action must be in effect and which is unblocked
-/// for that and blocked afterwards. Returns when the process is continued, or at once if the signal
+/// Stops this process by `signal`, whose default action must be in effect. Unblocks the signal for
+/// that, and blocks it afterwards. Returns when the process is continued, or at once if the signal
 /// does not stop it.
 pub fn stop_by(signal: i32) {
     let mask = set_of(&[signal]);
@@ -162,7 +162,7 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
 #[derive(Debug, Clone, Copy)]
 pub struct Wake {
     signal: i32,
-    /// PID of the process that called [`Wake::block`], which queued signals carry as the sender's.
+    /// PID of the process that called [`Wake::block`]. Queued signals carry it as their sender's.
     process: u32,
     user: u32,
 }
@@ -235,8 +235,8 @@ impl Wake {
         Ok(unsafe { info.si_value() }.sival_ptr.addr() as u64)
     }
 
-    /// Queues the signal with a number for a thread of a process, by PID and TID, as
-    /// `pthread_sigqueue(3)` and `sigqueue(3)` do.
+    /// Queues the signal with the value `number` for the thread with the TID `thread` of the
+    /// process with the PID `process`, as `pthread_sigqueue(3)` does.
     ///
     /// # Errors
     /// `ESRCH` if the thread has ended; `EAGAIN` if `RLIMIT_SIGPENDING` signals are queued.
@@ -264,7 +264,7 @@ impl Wake {
         if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Sends the signal to a thread of a process, by PID and TID.
+    /// Sends the signal to the thread with the TID `thread` of the process with the PID `process`.
     ///
     /// # Errors
     /// `ESRCH` if the thread has ended; `EAGAIN` if too many signals are queued.
@@ -298,8 +298,8 @@ const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 pub struct Nudge(i32);
 
 impl Nudge {
-    /// Installs a handler that does nothing for the second real-time signal, in this process and
-    /// those forked from it. System calls that it interrupts fail with `EINTR`.
+    /// Installs an empty handler for the second real-time signal, in this process and those forked
+    /// from it. System calls that the signal interrupts fail with `EINTR`.
     ///
     /// # Errors
     /// None is known.

@@ -18,12 +18,12 @@ use rustix::process::{Pid, Signal};
 use crate::inherited;
 use crate::signal::Mask;
 
-/// Starts `command`, and restores in the child what Rust's runtime or contend has changed since this
-/// process started: signals that were ignored are ignored again, and standard descriptors that were
-/// closed are closed again. Descriptors in `redirected` stay open, because `command` has its own
-/// streams for them. The child gets the signal mask `mask`. It receives the signal `orphaned` when
-/// the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child outlives a killed contend
-/// and waits forever.
+/// Starts `command`, and restores in the child what Rust's runtime or contend has changed since
+/// this process started: signals that were ignored are ignored again, and standard descriptors that
+/// were closed are closed again. Descriptors in `redirected` stay open, because `command` has its
+/// own streams for them. The child gets the signal mask `mask`. It receives the signal `orphaned`
+/// when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child outlives a killed
+/// contend and waits forever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.
@@ -230,7 +230,7 @@ extern "C" fn run_child(setup: *mut libc::c_void) -> libc::c_int {
     prepared.set_up_and_execute(streams, close, mask, orphaned, parent)
 }
 
-/// Returns whether the last call to fail did so because there is no such file.
+/// Returns whether the last failed call reported that there is no such file (`ENOENT`).
 fn is_absent() -> bool {
     io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT)
 }

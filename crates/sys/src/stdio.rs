@@ -33,8 +33,8 @@ impl Drop for Stream {
     }
 }
 
-/// Copies from the offset of one file, up to its end, to the offset of the other, by `fgetc(3)` and
-/// `fputc(3)`. Returns the number of bytes copied.
+/// Copies the rest of `from`, from its current offset on, to the current offset of `to` with
+/// `fgetc(3)` and `fputc(3)`. Returns the number of bytes copied.
 ///
 /// # Errors
 /// The error of reading or writing, or of duplicating a descriptor.

@@ -25,7 +25,7 @@ pub(crate) struct SysvGuard {
     remove: fn(i32),
     creator: Pid,
     /// A child process that removes the object once the creator and all processes that inherited it
-    /// have ended; the kernel does not.
+    /// have ended.
     keeper: Pid,
     /// Write end of the keeper's pipe, open as long as any process uses the object.
     gate: Option<OwnedFd>,

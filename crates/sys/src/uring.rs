@@ -58,8 +58,8 @@ impl Uring {
         &mut buffer.bytes
     }
 
-    /// Queues a read or write of bytes `from..to` of a buffer at a file offset (or at [`HERE`]),
-    /// which [`Uring::enter`] submits.
+    /// Queues a read or write of bytes `from..to` of a buffer at a file offset (or at [`HERE`]).
+    /// [`Uring::enter`] submits it.
     ///
     /// # Panics
     /// Panics if there is no such buffer, if it is in flight, or if `from..to` is not within it.
@@ -100,8 +100,8 @@ impl Uring {
         self.ring.submit_and_wait(1).map(drop)
     }
 
-    /// Returns the next completed buffer, if any, with the number of bytes transferred or the
-    /// error.
+    /// Returns the index of the next completed buffer, if any, with the number of bytes transferred
+    /// or the error.
     pub fn done(&mut self) -> Option<(usize, io::Result<usize>)> {
         let entry = self.ring.completion().next()?;
         let buffer = usize::try_from(entry.user_data()).ok()?;

@@ -70,8 +70,9 @@ impl Timers {
         self.requests.len() == MAX_PENDING_REQUESTS
     }
 
-    /// Requests a delay as [`request`](Self::request) does, for a unit that a message may wake
-    /// first, which revokes the request. `place` is that of the unit, which must have no timer.
+    /// Requests a delay as [`request`](Self::request) does, for a unit that also waits for
+    /// messages. A message that wakes the unit first revokes the request. `place` is that of the
+    /// unit, which must have no timer.
     #[must_use]
     pub fn request_revocable<K: Kind>(
         &mut self,

@@ -57,8 +57,8 @@ use page::{class_for, is_unit_generation};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Number of empty pages that are left populated for reuse whenever there are more than twice as
-/// many. The oldest ones are returned to the kernel.
+/// Number of hot pages that are kept when there are more than twice as many: the others, which are
+/// the oldest, are returned to the kernel.
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
@@ -289,7 +289,7 @@ impl<K: Kind> Slab<K> {
     }
 
     /// Sets the timer of a unit to `tick`, or to the next tick if `tick` is [`NO_TICK`]. The timer
-    /// fires after all others set to the same tick before.
+    /// fires after all timers that were set to the same tick earlier.
     pub fn set_due(&mut self, place: Place<K>, tick: u32) {
         let tick = if tick == NO_TICK { NO_TICK + 1 } else { tick };
         place.page().set_due(place.slot(), tick, self.turn);
@@ -313,8 +313,8 @@ impl<K: Kind> Slab<K> {
     }
 
     /// Advances the wheel to the tick `now`, and adds units due by then to `all`, page by page,
-    /// until there are at least `min_count` or none are left, and sorts all of them by tick and
-    /// turn. The added units stay due until their timers are cleared.
+    /// until `all` has at least `min_count` or none are left. Then sorts `all` by tick and turn.
+    /// The added units stay due until their timers are cleared.
     pub fn add_due(&mut self, now: u32, all: &mut Vec<Due>, min_count: usize) {
         self.wheel.advance(now);
         while all.len() < min_count

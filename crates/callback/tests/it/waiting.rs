@@ -333,8 +333,8 @@ fn a_replaced_wait_does_not_consume_a_notification() {
 /// Number of notifications that each of three threads sends.
 const NOTIFICATIONS_PER_THREAD: u64 = 20_000;
 
-/// The state of a unit that, after each notification, checks a counter that is incremented before
-/// each notification, and waits again.
+/// The state of a unit that waits for notifications. `noted` is incremented before each
+/// notification; the unit reads it after each one that it receives.
 struct Counter {
     notify: Notify,
     noted: Arc<AtomicU64>,

@@ -2,7 +2,7 @@
 //! receives.
 //!
 //! `slots` has the ring and its memory protocol, `layout` the positions of control words and slots,
-//! and `bell` sleeping and waking, which is model-checked with loom.
+//! `bell` sleeping and waking, which is model-checked with loom, and `sync` the atomics.
 
 #[cfg_attr(all(loom, not(test)), expect(dead_code, reason = "only the models use it there"))]
 mod bell;

@@ -195,8 +195,9 @@ impl Side {
         unsafe { place.at.add(self.shape.header()) }
     }
 
-    /// Returns the value of `look` as soon as it has one: polls a few times, then calls
-    /// [`Side::wait_longer`]. Fails if `gives_up` returns true. `asleep` is this side's futex.
+    /// Calls `look` until it returns a value, and returns that. After a few polls, continues with
+    /// [`Side::wait_longer`], which fails if `gives_up` returns true. `asleep` is this side's
+    /// futex.
     #[inline]
     fn wait<T>(
         &self,
@@ -350,8 +351,8 @@ impl Sender {
         Ok(unsafe { std::slice::from_raw_parts_mut(message.as_ptr(), bytes) })
     }
 
-    /// Sends the message in the buffer that [`Sender::draft`] returned. Each call must follow a
-    /// successful one of that function.
+    /// Sends the message in the buffer that [`Sender::draft`] returned. May be called only once
+    /// after each successful call of that function.
     #[inline]
     pub fn send(&mut self) {
         self.sent = self.sent.wrapping_add(1);
