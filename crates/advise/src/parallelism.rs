@@ -9,10 +9,11 @@ use contend_record::units::time;
 /// Largest ratio of the estimated to the measured wall time that is worth reporting.
 const MAX_WALL_RATIO: f64 = 0.8;
 
-/// Returns a finding if the profiled pipeline could be considerably faster over chunks of its
-/// input, and `None` otherwise. `stages` are the commands of the profile's stages, in order. The
-/// estimated wall time is the pipeline's CPU time divided by the number of CPUs, and at least the
-/// service time of each stage that cannot be parallelised.
+/// Returns a finding if running the profiled pipeline over chunks of its input is estimated to
+/// reduce its wall time enough (see `MAX_WALL_RATIO`), and `None` otherwise. `stages` are the
+/// commands of the profile's stages, in order. The estimated wall time is the pipeline's CPU time
+/// divided by the number of CPUs, and at least the service time of each stage that cannot be
+/// parallelised.
 pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
     let cpus = record.host.cpus_allowed;
     if cpus < 2 || stages.len() != record.stages.len() {
@@ -58,8 +59,8 @@ mod tests {
     use super::*;
     use contend_shell::environment::Environment;
 
-    /// Returns the stages of the finding, if any, for commands with the given CPU times in seconds,
-    /// profiled for one second on 4 CPUs.
+    /// Returns the stages of the finding, if any, for a pipeline profiled for one second on 4 CPUs.
+    /// `stages` are its commands, each with its CPU time in seconds.
     fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();

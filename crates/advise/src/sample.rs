@@ -31,9 +31,9 @@ impl Sample {
         }
     }
 
-    /// Creates a sample of a regular file. A file of up to `most` bytes is used as a whole. Of a
-    /// larger one, pieces of its start, middle and end, about `most` bytes in total, are copied
-    /// into an unnamed file, cut between lines.
+    /// Creates a sample of a regular file. A file of up to `most` bytes is used as a whole. From a
+    /// larger file, pieces of the start, the middle and the end are copied into an unnamed file.
+    /// The pieces consist of whole lines and together have about `most` bytes.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or there is no space for the copy.
@@ -90,8 +90,8 @@ pub fn temporary(most: u64) -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// Returns the offset after the first newline at or after `place`, the end of the file if there is
-/// none, or `place` itself if the line is too long.
+/// Returns the offset after the first newline at or after `place`. Returns the end of the file if
+/// there is no newline, and `place` itself if the line is too long.
 fn after_line(file: &File, place: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = place;

@@ -36,9 +36,9 @@ pub fn writes_output_alone(command: &str) -> bool {
         .is_some_and(|simple| purity::is_pure(&simple) || ARGUMENT_ONLY.contains(&simple.name()))
 }
 
-/// Parses a simple command, and drops a redirection of its standard output to a file at its end.
-/// Returns `None` for other redirections of output, for a file name with characters that the shell
-/// may interpret, and for any other command.
+/// Parses a simple command, and drops a final redirection of its standard output to a file. Returns
+/// `None` for other redirections of output, for a file name with characters that the shell may
+/// interpret, and for any other command.
 fn read_with_output(command: &str) -> Option<Simple> {
     Simple::read(command).or_else(|| {
         let (before, file) = command.rsplit_once('>')?;
@@ -106,9 +106,10 @@ pub fn reads_all(command: &str) -> bool {
     }
 }
 
-/// Returns the total size of the command's input files in bytes, or `None` if they are unknown, if
-/// it has no input file, or if one is standard input or not a regular file. With `after_setup`, a
-/// relative path also yields `None`, since the setup may change the working directory.
+/// Returns the total size of the command's input files in bytes. Returns `None` if the files are
+/// unknown, if there is none, or if one is standard input or not a regular file. With
+/// `after_setup`, also returns `None` for a relative path, since the setup may change the working
+/// directory.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;

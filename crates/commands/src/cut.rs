@@ -37,9 +37,10 @@ pub struct Cut {
 pub struct List(Vec<(u64, Option<u64>)>);
 
 impl Cut {
-    /// Parses the command. Returns `None` unless it is a `cut` with exactly one list of positions,
-    /// no options besides `-b`, `-c`, `-d` and `-f`, and a delimiter, if any, that belongs to `-f`
-    /// and is one byte other than a newline.
+    /// Parses the command. Returns `None` unless all of these hold:
+    /// - it is a `cut` with exactly one list of positions, which `List::read` accepts;
+    /// - it has no options besides `-b`, `-c`, `-d` and `-f`;
+    /// - the delimiter, if given, belongs to `-f` and is one byte other than a newline.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "cut" {
             return None;

@@ -36,8 +36,8 @@ const IMPURE_WORDS: &[&str] = &[
 const INPUT_WORDS: &[&str] = &["halt", "input", "input_line_number", "inputs"];
 
 impl Jq {
-    /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option or an invalid
-    /// option argument, or lacks a filter.
+    /// Parses the command. Returns `None` if it is not a `jq`, has an unknown option, lacks a
+    /// filter or an option argument, or has an argument of `--indent` that is not 0 to 7.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "jq" {
             return None;

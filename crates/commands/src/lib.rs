@@ -9,6 +9,9 @@
 //!                 └──> behaviour  barrier, early exit, output size
 //! ```
 //!
+//! `words` removes quotes, `options` parses options for all commands but `jq`, and `regex`
+//! recognizes expressions that match the same ASCII strings in every locale.
+//!
 //! Parsers return `None` for a stage that is not a simple command of literal words, an option
 //! outside the command's table, or an unknown construct. Callers then leave the stage unchanged.
 
@@ -72,9 +75,10 @@ pub struct Simple {
 }
 
 impl Simple {
-    /// Parses the source of a stage. Returns `None` unless the stage is one simple command, without
-    /// `!`, `time`, `&` or `+=`, that names a program, whose words the shell does not expand, and
-    /// whose only redirection, if any, is `<file`.
+    /// Parses the source of a stage. Returns `None` unless all of these hold:
+    /// - the stage is one simple command that names a program, without `!`, `time`, `&` or `+=`;
+    /// - the shell expands none of its words;
+    /// - its only redirection, if any, is `<file`.
     pub fn read(text: &str) -> Option<Self> {
         let program =
             Parser::new(text.as_bytes(), &ParserOptions::default()).parse_program().ok()?;

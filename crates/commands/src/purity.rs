@@ -175,8 +175,8 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
 }
 
 /// Returns a copy of the command that reads standard input instead of its input file, if it has
-/// one. If there is a file after `<`, only that is removed, and operands are not considered.
-/// Otherwise, returns `None` if the input files are unknown or there is more than one.
+/// one. If there is a file after `<`, only that file is removed, and operands are not considered.
+/// Without `<`, returns `None` if the input files are unknown or there is more than one.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     if changed.input.take().is_some() {

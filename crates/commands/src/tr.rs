@@ -26,9 +26,9 @@ pub struct Tr {
 }
 
 impl Tr {
-    /// Parses the command. Returns `None` if it is not a `tr` or if `tr` rejects it, and for
-    /// constructs that implementations interpret differently: `-s`, `-c`, `-t`, brackets and, if
-    /// characters may have several bytes (`multibyte`), ranges and non-ASCII characters.
+    /// Parses the command. Returns `None` if it is not a `tr`, or if `tr` rejects it. Also returns
+    /// `None` for constructs that implementations interpret differently: `-s`, `-c`, `-t`, brackets
+    /// and, if characters may have several bytes (`multibyte`), ranges and non-ASCII characters.
     pub fn read(simple: &Simple, multibyte: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;

@@ -58,10 +58,10 @@ fn has_two_operands(simple: &Simple) -> bool {
 /// Maximum size of a script file that contend reads, in bytes.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 
-/// Returns the contents of a script file. The vector is empty if the file does not exist, since the
-/// command fails, too. Returns `None` for a script that the command may read but contend does not:
-/// standard input, a device, a file larger than [`MAX_SCRIPT_BYTES`], or one that cannot be read or
-/// is not UTF-8.
+/// Returns the contents of a script file. Returns an empty vector for a missing file, without which
+/// the command fails and so writes nothing. Returns `None` for a script that the command may read
+/// but contend does not: standard input, a device, a file larger than [`MAX_SCRIPT_BYTES`], or one
+/// that cannot be read or is not UTF-8.
 fn script_file(name: &str) -> Option<Vec<String>> {
     if name == "-" {
         return None;
@@ -75,9 +75,9 @@ fn script_file(name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns whether an awk has unknown options (which may load extensions), a program that contend
-/// cannot read or parse, or one that writes files or starts other programs. Reading from a command
-/// counts unless the whole program is in files.
+/// Returns whether an awk may write files or start other programs. Returns `true` for an unknown
+/// option, which may load an extension, and for a program that contend cannot read or parse.
+/// Reading the output of a command counts unless the whole program is in files.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));
@@ -172,9 +172,10 @@ fn sed_script(simple: &Simple) -> Option<String> {
     Some(scripts.join("\n"))
 }
 
-/// Parses an option of `sed`. Returns the letter of an option that takes a value, with the value if
-/// it is attached; `Some(None)` for all other long options and for known letters without a value;
-/// and `None` for editing in place and for unknown letters.
+/// Parses an option of `sed`. Returns:
+/// - for an option that takes a value: its letter, and the value if it is attached;
+/// - for any other long option, and for known letters without a value: `Some(None)`;
+/// - for editing in place, and for unknown letters: `None`.
 #[expect(clippy::option_option, reason = "known or not, with a value or without")]
 fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
     let Some(long) = text.strip_prefix("--") else {

@@ -25,9 +25,12 @@ const STRING_PIECE_BYTES: usize = 4096;
 /// that may block.
 ///
 /// # Errors
-/// Returns an error if the input is not a sequence of one or more JSON texts or exceeds a limit,
-/// and if reading or writing fails. Unless writing failed, lines that were complete before the
-/// error have been written.
+/// Returns an error in these cases:
+/// - the input is not a sequence of one or more JSON texts;
+/// - the input exceeds a limit;
+/// - reading or writing fails.
+///
+/// Unless writing failed, lines that were complete before the error have been written.
 pub fn filter(
     input: &mut dyn Read,
     output: &mut dyn Write,

@@ -26,17 +26,17 @@ pub(crate) type Json<'s, 'a> = JsonStreamReader<Input<'s, 'a>>;
 pub(crate) struct Input<'s, 'a> {
     reader: BufReader<&'a mut dyn Read>,
     output: &'s RefCell<Output<'a>>,
-    /// The error of a failed read, or of flushing the output before it, because the parser keeps
-    /// only its message.
+    /// The error of a failed read, or of a failed flush of the output before a read. It is kept
+    /// here because the parser keeps only its message.
     failed: Option<FilterError>,
     /// Length in bytes of the byte order mark that was dropped, or 0.
     dropped: u64,
 }
 
 impl<'s, 'a> Input<'s, 'a> {
-    /// Creates an input without its byte order mark, if any, which has no meaning in UTF-8. RFC
-    /// 8259 allows parsers to ignore it. Fails if the input cannot be read, or begins like the mark
-    /// but without the rest of it.
+    /// Creates an input, and drops a byte order mark at its start. The mark has no meaning in
+    /// UTF-8, and RFC 8259 allows parsers to ignore it. Fails if the input cannot be read, or
+    /// begins with an incomplete mark.
     pub(crate) fn new(
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
@@ -72,8 +72,8 @@ impl<'s, 'a> Input<'s, 'a> {
         Place { line: line + 1, column: column + 1, offset }
     }
 
-    /// Takes and returns the error in `failed` or, without such an error, returns an encoding error
-    /// at `position`. The parser reports both in the same way.
+    /// Takes and returns the error in `failed`. If there is none, returns an encoding error at
+    /// `position`. The parser reports failed reads and encoding errors in the same way.
     fn failed_or_not_utf8(&mut self, position: &JsonReaderPosition) -> FilterError {
         let place = self.place(position);
         self.failed.take().unwrap_or_else(|| malformed(place, "this is not UTF-8"))

@@ -19,7 +19,9 @@
 //! - `matcher.rs`: the position in the document, and the paths that can still match there.
 //! - `filter.rs`: the loop over the document.
 //! - `format.rs`: output formats, escaping and printed paths.
-//! - `input.rs`: the parser's settings and error messages. `output.rs`: the line buffer.
+//! - `input.rs`: the parser's settings, and the translation of its errors.
+//! - `output.rs`: the line buffer.
+//! - `error.rs`: the errors of [`filter()`].
 
 pub mod error;
 pub mod filter;

@@ -72,8 +72,8 @@ pub(crate) struct PathMatcher<'a> {
     open: Vec<Open>,
     /// The states of all open containers, outermost first, and then those of the current value.
     states: Vec<State>,
-    /// The path of the current value, in the format, or of the container around it if the value is
-    /// skipped. Empty if the format prints no paths.
+    /// The path of the current value as the format prints it, or that of the container around the
+    /// value if the value is skipped. Empty if the format prints no paths.
     path: Vec<u8>,
 }
 

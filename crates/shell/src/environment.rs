@@ -22,7 +22,7 @@ use crate::parse::Parsed;
 const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 /// Programs that rewrites may add to a pipeline.
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
-/// Programs that scripts of the same package start: `egrep` runs `grep`.
+/// Programs that scripts of their own package start, as `egrep` starts `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
 /// Commands whose `--version` is run, to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
@@ -81,9 +81,9 @@ pub enum Encoding {
 }
 
 impl Environment {
-    /// Asks the shell, after the setup, which programs the names of the pipeline's commands and of
-    /// their possible replacements refer to, and which locale and options are set. Returns `None`
-    /// if the shell does not answer completely.
+    /// Runs the setup in the shell, and then asks the shell for the locale, its options and the
+    /// programs to which names refer. The names are those of the pipeline's commands and of
+    /// programs that rewrites may add. Returns `None` if the shell does not answer completely.
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started or waited for, or its answer cannot be read.
@@ -109,9 +109,10 @@ impl Environment {
         Ok(Self::parse_answer(&answer).map(|environment| Self { splits_with_sh, ..environment }))
     }
 
-    /// Returns the environment of commands that are started without a shell: those of the given
-    /// programs that are genuine (see [`is_genuine`]), and, if not given, `grep` in `PATH`, with
-    /// the locale and variables of this process. No program counts as GNU's by [`Self::is_gnu`].
+    /// Returns the environment of commands that are started without a shell, with the locale and
+    /// variables of this process. `files` contains the genuine ones of the programs in `paths` (see
+    /// [`is_genuine`]). If `paths` has no `grep`, the one in `PATH` is considered as well.
+    /// [`Self::is_gnu`] returns `false` for all programs.
     pub fn of_programs(paths: &Paths) -> Self {
         let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         let others = STARTED_BY_OTHERS.iter().filter(|&&name| !paths.contains_key(name));

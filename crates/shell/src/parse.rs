@@ -88,8 +88,10 @@ fn show_place(text: &str, place: usize) -> String {
 /// Finds the stages of a pipeline.
 ///
 /// # Errors
-/// Returns an error if the source is empty, has a syntax error, or is anything but one foreground
-/// pipeline without `time`, or if the boundaries of its stages are uncertain.
+/// Returns an error in these cases:
+/// - the source is empty or has a syntax error;
+/// - the source is anything but one foreground pipeline, or uses `time`;
+/// - the boundaries of the stages are uncertain.
 pub fn parse(text: &str) -> Result<Parsed, ParseError> {
     let error = |problem: &str, place: usize| ParseError {
         problem: problem.to_owned(),
@@ -288,8 +290,8 @@ impl Tokens {
         Self(tokens)
     }
 
-    /// Returns whether the stages are not empty and do not overlap, and `text` has the words of the
-    /// tokens within stages at the positions of these tokens.
+    /// Returns whether `stages` agree with the tokens: no stage is empty, no two overlap, and
+    /// within the stages, `text` has the word of each token at the token's position.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
         let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)
             && stages.iter().all(|stage| stage.span.start < stage.span.end);
@@ -326,8 +328,8 @@ impl Tokens {
     }
 
     /// Returns the start of the first token after the pipe at `pipe`, or of the first token of the
-    /// source if that is `None`. With `bang`, a `!` is skipped. Returns `None` if there is no
-    /// token.
+    /// source if `pipe` is `None`. Skips newlines and, with `bang`, a `!`. Returns `None` if there
+    /// is no token.
     fn first_start_after(&self, pipe: Option<usize>, bang: bool) -> Option<usize> {
         let behind = |span: &Range<usize>| pipe.is_none_or(|pipe| span.start > pipe);
         let no_break = |kind: &Kind| !matches!(kind, Kind::Operator(name) if name == "\n");

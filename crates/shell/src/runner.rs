@@ -103,12 +103,13 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs `text` concurrently, once for each of the first `copies` of `outputs`, which receive the
-    /// standard output. `input`, `limit` and the truncation of `outputs` are as in [`Self::run`].
+    /// Runs `copies` copies of `text` concurrently. Each writes its standard output to one of
+    /// `outputs`, in order. `input`, `limit` and the truncation of `outputs` are as in
+    /// [`Self::run`].
     ///
     /// # Errors
-    /// As for [`Self::run`]. Before it returns, kills the copies that are still running, unless
-    /// collecting an exit status failed.
+    /// Returns an error for the same reasons as [`Self::run`]. The copies that are still running
+    /// are killed first, unless collecting an exit status failed.
     pub fn run_copies(
         &self,
         text: &str,

@@ -122,7 +122,8 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns the texts for whose result of [`check_repeatable`] `judged` returns `false`.
+    /// Returns those of the texts for which `judged` returns `false`, given the result of
+    /// [`check_repeatable`].
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

@@ -15,13 +15,14 @@ use super::pilot::{Pilot, PilotRun, StageTime};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::{Change, ChangeId, Situation, changes};
 
-/// Relative error of a prediction from a pilot if its samples do not vary.
+/// Relative error of a prediction from a pilot whose measurements do not vary.
 const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
 /// Ratio of CPU time to service time above which a stage has several threads.
 const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
-/// Share of wall or CPU time that a change must be predicted to save to be combined with others.
+/// Smallest predicted saving, as a share of wall or CPU time, for which a change is combined with
+/// other changes.
 const MIN_SAVING: f64 = 0.02;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
@@ -60,8 +61,8 @@ struct Plan {
     draft: Draft,
     costs: Option<Vec<StageCost>>,
     basis: Basis,
-    /// Relative error of the prediction: its interval is from the prediction divided by 1 plus this
-    /// to the prediction times 1 plus this.
+    /// Relative error of the prediction. The interval around a prediction `p` is from
+    /// `p / (1 + error)` to `p * (1 + error)`.
     error: f64,
     /// Whether the pilot compared the output of the last stage with that of the original.
     compared: bool,
@@ -94,8 +95,9 @@ pub struct Adviser<'a> {
 }
 
 impl Adviser<'_> {
-    /// Returns the candidates for a profiled pipeline, those with the lowest predicted wall time
-    /// first (CPU time, if the profile was disturbed) and those without a prediction last.
+    /// Returns the candidates for a profiled pipeline, in ascending order of predicted wall time
+    /// or, if the profile was disturbed, of predicted CPU time. Candidates without a prediction are
+    /// last.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -260,9 +262,9 @@ impl Adviser<'_> {
         Some(after)
     }
 
-    /// Returns the CPU time in seconds that merging the two stages `at` saves: that of the pipe
-    /// between them and of starting a program. Returns 0 unless two stages are replaced and the new
-    /// one does the work of at least two (`merged`).
+    /// Returns the CPU time in seconds that is saved by merging the two stages `at`: the cost of
+    /// the pipe between them and of starting one program. Returns 0 unless `at` has two stages and
+    /// the new stage does the work of at least two (`merged`).
     fn pipe_between(&self, at: Range<usize>, merged: usize) -> f64 {
         if merged < 2 || at.len() != 2 {
             return 0.0;
@@ -273,8 +275,8 @@ impl Adviser<'_> {
             + self.calibration.start_up
     }
 
-    /// Runs the pilot for `plans`, if there is one. Adopts its costs for those of which it measured
-    /// all changed stages, and notes how their outputs differ from the original's.
+    /// Runs the pilot for `plans`, if there is one. For each plan, notes how its output differs
+    /// from the original's, and replaces its costs by those of the pilot as far as `adopt` can.
     fn run_pilot(
         &mut self,
         base: &Plan,
@@ -396,9 +398,10 @@ impl Adviser<'_> {
     }
 }
 
-/// Replaces a plan's costs by those of the pilot, if it has measured all changed stages and the
-/// stages that they replace, for long enough. A new stage is expected to take the time of the
-/// stages that it replaces, scaled by the ratio that the pilot measured.
+/// Replaces a plan's costs by those of the pilot. Does nothing unless the pilot has measured all
+/// changed stages and the stages that they replace, and the latter ran long enough. A new stage is
+/// expected to take the time of the stages that it replaces, scaled by the ratio that the pilot
+/// measured.
 fn adopt(
     plan: &mut Plan,
     run: &PilotRun,
@@ -449,9 +452,9 @@ fn adopt(
     plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
 }
 
-/// Returns whether an unchanged stage, now at `place` and originally at `origin`, also reads the
-/// same data as before, so that its profile still applies. Returns `true` if the pilot did not run
-/// it.
+/// Returns whether an unchanged stage, now at `place` and originally at `origin`, reads the same
+/// data as in the original, so that its profile still applies. Returns `true` if the pilot did not
+/// run the stage.
 fn reads_the_same(place: usize, origin: usize, run: &PilotRun, reference: &PilotRun) -> bool {
     match (run.stages.get(place), reference.stages.get(origin)) {
         // The same text on the same data has the same measurement.

@@ -30,7 +30,7 @@ pub struct KnownStartUp {
     pub run: i64,
 }
 
-/// Number of repetitions of each measurement, of which the median counts.
+/// Number of repetitions of each measurement. The result is their median.
 const REPETITIONS: usize = 15;
 /// Size in bytes of a large transfer, which fits into a pipe of default capacity.
 const TRANSFER_BYTES: usize = 64 << 10;

@@ -2,11 +2,11 @@
 //!
 //! Let D be a stage's service time and C its CPU time. Stages that run concurrently take as long as
 //! the slowest of them, and at least as long as the CPUs need for all of them: max(max D, ΣC /
-//! CPUs). This is the bound for pipelines of Gordon, Thies and Amarasinghe (2006). A stage that
-//! holds its output until its input ends is a barrier: its work up to that point runs concurrently
-//! with the stages before it, the remainder with those after it, and the times of both phases add
-//! up. The original's wall time may exceed this. The ratio is attributed to hand-over between
-//! stages, and scaled to a candidate's number of pipes.
+//! CPUs). Gordon, Thies and Amarasinghe (2006) give this bound for pipelines. A stage that holds
+//! its output until its input ends is a barrier: its work up to that point runs concurrently with
+//! the stages before it, the remainder with those after it, and the times of both phases add up.
+//! The original's wall time may exceed this bound. The ratio of the two is attributed to hand-over
+//! between stages, and scaled to a candidate's number of pipes.
 
 use contend_record::advice::Prediction;
 use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
@@ -15,7 +15,7 @@ use contend_record::warning::WarningId;
 /// The costs of a stage for the whole input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageCost {
-    /// Service time in seconds: on a CPU, or in waits that no neighbour causes.
+    /// Service time in seconds: time on a CPU, and in waits that no neighbouring stage causes.
     pub service: f64,
     /// User and system time in seconds.
     pub cpu: f64,
@@ -104,8 +104,8 @@ impl Model {
         Forecast { wall, cpu, limit }
     }
 
-    /// Returns the wall time in seconds of `copies` concurrent copies that the stages alone
-    /// explain, and its main limit.
+    /// Returns the wall time in seconds that the stages alone explain, for `copies` concurrent
+    /// copies of the pipeline, and the main limit of that time.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);
@@ -125,8 +125,8 @@ impl Model {
         (total, longest.1)
     }
 
-    /// Returns the phases between barriers: the concurrent stages of each, with the share of their
-    /// work in it.
+    /// Returns the phases between barriers. A phase lists its concurrent stages by index, each with
+    /// the share of its work that falls into the phase.
     fn phases(&self) -> Vec<Vec<(usize, f64)>> {
         let mut phases = vec![Vec::new()];
         for (index, stage) in self.stages.iter().enumerate() {
@@ -138,10 +138,11 @@ impl Model {
     }
 }
 
-/// Share of the CPUs used by other programs above which wall time says little about the pipeline.
-const MAX_OTHERS_SHARE: f64 = 0.2;
-/// Share of CPU time taken by the hypervisor (steal) above which wall time says little about the
+/// Share of the CPUs used by other programs above which the wall time says little about the
 /// pipeline.
+const MAX_OTHERS_SHARE: f64 = 0.2;
+/// Share of CPU time taken by the hypervisor (steal) above which the wall time says little about
+/// the pipeline.
 const MAX_STEAL_SHARE: f64 = 0.05;
 
 /// Returns whether other programs or the hypervisor are known to have affected the profile's wall
@@ -178,9 +179,10 @@ fn cost(stage: &Stage, start_up: f64) -> StageCost {
     }
 }
 
-/// Returns the share of the work of a stage that holds its output, from 0 to 1, that followed the
-/// end of its input. While such a stage writes, it is not starved, so time without waiting for its
-/// reader or a CPU is work.
+/// Estimates `StageCost::held` for a stage that holds its output: the share of its work, from 0 to
+/// 1, that followed the end of its input. This work begins with the first output. While the stage
+/// writes, it is not starved, so all time in which it waits for neither its reader nor a CPU is
+/// work.
 fn held(stage: &Stage, service: f64) -> f64 {
     let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
     let after = stage.wall_seconds - first_output - stage.blocked_seconds;

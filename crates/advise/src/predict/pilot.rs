@@ -103,9 +103,9 @@ impl<'a> Pilot<'a> {
         Instant::now() < self.deadline
     }
 
-    /// Runs each stage of a pipeline on the output of the one before it, unless it has been
-    /// measured already, while there is time. Returns the costs up to the first stage that was not
-    /// measured.
+    /// Runs the stages of a pipeline in order, each on the output of the one before it, while there
+    /// is time. Does not run stages again that have been measured already. Returns the costs up to
+    /// the first stage that was not measured.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -144,9 +144,9 @@ impl<'a> Pilot<'a> {
         Ok(found.map(|found| found.to_string()))
     }
 
-    /// Repeats the measurements of those stages of the given pipelines that have been measured, one
-    /// round after another, until each has been measured a fixed number of times or there is no
-    /// more time.
+    /// Repeats the measurements of all stages of `drafts` that have been measured before. Measures
+    /// these stages one round after another, until each has been measured a fixed number of times
+    /// or there is no more time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -282,9 +282,9 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns, for each stage, the text with which it runs alone, or `None` if it must not be repeated
-/// or is the first one and its input cannot be replaced. The first stage reads the sample from
-/// standard input, each other one its own input.
+/// Returns, for each stage, the text with which it runs alone. The first stage reads the sample
+/// from standard input, and every other stage its own input. Returns `None` for a stage that must
+/// not be repeated, and for a first stage whose input cannot be replaced.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {
         let simple = stage.simple.as_ref()?;
@@ -294,8 +294,8 @@ fn texts(draft: &Draft) -> Vec<Option<String>> {
     draft.stages.iter().enumerate().map(alone).collect()
 }
 
-/// Returns whether a command is certainly one that a rewrite puts before pure commands: `perl` to
-/// enlarge a pipe, or `split` to run them over chunks.
+/// Returns whether a command is certainly one of those by which rewrites run pure commands: `perl`,
+/// which enlarges a pipe, or `split`, which runs them over chunks.
 fn is_helper(simple: &Simple) -> bool {
     let words: Vec<&str> = simple.arguments.iter().map(|word| word.text.as_str()).collect();
     let pure = |text: &str| Simple::read(text).is_some_and(|simple| is_pure(&simple));

@@ -63,8 +63,11 @@ impl Question {
     /// Parses a question about a pipeline of `stages` stages.
     ///
     /// # Errors
-    /// Returns an error if `text` is empty, has a syntax error, names a stage that does not exist,
-    /// fuses stages that are not neighbours, or leaves no stage.
+    /// Returns an error if `text` has one of these problems:
+    /// - it is empty or has a syntax error;
+    /// - it names a stage that does not exist;
+    /// - it fuses stages that are not neighbours;
+    /// - it leaves no stage.
     pub fn read(text: &str, stages: usize) -> Result<Self, QuestionError> {
         let mut changes = Vec::new();
         let mut left = stages;

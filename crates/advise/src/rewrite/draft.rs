@@ -87,8 +87,9 @@ impl Draft {
     }
 }
 
-/// Returns a simple command without the redirection of its standard output to `/dev/null` at its
-/// end. Returns `None` if there is no such redirection, or if the rest is not a simple command.
+/// Returns the text of a simple command without its final redirection of standard output to
+/// `/dev/null`. Returns `None` if there is no such redirection, or if the rest is not a simple
+/// command.
 fn without_dev_null(text: &str) -> Option<&str> {
     let before = text.strip_suffix("/dev/null")?.trim_end().strip_suffix('>')?;
     // A number directly before `>` is a file descriptor.

@@ -10,8 +10,8 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
-/// Commands whose behaviour does not depend on the kinds of files that are their standard input and
-/// output.
+/// Commands that behave alike for all kinds of files (such as pipes and terminals) as their
+/// standard input and output.
 const FILTERS: &[&str] =
     &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
@@ -43,8 +43,8 @@ fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change>
 }
 
 /// Returns the change that removes the `cat` at `index`, the last stage, or `None` if the stage
-/// before it is not a filter. The `cat` may have hidden the previous stage's exit status, and that
-/// the output is a terminal.
+/// before it is not a filter. The `cat` may have hidden two facts: the exit status of that stage
+/// and, from that stage, that the output is a terminal.
 fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
     let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
     let text = writer.text.clone();

@@ -6,7 +6,8 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Situation};
 
-/// Options that the merged command keeps. Both commands have them or neither has.
+/// Options that the merged command keeps. For each of them, either both commands have it or neither
+/// has.
 const KEPT: &str = "EFiwxaz";
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
@@ -27,7 +28,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// Parses a `grep -v` whose patterns can be merged with others. Returns `None` for other commands.
+/// Parses a `grep -v` whose patterns can be merged with those of another. Returns `None` for any
+/// other command.
 fn fit(simple: &contend_commands::Simple) -> Option<Grep> {
     let grep = Grep::read(simple)?;
     let refers_back =

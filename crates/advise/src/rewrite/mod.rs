@@ -93,8 +93,8 @@ impl Situation<'_> {
         pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
     }
 
-    /// Calls `change` with every stage that took a relevant share of the time or was not profiled,
-    /// and its index, and returns the changes.
+    /// Calls `change` with the index of every stage that took a relevant share of the time or was
+    /// not profiled, and with that stage. Returns the changes.
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
@@ -135,7 +135,7 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
 pub enum Variant {
     /// The only change of the rewrite.
     Only,
-    /// A change to the given program.
+    /// A replacement of the program by the named one.
     Program(String),
     /// A larger buffer for `sort`.
     Memory,
@@ -170,8 +170,8 @@ impl ChangeId {
         }
     }
 
-    /// Returns whether `self` is the same change as `other`, for the same stages or more: an
-    /// earlier change may have merged some.
+    /// Returns whether `self` is the same change as `other`, for at least the same stages. It may
+    /// affect more stages if an earlier change has merged some.
     pub fn includes(&self, other: &Self) -> bool {
         self.rewrite == other.rewrite
             && self.variant == other.variant
@@ -228,8 +228,8 @@ impl Change {
         Self { rewrite, variant, at: first..first + 2, stages, safety, reasons }
     }
 
-    /// Creates a change of the text of one stage. `share` is the expected share of its service
-    /// time, if known.
+    /// Creates a change of the text of one stage. `share` is the share of the stage's service time
+    /// that the changed stage is expected to take, if known.
     fn of_one(
         rewrite: RewriteId,
         index: usize,

@@ -10,7 +10,7 @@ use contend_record::pipe::BottleneckKind;
 use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
-/// Number of CPUs of which more must have been idle on average for a split to pay off.
+/// Average number of idle CPUs above which a split may pay off.
 const MIN_IDLE_CPUS: f64 = 0.3;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

@@ -1,5 +1,6 @@
-//! Replaces `sort | head` or `sort | tail` by sorts of chunks. Only the first (or last) lines of
-//! each chunk can be among the first (or last) of all, so the others are dropped early.
+//! Replaces `sort | head` or `sort | tail` by sorts of chunks. The first (or last) lines of the
+//! whole output are among the first (or last) lines of the sorted chunks, so all others are dropped
+//! early.
 
 use contend_commands::head::{head, tail};
 use contend_commands::quote;
@@ -11,7 +12,7 @@ use super::{Change, Replacement, Situation, Variant};
 /// Number of lines in a chunk: enough to outweigh the start of a sort for each chunk, few enough to
 /// nearly fit into a cache.
 const CHUNK_LINES: u64 = 200_000;
-/// Largest number of lines to keep of each chunk for which the rewrite pays off.
+/// Largest number of lines to keep from each chunk for which the rewrite pays off.
 const MAX_KEPT_LINES: u64 = CHUNK_LINES / 20;
 
 pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {

@@ -5,10 +5,11 @@ use std::time::Duration;
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// Minimum number of pairs of runs, of the candidate and the original, for a conclusion.
+/// Minimum number of pairs of runs for a conclusion. A pair is one run of the candidate and one of
+/// the original.
 const MIN_PAIRS: usize = 3;
-/// Minimum number of samples for a confidence interval of their median. With fewer, their range is
-/// the interval.
+/// Minimum number of samples for a confidence interval of their median. The interval of fewer
+/// samples is their range.
 const MIN_PAIRS_FOR_MEDIAN: usize = 6;
 /// Numbers of pairs after which a verdict is attempted. Attempts after every pair would accept
 /// chance differences.
@@ -18,16 +19,17 @@ const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference of wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
 /// Difference of wall time, relative to the original, that all samples must exceed for a conclusion
-/// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs that do not confirm an earlier result.
+/// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs. If the pairs confirm an earlier result,
+/// `MIN_DIFFERENCE` is enough.
 const CLEAR_DIFFERENCE: f64 = 0.05;
-/// Half width below which an interval of ratios that shows neither a faster nor a slower candidate
-/// shows that there is no relevant difference.
+/// Half width of the interval of wall-time ratios below which an undecided candidate counts as
+/// neither faster nor slower.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
 /// Share of CPU time that a candidate must save to be recommended if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
 
-/// Times in seconds and their ratios to those of the original in the same round, one each per
-/// round.
+/// Wall and CPU times in seconds, and their ratios to the original's times of the same round. Each
+/// has one value per round.
 #[derive(Debug, Default)]
 struct Samples {
     walls: Vec<f64>,
@@ -100,7 +102,7 @@ impl CandidateRun {
 
     /// Decides about the candidate if its samples are clear, after the numbers of pairs in
     /// [`JUDGED_AFTER_PAIRS`]. A first recommendation only sets the samples aside: fresh ones have
-    /// to confirm it. `seed` is that of the resampling.
+    /// to confirm it. `seed` seeds the resampling.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;
@@ -159,7 +161,7 @@ impl CandidateRun {
         });
     }
 
-    /// Copies the measurements and the verdict into the candidate's record. `seed` is that of the
+    /// Copies the measurements and the verdict into the candidate's record. `seed` seeds the
     /// resampling.
     pub fn report(&self, candidate: &mut Candidate, seed: u64) {
         let estimate = |samples: &[f64]| {

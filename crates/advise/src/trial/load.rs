@@ -1,5 +1,5 @@
-//! Measures pipelines of which several copies run concurrently. A candidate that is faster alone
-//! because it uses idle CPUs may be slower without idle CPUs.
+//! Measures pipelines while several copies of each run concurrently. A candidate that is faster
+//! alone because it uses idle CPUs may be slower without idle CPUs.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -30,8 +30,10 @@ struct Loaded {
 /// signal interrupts this, returns the points that are complete.
 ///
 /// # Errors
-/// Returns an error if a sample cannot replace the input of the original's first stage, or if a run
-/// or the creation of a temporary file fails.
+/// Returns an error in these cases:
+/// - a sample cannot replace the input of the original's first stage;
+/// - a run fails;
+/// - a temporary file cannot be created.
 pub fn sweep(
     config: &TrialConfig<'_>,
     original: &Draft,

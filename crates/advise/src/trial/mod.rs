@@ -1,10 +1,11 @@
 //! Measures candidates against the original: all of them on the same input, in turn, until it is
 //! clear which are faster. Every byte of every output is compared.
 //!
-//! In each round, every undecided pipeline runs once, in random order, and is compared with the
+//! In each round, every undecided candidate runs once, in random order, and is compared with the
 //! original's run of the same round. A disturbance that lasts longer than a round then affects
-//! both. A pipeline is decided when its interval lies on one side of the original, or is so narrow
-//! that no relevant difference is possible. Fresh runs have to confirm that one is better.
+//! both. A candidate is decided when the interval of its wall-time ratio to the original lies on
+//! one side of 1, or is so narrow that no relevant difference is possible. Fresh runs have to
+//! confirm that a candidate is better.
 
 mod candidate_run;
 pub mod load;
@@ -39,8 +40,8 @@ pub struct TrialConfig<'a> {
     pub whole: Option<Option<File>>,
     /// The profiled run's outcome, if the trial has the same input.
     pub expected: Option<Expected>,
-    /// Whether the caller then measures concurrent copies, so that candidates that are slower but
-    /// save CPU time are tried, too.
+    /// Whether the caller measures concurrent copies after the trial. If so, the trial also
+    /// includes candidates that are slower on an idle machine but save CPU time.
     pub under_load: bool,
     /// Wall time after which no further round begins. The final check on the whole input may exceed
     /// it.
@@ -102,8 +103,11 @@ pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunEr
 /// interrupts the rounds, the samples so far are kept.
 ///
 /// # Errors
-/// Returns an error if a run fails, if the original is not deterministic, if there is not enough
-/// space for the outputs, or if a sample cannot replace the input of the first stage.
+/// Returns an error in these cases:
+/// - a run fails;
+/// - the original is not deterministic;
+/// - there is not enough space for the outputs;
+/// - a sample cannot replace the input of the first stage.
 pub fn run(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -195,8 +199,8 @@ fn run_rounds(
 }
 
 /// Returns the index of the best candidate that is also better on the whole input, and the result
-/// of that check. The index is `None` if no candidate is better, and the result if the check was
-/// not needed or was interrupted. Corrects the verdicts of candidates that fail the check.
+/// of that check. The index is `None` if no candidate is better. The result is `None` if the check
+/// was not needed or was interrupted. Corrects the verdicts of candidates that fail the check.
 fn confirmed_winner(
     config: &TrialConfig<'_>,
     original: &Draft,
@@ -221,9 +225,10 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
     }
 }
 
-/// Returns the index of the best recommended candidate, or `None` if there is none: that with the
-/// lowest ratio of wall time to the original among the faster ones, or else among those that save
-/// only CPU time.
+/// Returns the index of the best recommended candidate, or `None` if none is recommended. A
+/// candidate that is faster is better than one that saves only CPU time. Of several faster ones, or
+/// several that save only CPU time, the one with the lowest ratio of wall time to the original is
+/// best.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -240,7 +245,7 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
 
 /// The result of the check on the whole input.
 struct Confirmed {
-    /// Whether the outputs and exit codes of both are equal.
+    /// Whether the winner's output and exit code equal the original's.
     same: bool,
     /// Median wall times of the original and the winner, in seconds; 0 if their outputs differ.
     walls: [f64; 2],
@@ -330,8 +335,9 @@ fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<S
     })
 }
 
-/// Measures the setup alone, without the shell, as the minimum of several runs. Returns wall and
-/// CPU time in seconds; both are 0 if there is no setup.
+/// Measures the setup without the start of the shell: the difference between the minima of several
+/// runs with and without the setup. Returns wall and CPU time in seconds; both are 0 if there is no
+/// setup.
 fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     let nowhere = temporary(0).map_err(RunError::io("create a temporary file"))?;
     let least = |runner: &Runner<'_>| -> Result<(f64, f64), RunError> {
@@ -475,8 +481,8 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Returns the shell text of a pipeline that reads `input`. If that takes the place of a file, the
-/// first stage reads standard input instead of the file; returns `None` if the stage names no file
+/// Returns the shell text of a pipeline that reads `input`. With `in_place_of_file`, the first
+/// stage reads standard input instead of the file that it names. Returns `None` if it names no file
 /// that can be replaced.
 fn text_of(draft: &Draft, input: &Input) -> Option<String> {
     let first = draft.stages.first()?.simple.as_ref();

@@ -32,7 +32,7 @@ pub(super) struct Addition<'a> {
     pub(super) assignment: Option<&'a Assignment>,
 }
 
-/// Returns the addition of which the expression consists, or `None` for any other expression.
+/// Returns the addition if the whole expression is one, and `None` otherwise.
 pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     let (target, value, assignment) = match value {
         Expression::Step(step) => (&step.target, None, None),
@@ -49,7 +49,7 @@ pub(super) fn addition(value: &Expression) -> Option<Addition<'_>> {
     Some(Addition { name, subscript, value, assignment })
 }
 
-/// Returns the addition of which a statement consists, or `None` for any other node.
+/// Returns the addition if the node is a statement that consists of one, and `None` otherwise.
 fn added(node: Node<'_>) -> Option<Addition<'_>> {
     match node {
         Node::Statement(Statement { action: Action::Value(value), .. }) => addition(value),

@@ -49,8 +49,8 @@ pub enum Pattern {
     Always,
     /// Records for which the expression is true.
     When(Expression),
-    /// Records from one for which the first expression is true up to the next one, or the same, for
-    /// which the second is true, both included.
+    /// Ranges of records. A range starts at a record for which the first expression is true, and
+    /// ends at the first record from there, the same one included, for which the second is true.
     Range(Expression, Expression),
 }
 
@@ -150,7 +150,7 @@ pub enum Expression {
     /// A string constant.
     Text(Text),
     /// A regular expression, as written between the slashes. Its value is whether the record
-    /// matches, except as a pattern, as after `~`.
+    /// matches, except where a pattern is expected, as after `~`.
     Regex(String),
     /// The value of a variable, an element or a field.
     Place(Place),

@@ -33,8 +33,9 @@ const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 /// Variables whose assignment affects later records or other rules.
 const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
-/// Checks that none of `names`, which the command's arguments assign, determines or counts records
-/// or fields, describes the input, or is special in gawk.
+/// Checks the variables `names`, which the command's arguments assign. Fails for `RS`, for `NR`,
+/// `FNR` and `NF`, for variables that describe the input or the arguments, and for those that are
+/// special in gawk.
 pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {

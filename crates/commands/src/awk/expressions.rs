@@ -9,7 +9,8 @@ use super::rejection::Rejection;
 const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "^="];
 const COMPARISONS: &[&str] = &["<", "<=", "==", "!=", ">", ">="];
 
-/// Tokens that make awks differ in what `!` applies to if they follow its operand.
+/// Tokens that make `!` ambiguous if they follow its operand: awks differ in how much of the
+/// expression `!` then negates.
 const AMBIGUOUS_AFTER_NOT: &[&str] =
     &["<", "<=", "==", "!=", ">=", "~", "!~", "+", "-", "*", "/", "%", "^", "|", "=", "(", "$"];
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::ast::Text;
 use super::rejection::Rejection;
 
-/// Operators and punctuation, each before its prefixes.
+/// Operators and punctuation, each listed before its own prefixes.
 const OPERATORS: &[&str] = &[
     "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "==", "<=", ">=", "!=", "!~", ">>",
     "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?",

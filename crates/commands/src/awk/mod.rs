@@ -8,8 +8,9 @@
 //!                   sums   totals by chunk        <──┴──> derived  programs
 //! ```
 //!
-//! `state` and `sums` share `checks` (forbidden constructs) and the definite assignment analysis
-//! in `flow`, `values` and `additions`.
+//! `state` and `sums` share `checks` (forbidden constructs), the definite assignment analysis in
+//! `flow`, `values` and `additions`, `traits` (properties of the output) and `rejection` (reasons
+//! for errors). `parser` holds the parser's state, and `walk` traverses the tree.
 //!
 //! - [`grammar`] parses a program into a tree ([`ast`]), or says why it cannot.
 //! - [`reach`] detects effects other than reading input and printing.
@@ -117,7 +118,8 @@ impl Awk {
     }
 }
 
-/// Parses `name=value`. Returns `None` if the name is not valid.
+/// Parses `name=value`. Returns `None` if there is no `=`, or if the text before it is not a name
+/// in awk's syntax.
 fn assignment(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     is_name(name).then(|| (name.to_owned(), value.to_owned()))
@@ -139,9 +141,11 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
     }
 }
 
-/// Returns the arguments of an awk whose program is in regular files that exist, whose options all
-/// implementations have, and whose operands follow all options. Returns `None` for any other
-/// command, and if the program may write files or start other programs.
+/// Returns the arguments of an awk whose program is in files, without the `awk` of `busybox awk`.
+/// Returns `None` unless all of these hold:
+/// - the program files exist and are regular files;
+/// - all implementations have the options, and the operands follow all options;
+/// - the program certainly neither writes files nor starts other programs.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;

@@ -226,9 +226,9 @@ fn check_uses<'a>(
     wrong.or(calls).map_or(Ok(()), |reason| Err(Rejection::Unread(reason)))
 }
 
-/// Calls `note` for each name of a variable or an array in a node itself, not in its children, with
-/// whether it is an array. Skips bare names as arguments, since only the called function determines
-/// what they denote.
+/// Calls `note` with each variable and array that a node mentions itself, not in its children, and
+/// with whether the name is an array. Skips bare names as arguments, since only the called function
+/// determines what they denote.
 pub(super) fn uses<'a>(node: Node<'a>, note: &mut dyn FnMut(&'a str, bool)) {
     match node {
         Node::Statement(Statement { action: Action::ForIn(variable, array, _), .. }) => {

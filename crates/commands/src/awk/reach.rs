@@ -27,9 +27,9 @@ pub(super) fn does_more(program: &str) -> bool {
     })
 }
 
-/// Returns whether a program writes files or starts other programs. With `may_read_commands`,
-/// commands whose output `getline` reads do not count. Returns `true` for a program that cannot be
-/// parsed.
+/// Returns whether a program writes files or starts other programs. With `may_read_commands`, a
+/// command whose output `getline` reads does not count as started. Returns `true` for a program
+/// that cannot be parsed.
 pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Call(name, _)) => {

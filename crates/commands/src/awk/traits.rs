@@ -63,9 +63,9 @@ fn changes_record(expression: &Expression) -> bool {
     }
 }
 
-/// Returns upper bounds on the number of `print`s so far, which was `before` at the start of the
-/// rule: at the end of the rule, and at `next`. A bound above 1 means any number, and `None` that
-/// control does not get there.
+/// Returns upper bounds on the number of `print`s so far: at the end of the rule, and at `next`.
+/// `before` is the bound at the start of the rule. A bound above 1 stands for any number, and
+/// `None` means that control does not get there.
 fn rule_prints(rule: &Rule, before: u32) -> (Option<u32>, Option<u32>) {
     let Some(action) = &rule.action else { return (Some(before + 1), None) };
     let mut left = None;
@@ -106,8 +106,8 @@ fn prints(statement: &Statement, before: Option<u32>, left: &mut Option<u32>) ->
     }
 }
 
-/// Returns the bound on the number of `print`s after a loop, as [`rule_prints`] does. If the body
-/// may print, the bound exceeds 1.
+/// Returns the bound on the number of `print`s after a loop, as [`rule_prints`] does for a rule,
+/// and updates `left`, the bound at `next`. If the body may print, the bound exceeds 1.
 fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<u32> {
     let mut inner = None;
     let after = prints(body, Some(before), &mut inner).max(Some(before));

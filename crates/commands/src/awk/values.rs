@@ -145,9 +145,9 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Checks a use for which it matters which elements an array has: `in`, a loop over the array, or
-    /// the whole array as a value. Fails if other records may have changed that set, except for sums
-    /// in END, or if the array's name is rejected.
+    /// Checks a use whose result depends on which elements an array has: `in`, a loop over the
+    /// array, or the whole array as a value. Fails if other records may have changed the set of
+    /// elements, except for sums in END, or if the array's name is rejected.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =

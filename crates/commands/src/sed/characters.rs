@@ -70,7 +70,7 @@ fn escape(text: &str) -> (Piece, &str) {
     }
 }
 
-/// Parses the number of a byte, with at most `most` digits in the given base, and returns the byte
+/// Parses the number of a byte, which has at most `most` digits in the given base. Returns the byte
 /// with the rest. Without digits, `letter` is an ordinary escaped character.
 fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     let digits = text.chars().take(most).take_while(|c| c.is_digit(base)).count();
@@ -156,7 +156,7 @@ enum Token {
     Zero,
     /// An atom that matches one character.
     Some,
-    /// A character of several bytes in a locale in which every byte is a character.
+    /// A multibyte character, where every byte counts as a character (see `Syntax::multibyte`).
     Several,
 }
 

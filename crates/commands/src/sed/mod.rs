@@ -5,6 +5,8 @@
 //!                                       └─> state      proof that records are independent
 //!                                            └─> characters   which bytes the script may produce
 //! ```
+//!
+//! `brackets` parses bracket expressions for `parse` and `characters`.
 
 mod brackets;
 mod characters;
@@ -70,7 +72,7 @@ pub enum Action {
         pattern: String,
         /// The replacement, as written.
         replacement: String,
-        /// The flags that are given, of a number, `g` and `I`, in this order.
+        /// The given flags, in this order: a number, `g` and `I`. Empty if none is given.
         flags: String,
     },
     /// A transliteration (`y`).
@@ -223,9 +225,9 @@ fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     (!text.contains('\n')).then_some(Command { text, address, action })
 }
 
-/// Returns the source of an expression that all implementations interpret alike, and `None` for
-/// others. Returns `None` for the empty expression, too: it repeats the last one used, which
-/// joining scripts would change.
+/// Returns the source of an expression that all implementations interpret alike, and `None` for any
+/// other expression. Also returns `None` for an empty expression. It repeats the last one used,
+/// which may change when scripts are joined.
 fn plain_regex(regex: &Regex) -> Option<String> {
     let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
     (is_plain && is_local(&regex.text)).then(|| regex.text.clone())

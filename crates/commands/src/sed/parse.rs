@@ -317,8 +317,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses a label, which is `needed` after `:` and optional after a branch. Rejects labels that
-    /// versions of `sed` end at different characters: at `#`, or after `:` at `}`.
+    /// Parses a label. With `needed`, after `:`, it must not be empty; after a branch, it is
+    /// optional. Rejects labels that contain `{`, `#`, a backslash or, after `:`, `}`, because
+    /// versions of `sed` may read them differently.
     fn label(&mut self, needed: bool) -> Read<String> {
         self.skip_blanks();
         let rest = &self.text[self.at..];

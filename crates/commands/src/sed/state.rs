@@ -57,8 +57,8 @@ pub struct PerRecord {
     pub makes_lines: bool,
 }
 
-/// The reason why a script may not process records independently, such as the construct that
-/// depends on others.
+/// The reason why a script may not process records independently, such as a construct that depends
+/// on other records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Rejection(pub String);

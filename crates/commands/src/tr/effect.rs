@@ -14,9 +14,9 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Parses the command. Returns `None` if it is not a `tr`, if `tr` rejects it or warns, and for
-    /// sets that are not ASCII. With `plain_letters`, classes are those of the C locale; otherwise,
-    /// a set with a class yields `None`.
+    /// Parses the command. Returns `None` if it is not a `tr`, if `tr` rejects it or warns, or if a
+    /// set is not ASCII. With `plain_letters`, classes are those of the C locale; otherwise, a set
+    /// with a class yields `None`.
     pub fn read(simple: &Simple, plain_letters: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;

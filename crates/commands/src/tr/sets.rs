@@ -41,8 +41,8 @@ enum ClassKind {
 const REPEAT_LIMIT_BYTES: usize = 1 << 16;
 
 impl Sets {
-    /// Returns the set of bytes to delete or squeeze, complemented with `-c`. Returns `None` if the
-    /// set is invalid or not supported.
+    /// Returns the set of bytes to delete or squeeze, complemented with `-c`. Returns `None` if
+    /// `tr` rejects the set, or if it is not supported.
     pub(super) fn chosen(self, text: &str) -> Option<Set> {
         let mut set = [false; 256];
         for piece in self.pieces(text)? {
@@ -62,7 +62,7 @@ impl Sets {
     }
 
     /// Returns the bytes of the first set and, at the same indexes, their replacements. The second
-    /// vector may be longer. Returns `None` if a set is invalid or not supported.
+    /// vector may be longer. Returns `None` if `tr` rejects a set, or if one is not supported.
     pub(super) fn translation(self, first: &str, second: &str) -> Option<(Vec<u8>, Vec<u8>)> {
         let (mut from, mut cases, mut has_class) = (Vec::new(), Vec::new(), false);
         for piece in self.pieces(first)? {
@@ -94,7 +94,7 @@ impl Sets {
     /// Returns the bytes of the second set `text`. Without `-t`, a set that is shorter than the
     /// first is filled up with its last byte; a longer one is not truncated. `from` contains the
     /// bytes of the first set, and `cases` the indexes at which its case classes start. Returns
-    /// `None` if the second set is invalid or not supported.
+    /// `None` if `tr` rejects the second set, or if it is not supported.
     fn opposite(self, text: &str, from: &[u8], cases: &[usize]) -> Option<Vec<u8>> {
         let pieces = self.pieces(text)?;
         let known = pieces.iter().map(|piece| match piece {
@@ -132,7 +132,8 @@ impl Sets {
         Some(to)
     }
 
-    /// Splits a set into its elements, or returns `None` if it is invalid or not supported.
+    /// Splits a set into its elements. Returns `None` if `tr` rejects the set, or if it is not
+    /// supported.
     fn pieces(self, text: &str) -> Option<Vec<Piece>> {
         let characters = characters(text)?;
         let mut pieces = Vec::new();
@@ -164,7 +165,8 @@ impl Sets {
     }
 
     /// Parses the element after an opening bracket, and returns it with the rest. Returns
-    /// `Some(None)` if the bracket is literal, and `None` if the element is not valid.
+    /// `Some(None)` if the bracket is literal, and `None` if `tr` rejects the element or it is not
+    /// supported.
     #[expect(clippy::option_option, reason = "a literal bracket is not an error")]
     fn bracketed(self, inner: &[Character]) -> Option<Option<(Piece, &[Character])>> {
         if let [(mark @ (b':' | b'='), false), inner @ ..] = inner {

@@ -32,8 +32,8 @@ pub enum Maker {
 pub struct Marks {
     /// The project that the program comes from.
     pub maker: Maker,
-    /// Whether the program may know the case of multibyte characters, and multibyte blanks, because
-    /// it calls `towupper` or is unknown.
+    /// Whether the program may convert the case of multibyte characters, and recognize multibyte
+    /// blanks: it calls `towupper`, or is unknown.
     pub knows_characters: bool,
 }
 
@@ -91,8 +91,8 @@ fn is_grep_script(text: &[u8]) -> bool {
     text.starts_with("#!") && text.len() < 100 && hands_on && !text.contains("echo")
 }
 
-/// Returns which of [`MARKS`], in their order, `text` contains after a byte that is neither a
-/// letter nor a digit.
+/// Returns, for each of [`MARKS`], whether `text` contains it after a byte that is neither a letter
+/// nor a digit.
 fn marks_in(text: &[u8]) -> [bool; MARKS.len()] {
     static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
     let begins = |place: usize| place > 0 && !text[place - 1].is_ascii_alphanumeric();

@@ -144,8 +144,8 @@ pub(super) fn arithmetic(text: &str) -> Result<(), Change> {
     between_quotes(text)
 }
 
-/// Checks that the substitutions in source where quotes have no meaning have no side effects. Where
-/// quotes have a meaning, the function may find more substitutions than the shell.
+/// Checks that no substitution in the source has side effects. Quotes are taken to have no meaning.
+/// Where they have one, the function may find more substitutions than the shell.
 pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     let pieces = parse_heredoc(text, &ParserOptions::default()).map_err(|_| Change::Unparsed)?;
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
