@@ -37,9 +37,9 @@ impl PollBackoff {
         self.moved += bytes as u64;
     }
 
-    /// Records that the pipe is empty or full at `now`. If enough bytes have passed through it
-    /// before, starts a delay: the time in which half of its capacity is expected to pass, but at
-    /// most [`MAX_DELAY`].
+    /// Records that the pipe is empty or full at `now`. If enough bytes have passed through it by
+    /// then, starts a delay. The delay is the time in which half of its capacity is expected to
+    /// pass, but at most [`MAX_DELAY`].
     pub(super) fn note_idle(&mut self, now: Instant) {
         if self.moved < MIN_MOVED_BYTES {
             return;

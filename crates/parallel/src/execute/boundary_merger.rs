@@ -99,9 +99,9 @@ impl Adjoin {
         Some(complete)
     }
 
-    /// Merges `line`, the first one of a chunk, into the held line if both are equal apart from
-    /// their counts, which are added. Otherwise, moves the held line to `complete` and holds
-    /// `line`.
+    /// Merges `line`, the first line of a chunk's output, into the held line if they are equal.
+    /// Counts at the beginning of the lines, if any, are not compared but added. If the lines
+    /// differ, moves the held line to `complete` and holds `line`.
     fn merge_first_line(&mut self, line: Vec<u8>, complete: &mut Vec<u8>) {
         if self.counted
             && let (Some((before, held)), Some((count, text))) =

@@ -29,8 +29,8 @@ impl ChunkInput<'_> {
     }
 
     /// Takes a block of at most `most` bytes off the front of the chunk. The block is empty at the
-    /// end of the chunk, and if the file has been truncated, which ends the chunk. Bytes of a file
-    /// are read into `buffer`.
+    /// end of the chunk. If the file has been truncated, the chunk ends there. Bytes of a file are
+    /// read into `buffer`.
     pub(super) fn take<'s>(
         &'s mut self,
         most: usize,

@@ -123,8 +123,8 @@ fn filter_outputs(
     })
 }
 
-/// Runs a command whose standard input `feed` writes, and copies its output to `sink`. Returns an
-/// error if the command fails.
+/// Runs a command, lets `feed` write its standard input, and copies its output to `sink`. Returns
+/// an error if the command fails.
 fn pass_through(
     command: &Command,
     context: &Context<'_>,

@@ -52,8 +52,11 @@ pub(super) fn run<'a>(
 }
 
 /// Runs a group over chunks, and passes their concatenated outputs through `command`. The result is
-/// [`Progress::StartAgain`] if there are too few resources to start `command`, or if the input
-/// consists of files and either the group must fall back or `command` fails without output.
+/// [`Progress::StartAgain`] in these cases:
+///
+/// - There are too few resources to start `command`.
+/// - The input consists of files, and the group must fall back.
+/// - The input consists of files, and `command` fails without output.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started, or the output cannot
@@ -107,8 +110,8 @@ fn feed(
     }
 }
 
-/// A watch on the command's standard input, which keeps it open until dropped. While workers wait
-/// for chunks, they notice if the command closes its end.
+/// A watch on the pipe to the command's standard input. Until it is dropped, the pipe stays open,
+/// and workers that wait for chunks notice if the command closes its end.
 struct Watch<'p>(&'p ChunkSource<'p>);
 
 impl Watch<'_> {

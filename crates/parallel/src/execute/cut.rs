@@ -132,8 +132,9 @@ pub(super) fn checks_bytes(guard: &Guard) -> bool {
 }
 
 /// Returns the number of leading bytes of `data` that satisfy the guard's conditions on bytes, or
-/// `None` if a byte violates them. A final UTF-8 character that is incomplete is not counted, or
-/// violates the guard if `is_last` is true. `data` must begin at the start of a character.
+/// `None` if a byte violates them. An incomplete UTF-8 character at the end of `data` is not
+/// counted; if `is_last` is true, it violates the guard. `data` must begin at the start of a
+/// character.
 pub(super) fn holds_so_far(guard: &Guard, data: &[u8], is_last: bool) -> Option<usize> {
     let lacks = match guard.without.iter().take(4).collect::<Vec<_>>().as_slice() {
         [] => true,

@@ -14,8 +14,8 @@ pub(super) struct Ended {
     /// The cost of each command, in the order of the pipeline; empty if the costs have already been
     /// added to the tally.
     pub costs: Vec<Cost>,
-    /// Whether all commands succeeded and none wrote to the captured standard error. A command that
-    /// SIGPIPE ended because the next one needed no more input counts as successful.
+    /// Whether all commands succeeded and none wrote to the captured standard error. A command also
+    /// counts as successful if SIGPIPE ended it because the next one needed no more input.
     pub succeeded: bool,
     /// The beginning of the commands' standard error; empty if it was not captured.
     pub stderr: Vec<u8>,
@@ -38,8 +38,8 @@ impl Cost {
     }
 }
 
-/// Returns whether the exit status means success for a command with the given rule. A signal never
-/// does.
+/// Returns whether the exit status means success for a command with the given rule. Termination by
+/// a signal never means success.
 pub(super) fn has_succeeded(status: ExitStatus, rule: StatusRule) -> bool {
     match (status, rule) {
         (ExitStatus::Exited(0), _) | (ExitStatus::Exited(1), StatusRule::Matches) => true,

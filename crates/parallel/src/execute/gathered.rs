@@ -136,7 +136,7 @@ fn lost() -> GroupError {
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started, or commands fail
-/// whose end is awaited before an output is handed over.
+/// before their output is handed over.
 pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,
@@ -251,10 +251,10 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Closes the input of an instance, and waits for the commands whose output must be complete.
-    /// Returns an error if they failed, except over the rest of the input. Otherwise, returns the
-    /// instance, its output, which can be read while the instance runs, and a sender for how it
-    /// ended.
+    /// Closes the input of an instance, and waits for those of its commands whose output must be
+    /// complete. Returns an error if they failed, except over the rest of the input. Otherwise,
+    /// returns the instance, its output, and a sender for the result of its end. The output can be
+    /// read while the instance runs.
     fn open<'l>(
         &self,
         mut instance: Instance<'l>,
@@ -296,9 +296,9 @@ impl<'env> Work<'env> {
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Returns the variants of the commands. Over ASCII chunks, they run in the C locale if they
-    /// are faster there and their output is only a few numbers: a worker whose input turns out not
-    /// to be ASCII starts a second instance, and has two outputs.
+    /// Returns the variants of the commands. Commands that are faster in the C locale run there
+    /// over ASCII chunks, but only if their output consists of a few numbers: if a later chunk is
+    /// not ASCII, the worker starts a second instance, and has two outputs.
     fn variants(&self) -> LocaleVariants<'_> {
         match self.group.combine {
             Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),

@@ -113,8 +113,8 @@ pub(super) struct ChunkSource<'a> {
     counted: Option<&'a Intake>,
     /// How to proceed when a stream falls silent or is slow.
     lull: Lull<'a>,
-    /// Number of bytes without a cut after which records are too long, unless chunks of more than
-    /// half of that size are wanted.
+    /// Maximum number of bytes searched for a cut before records count as too long. Twice the
+    /// wanted size of a chunk is searched in any case.
     longest: usize,
 }
 
@@ -256,8 +256,8 @@ impl<'a> ChunkSource<'a> {
         self.lock().next == 0
     }
 
-    /// Returns whether [`Self::take`] has rejected a chunk, so that it and all later input are left
-    /// over.
+    /// Returns whether [`Self::take`] has rejected a chunk. That chunk and all later input are then
+    /// still to be processed.
     pub(super) fn has_rest(&self) -> bool {
         self.lock().rejected
     }

@@ -111,9 +111,9 @@ struct Place<'a> {
 }
 
 impl Local<'_> {
-    /// Returns the steps of a plan. Unless the size of chunks is set, groups after the first step
-    /// that cannot be faster over chunks become serial steps, and neighbouring serial steps are
-    /// merged.
+    /// Returns the steps of a plan, with neighbouring serial steps merged. Unless the size of
+    /// chunks is set, a group after the first step becomes a serial step if it cannot be faster
+    /// over chunks.
     fn steps(&self, plan: &Plan) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {

@@ -20,11 +20,11 @@ struct Run<R> {
     start: usize,
     /// Offset of the end of the current line, after its separator.
     end: usize,
-    /// Number of valid bytes in the buffer.
+    /// Number of bytes in the buffer that have been read from the output.
     filled: usize,
     /// Number of occurrences of the line, if lines are counted.
     count: u64,
-    /// Offset of the line after its count.
+    /// Offset at which the line begins after its count.
     key: usize,
 }
 
@@ -94,8 +94,11 @@ impl<R: Read> Run<R> {
 /// `kind` keeps all. Returns `Break` if the reader wants no more output.
 ///
 /// # Errors
-/// Returns an error if an input cannot be read, has no separator at its end, or lacks the counts
-/// that `kind` demands, or if writing fails.
+/// Returns an error in these cases:
+///
+/// - An input cannot be read, or does not end with a separator.
+/// - A line has no count, although `kind` requires one.
+/// - Writing fails.
 pub(super) fn merge<R: Read>(
     inputs: Vec<R>,
     kind: Kind<'_>,

@@ -14,8 +14,8 @@ pub(crate) enum Equal {
     Kept,
     /// One of the equal lines is kept.
     One,
-    /// One of the equal lines is kept, after its number of occurrences. The numbers of lines that
-    /// have one already are added.
+    /// One of the equal lines is kept, preceded by the number of occurrences. If the lines already
+    /// have such numbers, these are added up.
     Counted,
 }
 
@@ -35,15 +35,15 @@ pub(super) const BYTES: LineOrder = LineOrder {
     separator: b'\n',
 };
 
-/// Integer that represents all integers of more than 18 digits in prefixes. It exceeds all shorter
-/// ones.
+/// The value that represents every integer of more than 18 digits in a prefix. It exceeds all
+/// integers with fewer digits.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero in numeric keys.
 const PREFIX_OF_ZERO: u64 = 1 << 63;
 
 impl Kind<'_> {
-    /// Returns a number that decides most comparisons: if the prefixes of two lines differ,
-    /// [`Self::directed`] of their order is the order of the lines.
+    /// Returns a number that decides most comparisons. If the prefixes of two lines differ, their
+    /// order, passed through [`Self::directed`], is the order of the lines.
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         match self.order.keys.first() {
             None => first_bytes(line),
@@ -97,9 +97,9 @@ impl Kind<'_> {
     }
 }
 
-/// Returns a number that decides most comparisons by the given key, of which `key_text` is the
-/// content in one line. If the numbers of two lines differ, their order is that of the lines, or
-/// its reverse if the key is reversed.
+/// Returns a number that decides most comparisons by the given key. `key_text` is the content of
+/// the key in a line. If the numbers of two lines differ, the lines have the order of the numbers,
+/// or the opposite order if the key is reversed.
 pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {
         SortKey { numeric: true, .. } => Number::read(key_text).prefix(),
@@ -169,7 +169,8 @@ impl<'a> Number<'a> {
         Self { negative, integer, fraction }
     }
 
-    /// Returns the prefix of the number. An even prefix belongs to one number only.
+    /// Returns the prefix of the number. If a prefix is even, all numbers that have it are equal;
+    /// an odd one may belong to different numbers.
     fn prefix(&self) -> u64 {
         let known = self.integer.len() <= 18;
         let integer = if known {

@@ -22,8 +22,8 @@ const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 const SAMPLE_DIVISOR: u64 = 100;
 /// CPU time of a command's start as a share of its wall time.
 const START_CPU_SHARE: f64 = 0.6;
-/// Ratio of a command's CPU time over the sample to that of its usual start below which its actual
-/// start is measured.
+/// The actual starts of commands are measured if the CPU time of a command over the sample is less
+/// than this many times that of its usual start.
 const MIN_STARTS: f64 = 6.0;
 /// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
 /// size.
@@ -105,8 +105,8 @@ pub(super) fn judge(
 }
 
 /// Returns the CPU time of the commands of other steps, in nanoseconds per byte of the group's
-/// input. `volume` and `line` describe the group's output. Steps after one that combines outputs
-/// are left out, because the amount of their input is unknown.
+/// input. `volume` and `line` describe the group's output. Later steps count only as long as
+/// outputs are concatenated: after other combinations, the amount of data is unknown.
 fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     let (before, _) = estimate::before(before);
@@ -122,7 +122,7 @@ fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> V
 }
 
 /// Returns the size of the sample in bytes. `of` is the size of the input in bytes, or `None` for a
-/// stream, and `cpu` the expected CPU time for a byte, in seconds.
+/// stream. `cpu` is the expected CPU time for a byte, in seconds.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
         usize::try_from(bytes / SAMPLE_DIVISOR)
@@ -136,7 +136,7 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
 }
 
 /// Returns the CPU time of starting `commands` for every chunk, in nanoseconds per byte, or 0 if
-/// each worker starts them only once. `context` must have their rate.
+/// each worker starts them only once. The rate in `context` must not be `None`.
 fn starts(
     group: &Group,
     commands: &[Command],

@@ -28,8 +28,7 @@ const SIGPIPE: i32 = Signal::PIPE.as_raw();
 const KEYBOARD: [i32; 3] = [Signal::INT.as_raw(), Signal::QUIT.as_raw(), Signal::HUP.as_raw()];
 /// Maximum number of bytes read or copied at a time.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
-/// Number of bytes from which on a read is large enough that the pipe is polled again without a
-/// delay.
+/// Minimum size in bytes of a read after which the pipe is polled again without a delay.
 pub(super) const FULL_READ_BYTES: usize = 128 << 10;
 /// Maximum number of bytes kept from the beginning of the commands' standard error.
 const MAX_STDERR_BYTES: usize = 64 << 10;
@@ -314,8 +313,8 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// Returns the first [`MAX_STDERR_BYTES`] of the commands' standard error so far, which are
-    /// none if it is not captured.
+    /// Returns at most the first [`MAX_STDERR_BYTES`] that the commands have written to standard
+    /// error so far, or nothing if that is not captured.
     fn read_stderr(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =

@@ -79,7 +79,7 @@ struct Writer<J> {
 struct Complete {
     output: Vec<u8>,
     chunk: Option<Chunk>,
-    /// Why the output is invalid, or `None` if it is valid.
+    /// Why the output must not be used, or `None` if it is correct.
     failed: Option<Fallback>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Left<J> {
     pub stopped: Option<Stopped>,
     /// The chunks whose output was not written completely, if chunks are kept.
     pub chunks: Vec<Chunk>,
-    /// Number of bytes forwarded of the output of the chunk that was current at the end.
+    /// Number of bytes that were forwarded for the chunk that was current at the end.
     pub passed: u64,
 }
 
@@ -231,8 +231,8 @@ impl<J: Combiner> ChunkOutput<'_, J> {
         self.reorder.pass(writer, &waiting)
     }
 
-    /// Marks the chunk as complete. `failed` is the reason if its output is invalid, and `None`
-    /// otherwise. May block, as [`Self::take`] does.
+    /// Marks the chunk as complete. `failed` is the reason why its output must not be used, or
+    /// `None` if it is correct. May block, as [`Self::take`] does.
     pub(super) fn complete(mut self, chunk: Chunk, failed: Option<Fallback>) {
         let kept = if self.reorder.keeps_chunks { chunk.data.size() } else { 0 };
         let mut state = self.reorder.lock();

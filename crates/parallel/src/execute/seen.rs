@@ -10,12 +10,12 @@ use std::hash::BuildHasher as _;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Hash bits that are zero for lines of the sample: one line in 16. The table uses the lowest and
-/// the highest bits.
+/// Hash bits that are zero for lines of the sample, which has one line in 16. They are in the
+/// middle, because the table uses the lowest and the highest bits.
 const SAMPLE_MASK: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
-/// Number of repeated lines in a window from which on all lines are looked up.
+/// Minimum number of repeated lines in a window for which all lines are looked up from then on.
 const MIN_REPEATS_FOR_ALL: u32 = WINDOW_LINES / 4;
 /// Number of repeated lines in a window below which only the sample is looked up.
 const MIN_REPEATS_TO_STAY: u32 = WINDOW_LINES / 8;

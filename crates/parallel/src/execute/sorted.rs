@@ -70,8 +70,11 @@ impl Task<'_> {
 /// reason if the group must fall back, or `None` on success.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, a command cannot be started, commands fail over
-/// chunks of a stream, the output cannot be written, or lines fit neither into memory nor on disk.
+/// Returns an error in these cases:
+///
+/// - The input cannot be read, or the output cannot be written.
+/// - A command cannot be started, or fails over chunks of a stream.
+/// - Lines fit neither into memory nor on disk.
 pub(super) fn run(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -344,8 +347,8 @@ fn merge_ranges(
 }
 
 /// Divides all runs in memory at the same lines into ranges of about equal size, so that all lines
-/// of a range come before those of the next one. Returns, for each range, its first and last index
-/// in each run, the latter excluded.
+/// of a range come before those of the next one. Returns, for each range, the index of its first
+/// line in each run, and the index after its last one.
 fn ranges(kind: Kind<'_>, sorted: &[Sorted], jobs: usize) -> Vec<Vec<(usize, usize)>> {
     let bytes: usize = sorted.iter().map(|run| run.text.len() + run.entries.len()).sum();
     let count = (bytes / RANGE_BYTES).max(jobs);

@@ -20,8 +20,8 @@ use super::{counted, keyed};
 
 /// Maximum size in bytes of the lines in memory: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// Minimum ratio of the available memory to the memory in use for lines at which the latter may be
-/// doubled if there is no room on disk. It allows for other workers that do the same.
+/// If there is no room on disk, the memory for lines may be doubled if this many times the memory
+/// in use is available: other workers may do the same at the same time.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// A collector of lines, which sorts them in memory and spills them to disk if there are too many.

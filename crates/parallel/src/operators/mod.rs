@@ -17,9 +17,9 @@ trait Definition: Sized {
     #[cfg(test)]
     const EXAMPLES: &'static [&'static str];
 
-    /// Parses a command. Returns `None` unless the operator writes the same bytes as the command
-    /// for every input that the command's guard accepts, and neither fails nor writes to standard
-    /// error where the command does not.
+    /// Parses a command. Returns `None` unless the operator can replace the command for every input
+    /// that the command's guard accepts. The operator must write the same bytes, and must neither
+    /// fail nor write to standard error where the command does not.
     fn read(simple: &Simple, environment: &Environment) -> Option<Self>;
 
     /// Starts the operator.

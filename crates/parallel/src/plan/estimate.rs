@@ -24,8 +24,8 @@ pub(crate) fn ends_early() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Decides whether a plan runs over chunks on `jobs` CPUs. If `input` is `None`, the input is
-/// longer than the first chunk.
+/// Decides whether a plan runs over chunks on `jobs` CPUs. `input` must be `None` only if the input
+/// is known to be longer than the first chunk.
 pub fn decide(plan: &Plan, input: Option<Amount>, jobs: usize) -> Decision {
     let input_bytes = input.map(|input| input.bytes);
     let plain = |why: &str| Decision { why: why.to_owned(), input_bytes, ..Decision::default() };
@@ -89,7 +89,7 @@ const OWN_SORT_FACTOR: f64 = 0.4;
 
 /// Lower bound of a step's output, in bytes per byte of input.
 const MIN_OUTPUT_SHARE: f64 = 0.01;
-/// Ratio of the usual CPU time of a command in another step to the least that it may need.
+/// Ratio of the usual CPU time of a command in another step to the least CPU time that it may need.
 const UNCERTAINTY_FACTOR: f64 = 2.0;
 
 /// The work that chunks add to that of the commands.
@@ -165,8 +165,9 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
     gain(&flows, &least, handling, jobs, false) > 0.0
 }
 
-/// Returns the CPU time of each command of the given steps that still runs while their output is
-/// read, in nanoseconds per byte of that output, and the output as a stream of volume 1.
+/// Returns the output of the given steps as a stream of volume 1, and the CPU times of those
+/// commands that still run while the output is read. The times are in nanoseconds per byte of the
+/// output.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();
@@ -256,8 +257,8 @@ pub(crate) fn break_even_bytes(step: &Step, line: f64, jobs: usize) -> u64 {
     (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
-/// Returns an upper bound of the gain, and the cost on two CPUs, for the given number of commands,
-/// which together need `cpu` nanoseconds per byte of an input of `bytes` bytes.
+/// Returns an upper bound of the gain, and the cost on two CPUs. `commands` is the number of
+/// commands, which together need `cpu` nanoseconds per byte of an input of `bytes` bytes.
 pub(crate) fn upper_bound(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;
     Expectation { cpu, gain: cpu, cost: cost(START_SECONDS * commands as f64, 2) }

@@ -66,8 +66,8 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     }
 }
 
-/// Sets the form of the group's first command that opens the plan's files itself, for the fallback.
-/// Does nothing unless that command executes the pipeline's first stage.
+/// Sets `group.opening` to the group's first command, in a form that opens the plan's files
+/// itself. Does nothing unless that command executes `stage`, the pipeline's first stage.
 fn name_files(group: &mut Group, stage: &Simple) {
     if let Some(first) = group.serial.first().filter(|first| first.stage == 0) {
         let named = command(0, stage, &stage.arguments, None);
@@ -84,8 +84,8 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// Returns the stages with their indices, except a first stage that is left out because the plan
-/// opens its files. Otherwise, the first stage lacks the files that the plan opens.
+/// Returns the stages with their indices. If the plan opens files of the first stage, that stage is
+/// omitted if it is not needed any more, and otherwise has no such files in its arguments.
 fn remaining_stages<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
@@ -123,8 +123,8 @@ fn keep_pipes_at_ends(classes: &mut [Class]) {
     }
 }
 
-/// Makes the last stage opaque if it writes differently to a terminal, or if an opaque stage would
-/// write to the terminal without it.
+/// Makes the last stage opaque if it writes differently to a terminal. Also does so if the stage
+/// only forwards its input and follows an opaque one, which would otherwise write to the terminal.
 fn leave_terminal_to_last(classes: &mut [Class]) {
     let Some((last, before)) = classes.split_last_mut() else { return };
     let heeds = match last {
@@ -218,8 +218,8 @@ fn annotation<'a>(simple: &Simple, situation: &Situation<'a>) -> Option<&'a Anno
     })
 }
 
-/// Adds the first of the remaining stages to the plan, or leaves it out. Also adds later stages
-/// that form one step with it. Returns the number of these stages.
+/// Adds the first of the remaining stages to the plan, or drops it. Also adds later stages that
+/// form one step with it. Returns the number of stages added or dropped.
 fn next(
     remaining_stages: &[(usize, &Simple)],
     classes: &[Class],

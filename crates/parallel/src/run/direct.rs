@@ -49,7 +49,7 @@ pub(super) trait Originals {
     /// Returns an error if this process fails in a way that no [`End`] describes.
     fn run_as_written(&mut self) -> Result<End, RunError>;
 
-    /// Tells the other processes to exit. Standard input must not be read before that.
+    /// Tells the other processes to exit. Standard input must not be read before this call.
     fn take_over(&mut self);
 }
 
@@ -326,8 +326,8 @@ fn become_command(stage: &Simple) -> Result<End, RunError> {
     Ok(End::NotExecuted { program: name.clone(), source, exit_code })
 }
 
-/// Returns whether it is certain that no stage of a plan exits before the stages upstream of it,
-/// except among the serial steps at the beginning, which run as in a shell.
+/// Returns whether it is certain that no stage of a plan exits before the stages upstream of it.
+/// The serial steps at the beginning are not considered, because they run as in a shell.
 fn reads_all(plan: &Plan) -> bool {
     let mut steps = plan.steps.iter().skip_while(|step| matches!(step, Step::Serial(_)));
     steps.all(|step| match step {

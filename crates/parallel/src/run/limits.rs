@@ -40,7 +40,7 @@ pub(super) fn obstacle(plan: &Plan, settings: &Settings) -> Option<String> {
     (is_low && !can_start_tasks(tasks)).then(|| "it may have too few processes".to_owned())
 }
 
-/// Returns whether the limit on open files is high enough for a shell but not for contend.
+/// Returns whether the limit on open files is too low for contend. It may be enough for a shell.
 pub(super) fn leaves_files_only_to_a_shell() -> bool {
     getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < MIN_OPEN_FILES)
 }
@@ -52,7 +52,8 @@ fn commands_of(step: &Step) -> &[Command] {
     }
 }
 
-/// Returns whether `tasks` more processes can be started. Threads count against the same limit.
+/// Returns whether `tasks` more processes can be started. Tests this with threads, which count
+/// against the same limit.
 fn can_start_tasks(tasks: usize) -> bool {
     let spawn = |_| thread::Builder::new().stack_size(PROBE_STACK_BYTES).spawn(thread::park).ok();
     let threads: Vec<_> = (0..tasks).map_while(spawn).collect();

@@ -48,8 +48,10 @@ pub use settings::{Request, Settings, Target};
 /// Does not return if the pipeline's only command, or the shell, replaces this process.
 ///
 /// # Errors
-/// Returns an error if the script cannot be read or is not one of a known shell, or if the run
-/// cannot be started, supervised or compared with the original.
+/// Returns an error in these cases:
+///
+/// - The script cannot be read, or is not for a known shell.
+/// - The run cannot be started, supervised or compared with the original.
 pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunError> {
     let settings = &request.settings;
     match &request.what {

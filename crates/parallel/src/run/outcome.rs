@@ -10,8 +10,9 @@ use super::observer::{Notice, Observer};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::{Group, Plan, Step};
 
-/// Returns the exit code of the pipeline, as a shell would report it, and notifies the observer of
-/// failed commands and writes. Fails if the observer does, or for any other error in `result`.
+/// Returns the exit code of the pipeline, as a shell would report it. Notifies the observer if
+/// commands failed over chunks of a stream, or if the output could not be written. Fails with any
+/// other error in `result`, or if the observer fails.
 pub(super) fn status(
     plan: &Plan,
     tally: &Tally,

@@ -40,9 +40,9 @@ pub(super) fn delays_output(input: Kind, stages: &[Simple]) -> bool {
     }
 }
 
-/// Returns whether standard input, which is of the kind `input`, is a terminal, or a stream that
-/// ends after less than 32 KiB and within about 5 ms of its first bytes. Blocks until the stream
-/// has data or has ended.
+/// Returns whether standard input, of the kind `input`, is a terminal or a short stream. A short
+/// stream ends after less than 32 KiB, and within about 5 ms of its first bytes. Blocks until the
+/// stream has data or has ended.
 pub(super) fn is_little(input: Kind) -> bool {
     let stdin = io::stdin();
     if input != Kind::Stream || stdin.is_terminal() {

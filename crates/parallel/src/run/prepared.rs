@@ -160,9 +160,13 @@ impl<'a> Prepared<'a> {
 }
 
 /// Returns whether bash certainly runs a script with `-c` as it runs it from a file. With `-c`,
-/// bash exits with 127 instead of 1 for an unset variable, has one more letter in `$-`, names
-/// `environment` as the source of functions in messages, abandons the whole script after an invalid
-/// integer, and leaves an asynchronous list its standard input after a redirected loop.
+/// bash differs in these ways:
+///
+/// - It exits with 127 instead of 1 for an unset variable.
+/// - It has one more letter in `$-`.
+/// - In messages, it names `environment` as the source of functions.
+/// - It abandons the whole script after an invalid integer.
+/// - After a redirected loop, it leaves an asynchronous list its standard input.
 fn behaves_same_with_c(script: &str) -> bool {
     let signs =
         ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
@@ -182,9 +186,9 @@ fn behaves_same_with_c(script: &str) -> bool {
 /// Returns the lines to append to a script that is passed as an argument.
 ///
 /// Bash executes the last command of an argument in place of itself. With a script, it waits for
-/// the command, and reports a signal that ended it. An empty line hides the end of the argument,
-/// and cannot become part of a command. Nothing is appended where it could: in an open
-/// here-document, or after a backslash.
+/// the command, and reports a signal that ended it. Empty lines hide the end of the argument.
+/// Nothing is appended where they would become part of a command: in an open here-document, or
+/// after a backslash.
 fn end_of_argument(script: &str) -> &'static str {
     let ends_document = |(place, _): (usize, &str)| {
         let (begin, below) = script[place + 2..].split_once('\n').unwrap_or_default();

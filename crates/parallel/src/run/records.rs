@@ -23,8 +23,8 @@ impl Records {
         Ok(Self(file.context("cannot create a temporary file for records")?.into()))
     }
 
-    /// Returns the path of the file for other processes, which is valid as long as this process
-    /// lives and `self` exists.
+    /// Returns the path by which other processes can open the file, as long as this process lives
+    /// and `self` exists.
     pub(super) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }

@@ -57,7 +57,7 @@ pub struct Settings {
     pub stats: bool,
     /// Whether the caller keeps the record of the run.
     pub record: bool,
-    /// Options that pass these settings to the process of a stage in shell source, except for
+    /// Options that pass these settings to the process of a stage in shell source. They omit
     /// `shell`, `stats` and `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }

@@ -23,7 +23,7 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// Length in bytes, without `#!`, from which a first line is too long to be parsed.
+/// Minimum length in bytes, without `#!`, of a first line that is too long to be parsed.
 const MAX_SHEBANG_BYTES: usize = 200;
 
 /// Runs a pipeline with the shell, which may replace this process. `why` is the reason why contend

@@ -42,7 +42,7 @@ impl Shutdown {
     }
 }
 
-/// The policy for when to take which step. It reads no clock and sends no signal itself.
+/// Decides when to take which step, but reads no clock and sends no signal itself.
 #[derive(Debug)]
 pub(super) struct Escalation {
     /// Whether signals from the keyboard are left to the commands, which receive them as well.

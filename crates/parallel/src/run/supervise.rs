@@ -164,8 +164,12 @@ impl<'a> Running<'a> {
 /// commands.
 ///
 /// # Errors
-/// Returns an error if signals cannot be blocked, the executor fails, standard error cannot be
-/// written, the records of pipelines cannot be read, or the run cannot be compared.
+/// Returns an error in these cases:
+///
+/// - Signals cannot be blocked, or the executor fails.
+/// - Standard error cannot be written.
+/// - The records of pipelines cannot be read.
+/// - The run cannot be compared with the original.
 pub(super) fn run_plan(
     mut task: Task,
     mut report: Box<Report>,

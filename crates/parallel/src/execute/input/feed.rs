@@ -12,9 +12,9 @@ use super::super::sink::OutputSink;
 use super::files::Files;
 use super::{BLOCK_BYTES, ChunkData, ChunkSource};
 
-/// Distance in bytes by which checks of the guard precede the commands. Bytes that violate the
-/// guard may affect the output for all bytes that share a command's buffer, which is 96 KiB in
-/// grep.
+/// Number of bytes by which checks of the guard run ahead of the commands. A byte that violates the
+/// guard may affect the output for all bytes in the same buffer of a command. The buffer of `grep`
+/// has 96 KiB.
 const READ_AHEAD_BYTES: u64 = 256 << 10;
 
 /// The result of feeding commands with a chunk.

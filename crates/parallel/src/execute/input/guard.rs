@@ -19,7 +19,7 @@ const LONG_RECORD_BYTES: usize = 32 << 10;
 pub(super) struct GuardState {
     guard: Guard,
     records: Records,
-    /// Why input was rejected first, as shown to users.
+    /// The reason for the first rejection of input, as shown to users.
     refused: OnceLock<String>,
     /// Whether the bytes of the whole input satisfy the guard, or `None` until that has been
     /// checked.
@@ -36,7 +36,7 @@ impl GuardState {
         }
     }
 
-    /// Returns why input was rejected first, or `None` if none was.
+    /// Returns the reason for the first rejection of input, or `None` if no input was rejected.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
@@ -60,8 +60,8 @@ impl GuardState {
         fits
     }
 
-    /// Returns whether the end of `range` is acceptable: if the guard demands it, the last record
-    /// of the input must be terminated. Records a rejection.
+    /// Returns `false`, and records a rejection, if `range` ends with the last record of the input,
+    /// and that record is not terminated although the guard requires it.
     pub(super) fn accepts_end(&self, files: &Files, range: &Range<u64>) -> io::Result<bool> {
         if !self.guard.terminated || range.end != files.size() {
             return Ok(true);
@@ -73,8 +73,8 @@ impl GuardState {
 
     /// Returns whether the guard accepts the files from offset `seen` to `place`. `seen` must be at
     /// the start of a character, and advances to the end of the checked range, which may lie beyond
-    /// `place`. After a long record, the guard must accept the whole input; once that has been
-    /// checked, returns the result for the whole input.
+    /// `place`. If a long record is found, checks the whole input. Once the whole input has been
+    /// checked, returns the result of that check.
     pub(super) fn accepts_until(
         &self,
         files: &Files,

@@ -30,8 +30,8 @@ const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// Maximum number of bytes that are searched for a cut, unless chunks of more than half of that
-/// size are wanted.
+/// Maximum number of bytes that are searched for a cut. Twice the wanted size of a chunk is
+/// searched in any case.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Reason for running a group plain after a lull, as shown to users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
@@ -42,8 +42,8 @@ pub(in super::super) enum Lull<'a> {
     /// The group waits: no output can be seen before the end of the input.
     #[default]
     Waits,
-    /// The commands run plain from then on, unless an earlier step still works on chunks, whose
-    /// output comes in bursts.
+    /// The commands run plain from then on, unless an earlier step still works on chunks: the
+    /// output of such a step comes in bursts.
     RunsPlain {
         /// For each earlier step, whether it runs plain, that is, forwards its input as it arrives.
         earlier: &'a [AtomicBool],

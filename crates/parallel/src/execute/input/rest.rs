@@ -18,7 +18,7 @@ pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
     /// Blocks of bytes that precede the unread source, in reverse order.
     pub(super) waiting: Vec<Vec<u8>>,
-    /// Number of bytes already returned of the last block in `waiting`.
+    /// Number of bytes of the last block in `waiting` that have already been returned.
     pub(super) offset: usize,
     /// Offset of the next read, if the source consists of files.
     pub(super) position: u64,

@@ -43,9 +43,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 }
 
 /// Returns the class of a command that merges its input with a file, both sorted by the given key.
-/// A chunk that is not in order must make the command fail even where it would not notice, so
-/// `--check-order` is added. The fallback then lets the original command report it. Fails if no
-/// option can be added.
+/// Adds `--check-order`, so that the command fails over every chunk that is not in order. The
+/// fallback then runs the original command, which reports the disorder as usual. Fails if no option
+/// can be added.
 pub(super) fn merging(
     subject: &Subject<'_>,
     records: Records,

@@ -4,12 +4,12 @@
 //! A class is a proof, not a guess: a command whose behaviour is uncertain in any respect is
 //! opaque, with the reason.
 //!
-//! | class | over chunks | example |
+//! | class | how the command runs | example |
 //! |---|---|---|
-//! | [`Class::PerRecord`] | outputs are concatenated | `grep`, `cut` |
-//! | [`Class::Combinable`] | outputs are merged or added up | `sort`, `wc` |
-//! | [`Class::Nothing`] | dropped | `cat` |
-//! | [`Class::Opaque`] | runs alone | `tac` |
+//! | [`Class::PerRecord`] | over chunks; outputs are concatenated | `grep`, `cut` |
+//! | [`Class::Combinable`] | over chunks; outputs are merged or added up | `sort`, `wc` |
+//! | [`Class::Nothing`] | not at all, since it only forwards its input | `cat` |
+//! | [`Class::Opaque`] | alone, over the whole input | `tac` |
 
 mod awk;
 mod cat;

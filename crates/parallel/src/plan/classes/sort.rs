@@ -134,8 +134,8 @@ fn keys(subject: &Subject<'_>, options: &Options) -> Option<Vec<SortKey>> {
     (numbers && letters).then_some(keys)
 }
 
-/// Parses a key, or returns `None` if contend cannot compare it. If neither position has letters,
-/// those in `general`, of the whole command, apply.
+/// Parses a key, or returns `None` if contend cannot compare it. If neither position has option
+/// letters, those in `general` apply, which are given for the whole command.
 fn key(text: &str, general: &str) -> Option<SortKey> {
     let mut ends = text.splitn(2, ',').map(place);
     let from = ends.next()??;
@@ -187,7 +187,8 @@ fn place(text: &str) -> Option<Place<'_>> {
     Some(Place { field: number(field)?.checked_sub(1)?, bytes, letters })
 }
 
-/// Returns the arguments of a merge in the same order, without the options for memory and threads.
+/// Returns the arguments with which `sort` merges sorted files in the same order. The options for
+/// memory and threads are omitted.
 fn merging(options: &Options) -> Vec<String> {
     let mut arguments = vec!["-m".to_owned()];
     for (letter, value) in &options.given {
@@ -256,9 +257,9 @@ fn has_one_order(letters: &str) -> bool {
     ORDERS.iter().filter(is_given).count() <= 1
 }
 
-/// Returns whether `text` is a key that `-k` accepts: valid positions, with known option letters.
-/// Field numbers start at 1, and so does the byte offset in the first position. In the second
-/// position, offset 0 means the end of the field.
+/// Returns whether `text` is a key that `-k` accepts: one or two positions, with known option
+/// letters. Field numbers start at 1, and so does the byte offset in the first position. In the
+/// second position, offset 0 means the end of the field.
 fn is_key(text: &str) -> bool {
     let mut places = text.splitn(2, ',').map(place);
     let is_known = |place: &Option<Place<'_>>| {

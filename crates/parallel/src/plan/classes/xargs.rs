@@ -42,7 +42,7 @@ const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
 /// Commands whose output to a terminal differs from that to a pipe.
 const TTY_DEPENDENT: &[&str] = &["egrep", "fgrep", "grep", "jq", "ls"];
-/// Commands that have side effects with some arguments, which may come from an item.
+/// Commands that have side effects only with certain arguments. An item may be such an argument.
 const CONDITIONALLY_PURE: &[&str] =
     &["awk", "busybox", "gawk", "mawk", "nawk", "original-awk", "sed", "sort"];
 

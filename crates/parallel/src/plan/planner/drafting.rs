@@ -168,7 +168,7 @@ impl Drafting {
         Plan { stages: self.stages, source: self.source, steps: self.steps }
     }
 
-    /// Adds to the reasons of stages that they run in the C locale over ASCII.
+    /// For each stage that runs in the C locale over ASCII, adds that fact to the stage's reason.
     fn explain_c_locale(&mut self) {
         let groups = self.steps.iter().filter_map(|step| match step {
             Step::Parallel(group) if group.can_use_c() => Some(group),
@@ -230,8 +230,8 @@ impl Open {
     }
 
     /// Returns whether a last command of the given class would spoil the group: workers could run
-    /// it over chunks that are not neighbours, and equal lines could become adjacent that are not
-    /// adjacent in the input.
+    /// it over chunks that are not neighbours, so that equal lines would be adjacent there but not
+    /// in the input.
     fn needs_neighbours(&self, class: &Combinable) -> bool {
         let cut = &self.group.cut;
         class.any_order && cut.differ.is_some() && !cut.ascending

@@ -19,8 +19,8 @@ pub(super) struct Edits<'t> {
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot that all pipelines outside loops and functions share, except for the first ones,
-    /// which have no slot; `None` as long as only those have been found.
+    /// The slot that pipelines outside loops and functions share. The first such pipelines have no
+    /// slot; the value is `None` as long as no others have been found.
     shared_slot: Option<usize>,
 }
 

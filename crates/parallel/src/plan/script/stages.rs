@@ -73,8 +73,8 @@ pub(super) struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Returns the longest runs of stages that can be taken over, as ranges of their indices. Runs
-    /// without a stage that may run over chunks, and those with too little input, are left out.
+    /// Returns the longest runs of stages that can be taken over, as ranges of their indices. Omits
+    /// runs without a stage that may run over chunks, and runs with too little input.
     pub(super) fn of(self, pipeline: &Pipeline) -> Vec<Range<usize>> {
         let fits: Vec<_> = pipeline.seq.iter().map(|command| self.fit(command)).collect();
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -195,8 +195,8 @@ impl Runs<'_> {
         })
     }
 
-    /// Returns whether the script may change a file that the given stages name. It is assumed to if
-    /// it contains the file's name without the directory more than once.
+    /// Returns whether the script may change a file that the given stages name. This is assumed if
+    /// the file's name, without its directory, occurs in the script more than once.
     fn may_write_files_of(self, stages: &[Simple]) -> bool {
         let words = stages.iter().flat_map(|stage| stage.arguments.iter().chain(&stage.input));
         { words }.filter(|word| !word.text.starts_with('-') && word.text.len() > 1).any(|word| {

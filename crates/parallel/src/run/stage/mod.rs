@@ -114,7 +114,8 @@ pub fn begin(words: &[OsString]) -> Result<Begun, RunError> {
 }
 
 impl Stage {
-    /// Connects to the neighbours, and leaves the decision to the next one or decides for all.
+    /// Connects to the neighbours. Leaves the decision to the next stage, or decides for all stages
+    /// if there is none.
     fn connect_and_decide(self, own: Words) -> Begun {
         let timeout = if self.is_forced() { FORCED_RENDEZVOUS_TIMEOUT } else { RENDEZVOUS_TIMEOUT };
         let mut neighbours = Neighbours::connect(self.position, timeout);

@@ -90,7 +90,8 @@ impl Connection {
         Ok(Self::Absent)
     }
 
-    /// Accepts a connection only to a process of the same user. Returns `Absent` for others.
+    /// Returns the connection over `stream`, or `Absent` unless the other process certainly belongs
+    /// to the same user.
     fn of(stream: UnixStream) -> Self {
         match socket_peercred(&stream) {
             Ok(peer) if peer.uid == rustix::process::geteuid() => Self::Connected(stream),
@@ -163,8 +164,8 @@ fn poll_once(
 pub(super) struct Neighbours {
     previous: Connection,
     next: Connection,
-    /// Standard input of the first stage; `None` if that is this stage, or once it has been used or
-    /// sent.
+    /// Standard input of the first stage. `None` if this stage is the first one, or once that input
+    /// has been used or sent.
     first_input: Option<OwnedFd>,
     /// This process's own standard input, while that of the first stage replaces it.
     own_input: Option<OwnedFd>,

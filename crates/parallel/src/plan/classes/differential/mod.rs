@@ -81,7 +81,7 @@ fn skip(reason: &str) {
 }
 
 /// Returns the number of inputs for each command and locale that `PROPTEST_CASES` sets, or `None`
-/// if it sets no valid number.
+/// if it is unset or not a number.
 fn requested_cases() -> Option<u32> {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok())
 }
@@ -190,9 +190,9 @@ impl TestedCommand {
         Program::of(&self.simple, each.arguments.as_deref(), locale).run(part)
     }
 
-    /// Checks that the command succeeds on an empty chunk, which an earlier filter may leave, and
-    /// writes nothing if outputs are concatenated, unless the class says that it does. The error
-    /// has the output.
+    /// Checks the command over an empty chunk, which an earlier filter may leave. The command must
+    /// succeed. If outputs are concatenated, it must write nothing, unless the class says that it
+    /// writes on empty input. The error has the output.
     fn try_nothing(&self) -> Result<(), String> {
         let ran = self.run_part(b"");
         let acts = self.each().writes_on_empty_input;

@@ -50,8 +50,9 @@ fn subjects(locale: &'static str) -> Vec<TestedCommand> {
     rows.filter_map(|(kind, text)| TestedCommand::new(*kind, text, locale).ok()).collect()
 }
 
-/// Returns the guard for the input of two neighbours. Returns `None` unless the first one's outputs
-/// are concatenated to lines that the second one accepts, wherever they are cut.
+/// Returns the guard for the input of two neighbours. Returns `None` unless the outputs of the
+/// first command are concatenated, and the second one accepts their lines and allows a cut after
+/// each of them.
 fn joined(first: &TestedCommand, second: &TestedCommand) -> Option<Guard> {
     let (each, next) = (first.each(), second.each());
     let anywhere = next.cut.before.is_all() && next.cut.after.is_all();
