@@ -107,16 +107,17 @@ fn archive(library: &str) -> Option<PathBuf> {
     (path.is_absolute() && path.is_file()).then_some(path)
 }
 
-/// Returns the commit that Cargo has recorded in a packaged crate, or `None` if this is not one.
+/// Returns the commit that Cargo has recorded in a packaged crate, or `None` if `package` is not a
+/// packaged crate.
 fn commit_of_package(package: &Path) -> Option<String> {
     let note = std::fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
     let rest = note.split_once("\"sha1\"")?.1.split_once('"')?.1;
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of the repository of this workspace, or `None` if git reports none, and makes
-/// Cargo run this script again after another commit. A repository that merely contains the
-/// workspace, as with a vendored copy, does not count.
+/// Returns the commit of this workspace's repository, or `None` if git reports none. Makes Cargo
+/// rerun this script after a new commit. Ignores a repository that merely contains the workspace,
+/// as with a vendored copy.
 fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =

@@ -314,8 +314,8 @@ defmodule CallbackThread do
   Monitors a thread: when it ends, the calling process gets
   `{:DOWN, ref, :callback_thread, id, reason}`.
 
-  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or the exit reason of a
-  process. A monitor ends with the process that created it.
+  The reason is `:normal`, `:cancelled`, `{:worker_down, reason}`, `{:bad_return, value}`, or the
+  exit reason of a process. A monitor ends with the process that created it.
 
       iex> receptor = CallbackThread.Receptor.new()
       iex> {:ok, id} = CallbackThread.spawn(receptor, fn -> {:receive, fn _ -> exit(:shutdown) end} end)

@@ -69,8 +69,8 @@ fn cargo_run(environment: &[(&str, &str)], words: &str, more: &[&str]) -> Result
     process::run(&mut command)
 }
 
-/// Runs tests that change the system's configuration, one at a time. Those that are not permitted
-/// here are left out with a message.
+/// Runs tests that change the system's configuration, one at a time. Skips tests that are not
+/// permitted here, with a message.
 fn privileged(log: &mut TestLog) -> Result<()> {
     if can_create_cgroups(Path::new("/sys/fs/cgroup/pids")) {
         CGROUP_TESTS.iter().try_for_each(|name| log.watch_ignored_test(name))?;

@@ -89,8 +89,8 @@ fn announce(command: &Command) {
     print_status(&format!("$ {}", line(command)));
 }
 
-/// Formats a command for messages, without the program's directory: the variables set for it, the
-/// program and the arguments, which are not quoted.
+/// Formats a command for messages: the variables set for it, the program without its directory, and
+/// the arguments, which are not quoted.
 fn line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()

@@ -89,8 +89,9 @@ impl Exit {
     }
 }
 
-/// Returns a suggestion to append to the message of an error: the installed shell whose name is
-/// similar to that of a missing one. Empty for other errors, and if there is no similar shell.
+/// Returns a suggestion to append to the message of an error: an installed shell with a name
+/// similar to that of the missing shell. Empty for other errors, and if no installed shell has a
+/// similar name.
 pub fn hint(error: &anyhow::Error) -> String {
     let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
     let shell = match (error.downcast_ref(), error.downcast_ref()) {

@@ -281,9 +281,10 @@ fn state_name(state: Option<State>) -> &'static str {
     }
 }
 
-/// Returns the stages with only those bytes that went through the pipe between two of them, where
-/// both counts are known. A stage also writes temporary files, and reads its libraries; a pipe
-/// transfers at most what one stage wrote and the next one read.
+/// Returns the stages with byte counts limited to the bytes that passed through the pipes between
+/// them. A count stays as it is if that of the other side is unknown. A stage also writes temporary
+/// files and reads its libraries, so a pipe has transferred at most the smaller one of its two
+/// counts.
 fn through_pipes(stages: &[ProgressStage]) -> Vec<ProgressStage> {
     let mut stages = stages.to_vec();
     for index in 1..stages.len() {

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!  cli ──────▶ settings ──────▶ commands ──────▶ output
-//!  (clap)      (checked;        (one file        (report, JSON, live view)
-//!              nothing runs     a verb)
-//!              before)             │
+//!  (clap)      (checked         (one file        (report, JSON, live view)
+//!              before anything  per verb)
+//!              runs)               │
 //!                                  ▼
 //!              profile   advise   parallel   lab   json   report
 //! ```

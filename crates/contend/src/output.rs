@@ -27,8 +27,8 @@ pub fn set_color(color: ColorArg) {
     choice.write_global();
 }
 
-/// Prints an error to standard error, after `contend: ` and with control characters made visible. A
-/// failure to do so is ignored.
+/// Prints an error to standard error, after `contend: ` and with control characters made visible.
+/// Ignores write errors.
 pub fn error(message: &str) {
     // Messages quote user input, which may contain control characters.
     let lines: Vec<_> = message.split('\n').map(printable).collect();
@@ -58,8 +58,8 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
-/// Writes what a command wrote to its standard error to that of contend. Invalid UTF-8 is replaced;
-/// a reader that closes the pipe early is not an error.
+/// Writes `bytes`, the messages of a command, to contend's standard error. Invalid UTF-8 is
+/// replaced; a reader that closes the pipe early is not an error.
 ///
 /// # Errors
 /// Returns an error if standard error cannot be written.

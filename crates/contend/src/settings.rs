@@ -11,7 +11,8 @@
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
-//! Files are opened here, too, so that a long measurement is not lost because of a wrong path.
+//! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
+//! too, so that a long measurement is not lost because of a wrong path.
 
 mod compare;
 mod json;
@@ -108,9 +109,12 @@ pub struct LabRun {
 /// Returns the settings of `contend lab`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if a name, parameter or value is unknown, if no case is selected or
-/// valid, if the user has to confirm the plan but there is no terminal, or if the store's directory
-/// is unknown or the JSON file cannot be written.
+/// Returns a [`UsageError`] if:
+/// - a name, parameter or value is unknown,
+/// - no case is selected, or no selected case has a permitted combination of parameters,
+/// - the user has to confirm the plan, but there is no terminal,
+/// - the store's directory is unknown, or
+/// - the JSON file cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
@@ -216,10 +220,11 @@ fn plan(
     Ok(plan)
 }
 
-/// Checks that at least one case has a valid combination of parameters. The run skips the others.
+/// Checks that the experiment of at least one case permits the case's combination of parameters.
+/// The run skips the other cases.
 ///
 /// # Errors
-/// Returns a [`UsageError`] with the reason of the first case if no case is valid.
+/// Returns a [`UsageError`] with the reason for the first case if no case is permitted.
 fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     let conflict = |case: &PlannedCase| (case.experiment.demands.conflict)(&case.parameters);
     let conflicts: Vec<_> = plan.cases.iter().map_while(conflict).collect();
@@ -273,9 +278,9 @@ fn conditions(
     Ok(only)
 }
 
-/// Returns the error for `--only` conditions that no case meets. The error suggests values for the
-/// first parameter whose given value is in no case, or a run without `--quick` if the value is in a
-/// case there.
+/// Returns the error for `--only` conditions that no case meets. The error names the first
+/// parameter whose given value is in no case, and suggests values for it. If only a run without
+/// `--quick` has a case with the given value, the error says so.
 fn nothing_matches(
     experiments: &[&'static Experiment],
     scope: &Scope,
@@ -450,7 +455,8 @@ fn detail(full: bool) -> Detail {
 /// `contend/contend.db` in the XDG data directory.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if the data directory is unknown, too.
+/// Returns a [`UsageError`] if no path is given, `CONTEND_STORE` is unset or empty, and the data
+/// directory is unknown.
 fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     let named = || std::env::var_os("CONTEND_STORE").filter(|path| !path.is_empty());
     if let Some(path) = given.store.or_else(|| named().map(PathBuf::from)) {
@@ -465,7 +471,8 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
 }
 
 /// Returns an XDG base directory: the absolute path in the variable, else the default in the home
-/// directory. Returns `None` if the home directory is unknown, too.
+/// directory. Returns `None` if the variable has no absolute path and the home directory is
+/// unknown.
 fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))
@@ -477,8 +484,8 @@ fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
 }
 
-/// Returns whether to show progress: if standard error is a terminal that can move the cursor,
-/// unless `forbidden` is true.
+/// Returns whether to show progress: only if `forbidden` is false, and standard error is a terminal
+/// that can move the cursor.
 fn shows_progress(forbidden: bool) -> bool {
     let can_draw = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     !forbidden && can_draw && io::stderr().is_terminal()

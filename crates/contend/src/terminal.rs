@@ -20,7 +20,8 @@ use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp, tcgetwinsize};
 
 use crate::output;
 
-/// Control sequences that clear the lines below the cursor. ESC D ensures that there is one.
+/// Control sequences that clear the lines below the cursor. ESC D ensures that there is a line
+/// below the cursor.
 const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
 /// Number of lines assumed for a terminal that does not report its size.
 const DEFAULT_HEIGHT: usize = 24;

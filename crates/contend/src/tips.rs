@@ -73,16 +73,17 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the first visible verb among the words before `word`, or `None` if there is none, so
-/// that `word` takes the place of the first verb.
+/// Returns the first visible verb among the words before `word`. Returns `None` if there is none:
+/// then `word` is in the place of the verb.
 fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
     let before = words.iter().map(String::as_str).take_while(|other| *other != word);
     let verbs = visible_verbs(None);
     before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Replaces clap's suggestions by visible subcommands: those of which `word` is a typo, which clap
-/// misses in short words, then others that clap suggested. If there are none, nothing is suggested.
+/// Replaces clap's suggestions by visible subcommands. The first ones are those of which `word` is
+/// a typo, which clap does not detect in short words, followed by the others that clap suggested.
+/// If there are no such subcommands, only removes clap's suggestions.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,

@@ -4,7 +4,7 @@ defmodule CallbackThread.Directory do
 
   Callers read the lists from a table, so a spawn costs one message to a worker and one back. The
   directory also owns a table for each worker with the watchers of its threads. When a worker
-  dies, the directory notifies them, and logs the loss.
+  dies, the directory notifies these watchers, and logs the loss.
   """
 
   use GenServer

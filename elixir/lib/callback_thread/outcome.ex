@@ -49,7 +49,7 @@ defmodule CallbackThread.Outcome do
   defguard is_callback(fun) when is_function(fun, 0) or is_function(fun, 1)
   @doc "Returns whether `int` can be the argument of a registered function."
   defguard is_argument(int) when is_word(int)
-  @doc "Returns whether `ms` is a valid duration of a wait, in milliseconds."
+  @doc "Returns whether `ms` can be the duration of a wait: an integer from 0 to 10^12."
   defguard is_milliseconds(ms) when is_wait(ms)
 
   @doc """

@@ -30,8 +30,9 @@ defmodule CallbackThread.Receptor do
 
   The supervisor starts another worker. The threads of the dead one end with the reason
   `{:worker_down, reason}`, and their monitors and spawners are notified. The log has the number
-  of threads, and that of lost raw requests, which the worker had not read: at most 1,024, because
-  the worker then has to request more. The receptor keeps all other requests.
+  of threads and the number of lost raw requests, which the receptor had sent but the worker had
+  not read. At most 1,024 are lost, because the receptor sends no more until the worker asks for
+  more. The receptor keeps all other requests.
 
   After more than 20 deaths within 5 seconds, the receptor ends, too, and so do its registered
   functions: their codes are invalid for its replacement.

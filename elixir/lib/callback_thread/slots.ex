@@ -71,7 +71,7 @@ defmodule CallbackThread.Slots do
   @typedoc "The kind of a slot: 0 is free, 1 is running, and the caller defines kinds from 2."
   @type kind :: non_neg_integer()
 
-  @doc "Returns an empty storage."
+  @doc "Returns the slots of a worker without threads."
   @spec new() :: t()
   def new, do: %__MODULE__{}
 

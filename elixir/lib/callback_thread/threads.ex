@@ -279,7 +279,8 @@ defmodule CallbackThread.Threads do
   # -- ending threads --
 
   @doc """
-  Returns whether a thread is running (or has a ready job) or waiting, or `nil` if it has ended.
+  Returns `:running` for a thread that is running or has a ready job, `:waiting` for one that waits,
+  and `nil` for one that has ended.
   """
   @spec place(t(), key()) :: :running | :waiting | nil
   def place(threads, key) do

@@ -1,4 +1,4 @@
-//! Rule: every test exists that ARCHITECTURE.md names as the enforcement of an invariant.
+//! Rule: every test that ARCHITECTURE.md names as the enforcement of an invariant exists.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use super::{Source, Violation};
 /// Heading of the section with the table of invariants.
 const HEADING: &str = "## Invariants";
 
-/// Finds tests in the table of invariants that no source defines. A table without tests is a
-/// violation, too.
+/// Finds names of tests in the table of invariants that no source defines. A table without names of
+/// tests is also a violation.
 pub fn check(page: &Source, sources: &[Source]) -> Vec<Violation> {
     let named = tests_of(&page.text);
     let violation = |line, problem| Violation { file: page.path.clone(), line, problem };

@@ -46,7 +46,7 @@ const PROGRAMS: &[&str] = &["contend", "contend-bench", "xtask"];
 const PROGRAM_DEPENDENCIES: &[&str] = &["anyhow", "clap"];
 
 /// Finds dependencies that the tables do not allow, including build and development dependencies. A
-/// package without a row is a violation, too.
+/// package without a row is also a violation.
 pub fn check(packages: &[Package]) -> Vec<Violation> {
     packages.iter().flat_map(violations_of_package).collect()
 }

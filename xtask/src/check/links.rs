@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::{Source, Violation};
 
 /// Finds links to files that do not exist, according to `exists`, which gets paths relative to the
-/// repository's root. Links to other sites are not checked; [`mod@super::book`] checks those to
+/// repository's root. Does not check links to other sites. [`mod@super::book`] checks links to
 /// headings.
 pub fn check(pages: &[Source], exists: &dyn Fn(&Path) -> bool) -> Vec<Violation> {
     let mut violations = Vec::new();

@@ -29,8 +29,11 @@ const REQUESTS: usize = 800_000;
 /// contend, unless the arguments name another executable.
 ///
 /// # Errors
-/// Returns an error if there are several arguments, contend cannot be built, `script` of util-linux
-/// is missing, the session fails, or a file cannot be written.
+/// Returns an error if:
+/// - there are several arguments,
+/// - contend cannot be built, or the named executable does not exist,
+/// - `script` of util-linux is missing, or the session fails, or
+/// - a file cannot be written.
 pub fn run(arguments: &[String]) -> Result<()> {
     let program = match arguments {
         [] => {

@@ -101,8 +101,8 @@ struct RunCommand {
     color: ColorArg,
 }
 
-/// Returns the name of the option of `contend run` that the given word is, such as `--stats` or
-/// `-j`, without a value. Returns `None` if the word is not an option.
+/// If `word` is an option of `contend run`, such as `--stats` or `-j`, returns its name without a
+/// value. Returns `None` for other words.
 pub fn option_in(word: &str) -> Option<String> {
     let name = word.split('=').next().unwrap_or(word);
     let command = RunCommand::command();

@@ -106,8 +106,8 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
     json
 }
 
-/// Asks the user to confirm that a case may exhaust a limit of the machine, and returns whether the
-/// user does. If not, prints that nothing was measured.
+/// Asks the user whether a case may exhaust a limit of the machine, and returns whether the user
+/// agrees. If not, prints that nothing was measured.
 fn confirmed() -> Result<bool> {
     let question = "This run exhausts a limit: for a few seconds, nothing on this machine (or no \
                     program of this user) can start a process or thread. Continue? [y/N]";
@@ -156,7 +156,7 @@ fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
 }
 
 /// Formats an expected time, rounded up to a multiple of five seconds if it is below 90 seconds,
-/// else to a minute.
+/// else to a whole minute.
 fn approximate(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 90.0 {
@@ -166,8 +166,8 @@ fn approximate(time: Duration) -> String {
     }
 }
 
-/// Returns a note, to follow the summary of an experiment, on which cases this machine cannot run,
-/// and why; empty if it can run all.
+/// Returns a note on the cases of an experiment that this machine cannot run, with the reasons. The
+/// note is appended to the experiment's summary, and is empty if all cases can run.
 fn missing(experiment: &Experiment) -> String {
     let cases = (experiment.cases)(&Scope::of(Size::Full));
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();

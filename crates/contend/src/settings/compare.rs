@@ -28,8 +28,10 @@ pub struct Compare {
 /// Returns the settings of `contend compare`.
 ///
 /// # Errors
-/// Returns an error if a run cannot be read or is not one of the lab, if standard input is named
-/// twice, or if the JSON file cannot be written or is one of the runs.
+/// Returns an error if:
+/// - a run cannot be read, or is not a run of the lab,
+/// - standard input is named twice, or
+/// - the JSON file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {

@@ -36,8 +36,8 @@ pub struct JsonInput {
 /// Returns the settings of `contend json`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if there is no path, a path is invalid, or a file cannot be opened or
-/// is a directory.
+/// Returns a [`UsageError`] if there is no path, a path cannot be parsed, or a file cannot be
+/// opened or is a directory.
 pub fn json(args: JsonArgs) -> Result<Json> {
     let (paths, mut files): (Vec<_>, Vec<_>) = args.arguments.into_iter().partition(is_json_path);
     if paths.is_empty() {

@@ -226,8 +226,8 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Refuses the name of a script in the current directory that is not in `PATH`, in place of a
-/// pipeline: the shell would search for it in `PATH` only.
+/// Refuses a pipeline that is only the name of a script in the current directory, unless a command
+/// in `PATH` has that name. The shell would not find the script, because it searches `PATH` only.
 pub(super) fn check_no_script(text: &str) -> Result<(), UsageError> {
     let name = text.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

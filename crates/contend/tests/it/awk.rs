@@ -1,5 +1,5 @@
-//! Tests of the JSON tokenizer and parser in awk, with every JSON text of the collection in every
-//! awk, and of their other documented properties.
+//! Tests of the JSON tokenizer and parser in awk: of their output for every JSON text of the
+//! collection in every awk, and of their other documented properties.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -94,8 +94,8 @@ fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     exact.map(|(pipe, truth)| assert_eq!(pipe["bytes"], *truth, "{pipe}: {record:#}")).count()
 }
 
-/// Pipelines in which the kernel's counters of the first two stages differ from the number of bytes
-/// that go through the first pipe, with that number.
+/// Pipelines, each with the number of bytes that go through its first pipe. The kernel's counters
+/// of the first two stages differ from that number.
 const MISCOUNTED: &[(&str, u64)] = &[
     ("nosuchcmd | cat | wc -c", 0),
     ("(echo a; echo bbb >&2; sleep 0.1) | (sleep 0.2; true)", 2),

@@ -81,8 +81,8 @@ fn max_units_limits_the_number_of_units() {
     assert_eq!(numbers, [100, 1000]);
 }
 
-/// Tests that the probe frees its own data about units when they end: for each unit, an address of
-/// 8 bytes or more.
+/// Tests that the probe frees its own data about units when they end. For each unit, it has at
+/// least an address of 8 bytes.
 #[test]
 fn ended_units_leave_less_than_4_bytes_each() {
     const UNITS: u32 = 300_000;

@@ -21,8 +21,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("newlines", b"\n\n\n"),
 ];
 
-/// Pipelines over a file `F`: one for each rewrite that promises identical output for any input,
-/// and similar ones.
+/// Pipelines over a file `F`. Each rewrite in `ALWAYS` applies to at least one of them.
 const PIPELINES: &[&str] = &[
     "cat F | sort",
     "cat F | wc",
@@ -63,8 +62,7 @@ const PIPELINES: &[&str] = &[
     "sort missing | uniq",
 ];
 
-/// The rewrites that promise identical output for any input. Each applies to a pipeline of
-/// `PIPELINES`.
+/// The rewrites that promise identical output for any input.
 const ALWAYS: &[&str] = &[
     "drop-cat",
     "fuse-cut",

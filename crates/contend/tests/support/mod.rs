@@ -204,7 +204,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("{what}: not in a minute");
 }
 
-/// Returns the command lines that contain the given text, of all other processes.
+/// Returns the command lines of other processes that contain the given text.
 pub fn processes_with(text: &str) -> Vec<String> {
     let own = std::process::id().to_string();
     std::fs::read_dir("/proc")

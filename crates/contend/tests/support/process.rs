@@ -25,7 +25,7 @@ use rustix::process::kill_process_group;
 
 /// Default time limit of a program, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(5);
-/// Maximum length of each output shown for a killed program, in bytes; the end is shown.
+/// Maximum number of bytes to show from the end of each output of a killed program.
 const SHOWN_OUTPUT_BYTES: usize = 4000;
 
 /// A program to start, with its signal dispositions and deadline.

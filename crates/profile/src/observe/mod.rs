@@ -69,9 +69,9 @@ impl Wait {
     /// Number of variants of this enum.
     pub const COUNT: usize = Self::Unknown as usize + 1;
 
-    /// Returns the rank of a wait among those of one process's threads; the lowest rank describes
-    /// the process. A thread that waits for data or room is more informative than idle helper
-    /// threads.
+    /// Ranks a wait of a thread among the waits of the same process; the wait with the lowest rank
+    /// becomes that of the process. A thread that waits for data or room is more informative than
+    /// idle helper threads.
     fn rank_in_process(self) -> u8 {
         match self {
             Self::Stopped => 0,
@@ -84,9 +84,9 @@ impl Wait {
         }
     }
 
-    /// Returns the rank of a wait among those of one stage's processes; the lowest rank describes
-    /// the stage. A child that sleeps on its parent's behalf is more informative than a sibling
-    /// that waits for data.
+    /// Ranks a wait of a process among the waits of the same stage; the wait with the lowest rank
+    /// becomes that of the stage. A child that sleeps on its parent's behalf is more informative
+    /// than a sibling that waits for data.
     fn rank_in_stage(self) -> u8 {
         match self {
             Self::Disk => 0,

@@ -169,8 +169,8 @@ impl Ends {
         self.ready_wait(pid, watched)
     }
 
-    /// Classifies a wait for any of several descriptors. Each is given with whether the task waits
-    /// to read and whether it waits to write.
+    /// Classifies a wait for any of several descriptors. Each item of `fds` is a descriptor,
+    /// whether the task waits to read from it, and whether it waits to write to it.
     fn ready_wait(&self, pid: Pid, fds: impl Iterator<Item = (i32, bool, bool)>) -> Wait {
         let mut waits = Vec::new();
         for (fd, read, write) in fds {
@@ -242,10 +242,10 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
     }
 }
 
-/// Classifies the wait of a call that opens a file: for a FIFO, it is a wait for the other end. The
-/// file's path is at `address` in the memory of `pid`, and is relative to the directory with
-/// descriptor `folder`, or to the working directory if that is `None`. Returns [`Wait::Unknown`] if
-/// the path cannot be read.
+/// Classifies the wait of a call that opens a file. Opening a FIFO waits for its other end. The
+/// path is at `address` in the memory of `pid`. A relative path starts at the directory with
+/// descriptor `folder`, or at the working directory if `folder` is `None`. Returns
+/// [`Wait::Unknown`] if the path cannot be read.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);

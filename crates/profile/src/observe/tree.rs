@@ -253,9 +253,9 @@ impl Tree {
         self.several_tasks |= self.several_processes;
     }
 
-    /// Returns the bytes and calls so far of the stage's living processes and of the children that
-    /// these have waited for, or `None` if the counters of the first one, usually the stage's own
-    /// process, cannot be read.
+    /// Returns the bytes and calls so far of the stage's living processes, including those of
+    /// children for which they have waited. Returns `None` if the counters of the first process,
+    /// usually the stage's own one, cannot be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
@@ -265,9 +265,10 @@ impl Tree {
         Some(sum)
     }
 
-    /// Returns whether certainly no process of the stage has written anything yet. Writes of a
-    /// child that has not been waited for appear only in the child's own counters, so this returns
-    /// `false` if there is an unknown child or a zombie, and if counters cannot be read.
+    /// Returns whether it is certain that no process of the stage has written anything yet. Returns
+    /// `false` if counters cannot be read. Also returns `false` if there is an unknown child or a
+    /// zombie, because the writes of a child appear only in its own counters until it has been
+    /// waited for.
     pub fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {
         self.find_children(buffer);
         let is_known = |id: &Pid| self.processes.iter().any(|process| process.id == *id);

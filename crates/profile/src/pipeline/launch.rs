@@ -37,7 +37,7 @@ pub struct LaunchSpec<'a> {
     pub discard: bool,
 }
 
-/// The reason for which a pipeline could not be started.
+/// The reason why a pipeline could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The shell's program could not be executed.
@@ -51,7 +51,7 @@ pub enum LaunchError {
     /// An operation that contend needs failed.
     #[error("cannot {what}")]
     Prepare {
-        /// The operation that failed, as it continues "cannot" in the message.
+        /// The failed operation, as a phrase that follows "cannot" in the message.
         what: &'static str,
         /// The cause of the failure.
         source: io::Error,

@@ -139,7 +139,7 @@ fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
 }
 
 /// Disturbance of the run by other programs and the hypervisor, as shares of the machine's CPU time
-/// from 0 to 1; `None` if the run is too short to tell.
+/// from 0 to 1. A share is `None` if the run is too short to tell.
 #[derive(Debug, Clone, Copy)]
 struct Disturbance {
     others: Option<f64>,

@@ -7,9 +7,9 @@ use contend_record::warning::{Warning, WarningId};
 /// Fixed seed of the bootstrap, so that the same runs give the same interval.
 const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
-/// Returns the run with the median wall time (the faster of the two middle ones), extended by
-/// medians over all runs. Its exit code is the last one other than 0 of all runs, if any. Returns a
-/// single run unchanged, and `None` without runs.
+/// Returns the run with the median wall time, or the faster of the two middle runs, and adds the
+/// medians over all runs to it. Its exit code is that of the last run that failed, if any. Returns
+/// a single run unchanged, and `None` without runs.
 ///
 /// # Panics
 /// Panics if a run has fewer stages than the first one.

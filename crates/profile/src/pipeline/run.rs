@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Samples are taken every millisecond at first, then less and less often, down to every 25 ms.
-//! They use at most 1 % of one CPU, unless that would take longer intervals.
+//! They use at most 1 % of one CPU, unless that would require intervals of more than 25 ms.
 
 use std::io;
 use std::path::PathBuf;
@@ -43,10 +43,10 @@ use crate::observe::{State, Wait};
 
 /// Minimum time between two samples of the stages.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
-/// Ratio of the time so far to the sampling interval, within its limits: a long run needs no more
-/// samples than a short one. Each wake-up disturbs the run: stages that pass single lines to each
-/// other lose the rhythm in which the scheduler runs them, and may then make 50 % more context
-/// switches.
+/// Ratio of the run's time so far to the sampling interval, unless the interval would exceed its
+/// limits. A long run thus has hardly more samples than a short one. Each wake-up disturbs the run:
+/// stages that pass single lines to each other lose the rhythm in which the scheduler runs them,
+/// and may then make 50 % more context switches.
 const ELAPSED_PER_INTERVAL: u32 = 64;
 /// Minimum ratio of the sampling interval to the CPU time of a sample, which limits sampling to 1 %
 /// of one CPU unless the interval would exceed its maximum.
@@ -376,8 +376,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads bytes and calls, of readers before their writers: if a reader waits for input and its
-    /// writer is then found to have written nothing, the reader has read only its libraries.
+    /// Reads the stages' counters of bytes and calls, last stage first. If a reader waits for
+    /// input, and its writer is found afterwards to have written nothing, then the reader has read
+    /// only its libraries.
     fn sample_io(&mut self, now: Duration, all: bool) {
         let mut waiting_reader = None;
         for index in (0..self.stages.len()).rev() {

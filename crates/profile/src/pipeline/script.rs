@@ -52,8 +52,8 @@ pub struct ScriptPaths {
 pub struct ScriptOptions {
     /// Whether the script sets `pipefail`, if the shell has it.
     pub pipefail: bool,
-    /// Whether to silence the shell's report of the starter's death. This is needed if the starter
-    /// cannot be ended by SIGPIPE, the only signal whose deaths shells do not report.
+    /// Whether to silence the shell's report of the starter's death. Shells do not report deaths by
+    /// SIGPIPE, so this is needed only if SIGPIPE cannot end the starter.
     pub silent: bool,
 }
 
@@ -181,8 +181,9 @@ fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     script.push_str(&parsed.text[copied..]);
 }
 
-/// Returns two single-digit descriptors (dash supports no others) that the user's text does not use
-/// and that were not open when contend started, or 9 and 8 as far as there are none.
+/// Returns two descriptors from 3 to 9 (dash supports only single digits) that the user's text does
+/// not use, and that were not open when contend started. If there are fewer than two, uses 9 for a
+/// missing first one and 8 for a missing second one.
 fn unused_fds(setup: Option<&str>, text: &str) -> [char; 2] {
     let mentioned = |digit: char| {
         [text, setup.unwrap_or("")].iter().any(|text| {

@@ -74,19 +74,19 @@ pub struct RawStage {
     /// output was noticed.
     pub read_before_output: u64,
     /// Number of bytes that the stage had read, from its libraries, when it was first seen waiting
-    /// for input while its writer had written nothing. `None` if it was not seen so, or had read
-    /// more than a program reads at its start.
+    /// for input while its writer had written nothing. `None` if this was not observed, or if the
+    /// stage had read more than a program reads at its start.
     pub startup_reads: Option<u64>,
     /// Time from the opening of the gate to the first sample at which the stage had read more than
     /// `startup_reads`; `None` if there was no such sample.
     pub first_read: Option<Duration>,
     /// Whether the stage was seen with files open besides its standard descriptors.
     pub has_files: bool,
-    /// For a sort: bytes and calls up to the end of its input, of which the writes went to
+    /// For a sort: its bytes and calls up to the end of its input. Writes until then went to
     /// temporary files.
     pub temporary: Io,
-    /// Largest size in bytes seen of the stage's standard input; `None` if that is not a regular
-    /// file.
+    /// Largest observed size of the stage's standard input, in bytes; `None` if that is not a
+    /// regular file.
     pub input_file_bytes: Option<u64>,
     /// Total size in bytes of the input files that the stage's command names; `None` if unknown.
     pub named_bytes: Option<u64>,
@@ -218,9 +218,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether the stage's bytes must be read at every sample: until its first output is
-    /// known, as long as its first input is awaited, and always if it is not traced, because the
-    /// last sample may then be the final count.
+    /// Returns whether the stage's bytes must be read at every sample: while its first output is
+    /// unknown or its first input is awaited. For an untraced stage, this is always necessary,
+    /// because the last sample may be the final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -297,9 +297,10 @@ impl RunningStage {
         silent_until_its_end && (!self.is_running() || self.tree.check_nothing_written(buffer))
     }
 
-    /// Takes the bytes that the stage has read so far as those before its first output, because its
-    /// reader has just read its first input: earlier writes of the stage went elsewhere. Does
-    /// nothing if output has been seen in the pipe after the stage.
+    /// Records how much the stage had read before its first output: all of its reads so far. Must
+    /// be called when the stage's reader has just read its first input, which shows that earlier
+    /// writes of the stage went elsewhere. Does nothing if output has been seen in the pipe after
+    /// the stage.
     pub(super) fn record_first_output(&mut self) {
         if self.observed.first_in_pipe.is_some() {
             return;
@@ -321,8 +322,8 @@ impl RunningStage {
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
     }
 
-    /// Records that the stage's writer has ended, which matters only for a sort: its earlier writes
-    /// went to temporary files.
+    /// Records that the stage's writer has ended, which matters only for a sort: the sort's writes
+    /// until then went to temporary files.
     pub(super) fn record_end_of_input(&mut self, now: Duration, buffer: &mut [u8]) {
         if !self.sorts || self.ended.is_some() {
             return;
@@ -332,9 +333,10 @@ impl RunningStage {
         self.observed.first_write = None;
     }
 
-    /// Returns the share of the stage's input files read so far: for standard input by the position
-    /// in the file, for files named by the command by the stage's counters. Returns `None` if the
-    /// stage reads neither, has ended, or has read no more than its libraries.
+    /// Returns the share of the stage's input files read so far. For standard input, it is derived
+    /// from the position in the file; for files that the command names, from the stage's counters.
+    /// Returns `None` if the stage reads neither, has ended, or has read no more than its
+    /// libraries.
     pub(super) fn input_progress(&self) -> Option<InputProgress> {
         if self.ended.is_some() {
             return None;
@@ -349,8 +351,9 @@ impl RunningStage {
         (read > MAX_STARTUP_READ_BYTES).then_some(InputProgress { read: read.min(size), size })
     }
 
-    /// Returns whether the stage's standard output is, or may be, a terminal. It is read anew on
-    /// each call, because a redirection in the stage takes effect after the stage has been opened.
+    /// Returns whether the stage's standard output is, or may be, a terminal. Examines the
+    /// descriptor on each call, because a redirection in the stage takes effect after the stage has
+    /// been opened.
     pub(super) fn may_write_to_terminal(&self) -> bool {
         let link = std::fs::read_link(format!("/proc/{}/fd/1", self.pid.as_raw_nonzero()));
         link.map_or(true, |link| is_terminal(&link.to_string_lossy()))

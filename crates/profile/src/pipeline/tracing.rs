@@ -100,8 +100,8 @@ const PROGRAMS: &[&str] = &[
 /// Builtins common to all shells that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Returns whether a stage may be traced while it is still the shell. This is certain only without
-/// a setup and exported functions, which could redefine the command's name.
+/// Returns whether a stage may be traced while it is still the shell. This is certain only if there
+/// are neither a setup nor exported functions, which could redefine the command's name.
 pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;

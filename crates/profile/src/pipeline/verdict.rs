@@ -71,8 +71,9 @@ pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
     stages.iter().max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
 }
 
-/// Returns the pipeline's input or output as the bottleneck, if the slowest stage is idle for long
-/// and the first or last stage waits for that end. Returns `None` otherwise.
+/// Returns the pipeline's input or output as the bottleneck if the slowest stage is idle for long,
+/// and either the first stage waits for input or the last stage waits for its reader for long.
+/// Returns `None` otherwise.
 fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
     let min_wait_seconds = MIN_OUTSIDE_WAIT_SHARE * wall;
@@ -226,8 +227,8 @@ fn describe_neighbours(evidence: &Evidence<'_>, slowest: &Stage) -> String {
         .fold(String::new(), |text, part| text + "; " + &part)
 }
 
-/// Returns the names of the waits that make up more than a tenth of the total without stops,
-/// longest first, separated by commas.
+/// Returns the names of the waits that each make up more than a tenth of their total, longest
+/// first, separated by commas. Ignores the time for which the stage was stopped.
 fn main_waits(waits: &OtherWaits) -> String {
     let mut named = OtherWaits { stopped: 0.0, ..*waits }.named();
     named.sort_by(|a, b| b.1.total_cmp(&a.1));

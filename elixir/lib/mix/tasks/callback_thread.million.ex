@@ -6,14 +6,14 @@ defmodule Mix.Tasks.CallbackThread.Million do
 
       mix callback_thread.million [N] [--only registered|closures] [--wait SECONDS]
 
-  The task measures both storages, each in a separate BEAM, because the second would reuse memory
-  of the first. It starts the units in five steps. After each step, it waits until all units wait,
-  counts them, and reads the PSS of the BEAM's operating system process from
+  The task measures both kinds of storage, each in a separate BEAM, because the second would reuse
+  memory of the first. It starts the units in five steps. After each step, it waits until all units
+  wait, counts them, and reads the PSS of the BEAM's operating system process from
   `/proc/self/smaps_rollup`. The memory of one unit is the slope of the line through these
   readings, which excludes the memory of the program itself. All units fall due at the same time,
   `--wait` seconds after the start, by default 10 s and 1 s more for every 50,000 units. N is a
-  million by default. Each unit has its own counter (part of "before"), which proves that the unit
-  was completed exactly once.
+  million by default. Each unit has its own counter, which proves that the unit was completed
+  exactly once. The memory of the counters is part of the reading "before".
 
   If units fall due before all of them wait, the task fails and asks for a longer `--wait`. A BEAM
   that the task starts ends with the task, even if the task is killed.

@@ -30,13 +30,13 @@ const SHORT_WORDS: usize = 200;
 /// A request to `cargo xtask language`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The density of phrases in every package and page or, given a string, the density and the
-    /// phrases of those whose name contains it.
+    /// The density of phrases in every package and page. With a string, the density and the phrases
+    /// of only those packages and pages whose names contain it.
     Report(Option<String>),
     /// The density of phrases in the Rust sources below a folder, which may be outside of this
     /// repository.
     Elsewhere(PathBuf),
-    /// `count` doc comments drawn at random; each `seed` draws others.
+    /// `count` doc comments drawn at random; `seed` determines which.
     Sample { count: usize, seed: u64 },
     /// The phrases in the subjects of a range of commits.
     Commits(String),
@@ -157,8 +157,8 @@ pub fn sample(code: &[Source], count: usize, seed: u64) -> String {
     sample::sample(&texts(code, &[]), count, seed)
 }
 
-/// Returns the lines of `log`, which are subjects of commits, that have a phrase, and the density
-/// of all lines.
+/// Returns a report on `log`, whose lines are the subjects of commits: the lines that contain a
+/// phrase, and the density of phrases in all lines.
 ///
 /// # Errors
 /// Returns an error if a phrase is not a valid regular expression.

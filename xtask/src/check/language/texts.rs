@@ -16,7 +16,7 @@ const HELP_TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 /// Minimum number of words of a sentence. A shorter string is a label.
 const SENTENCE_WORDS: usize = 3;
 
-/// The origin of a text, which decides on its limit.
+/// The origin of a text, which determines the limit for its density of phrases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Comments,

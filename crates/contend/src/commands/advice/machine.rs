@@ -38,8 +38,8 @@ pub fn answer(
 }
 
 /// Returns the cost of starting a program from the latest lab run that measured it on a machine
-/// with the same CPU model and kernel, or `None` if the newest runs include none. A store that does
-/// not exist or cannot be read counts as empty.
+/// with the same CPU model and kernel, or `None` if there is no such run among the newest ones. A
+/// store that does not exist or cannot be read counts as empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;

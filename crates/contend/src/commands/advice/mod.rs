@@ -50,7 +50,7 @@ const PASS_SECONDS: f64 = 0.15;
 /// Target duration of one pass if a stage sorts, in seconds. It is longer because `sort` changes
 /// its method as the data grows.
 const SORTING_PASS_SECONDS: f64 = 0.4;
-/// Minimum number of passes for which a short pilot has time.
+/// Minimum number of passes in the pilot of a pipeline that takes less than a second.
 const MIN_PASSES: f64 = 8.0;
 /// Minimum and maximum size of the sample for the pilot, in bytes.
 const PILOT_SIZE_RANGE_BYTES: [u64; 2] = [256 << 10, 32 << 20];

@@ -88,8 +88,8 @@ fn with(line: &Mutex<Line>, action: impl Fn(&mut Line)) {
     action(&mut line.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Returns the line for `read` bytes of input within the time `elapsed`. Bar and time left need the
-/// size of the input.
+/// Returns the line for `read` bytes of input within the time `elapsed`. Without `size`, the line
+/// has neither a bar nor the time left.
 fn text(read: u64, size: Option<u64>, elapsed: Duration, columns: usize) -> String {
     let rate = read as f64 / elapsed.as_secs_f64().max(1e-3);
     let amount = bytes(read as f64);

@@ -37,8 +37,8 @@ fn lines() -> Records {
 /// file.
 ///
 /// # Errors
-/// Returns an error if the file is invalid, or if reading it fails with an error other than those
-/// in `is_absent`.
+/// Returns an error if the file is not a valid configuration, or if it cannot be read for another
+/// reason than those in `is_absent`.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
     let Some(path) = path() else { return Ok(Vec::new()) };
     match std::fs::read_to_string(&path) {

@@ -91,7 +91,8 @@ fn expression(page: &[String], rules: Rules, end: &str) -> Regex {
     Regex::new(&pattern).expect("all else is escaped")
 }
 
-/// Returns the pattern of a line and its end. Unless the rules are exact, line breaks may differ.
+/// Returns a pattern for a line and its line break. Unless the rules are exact, the line may be
+/// wrapped differently.
 fn line_pattern(line: &str, rules: Rules) -> String {
     let pieces: Vec<_> = line.split("[..]").map(regex::escape).collect();
     let pattern = pieces.join("[^\n]*?");
@@ -166,7 +167,8 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
 /// Intervals and ranges of normalised numbers.
 static INTERVAL: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\[# ?,? ?#\]|\(# ?(?:to|–|-) ?#\)|# ?(?:to|–|±) ?#"));
-/// Several normalised numbers in succession: cells of a row, in which zeros may be empty.
+/// Several normalised numbers in succession, such as cells of a table row. Their number varies,
+/// because cells with zero may be empty.
 static ROW: LazyLock<Regex> = LazyLock::new(|| regex(r"#(?: #)+"));
 
 fn regex(pattern: &str) -> Regex {

@@ -53,8 +53,8 @@ fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> V
     })
 }
 
-/// Replaces lines of the page by the lines of the output that they match. An empty page gets the
-/// whole output.
+/// Replaces the lines in `page`, the old output of a command, by the lines in `output` that they
+/// match. Returns the whole output if `page` is empty.
 ///
 /// The lines between two gaps are found by the first and the last of them.
 ///

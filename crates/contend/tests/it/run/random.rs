@@ -108,7 +108,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// Returns a description of how the results of a command and of bash differ. Returns `None` if they
-/// do not, or if `grep` found binary data, of which its messages differ between runs.
+/// do not differ, or if `grep` found binary data: its messages about that vary from run to run.
 fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);

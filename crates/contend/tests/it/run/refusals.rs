@@ -1,5 +1,5 @@
-//! Tests of command lines that programs refuse. contend must not drop, merge or replace such a
-//! stage, so that the program reports the error.
+//! Tests of command lines that programs refuse. contend must not drop, merge or replace a stage
+//! with such a command line, so that the program reports the error.
 
 use fastrand::Rng;
 

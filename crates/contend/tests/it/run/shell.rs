@@ -18,8 +18,8 @@ fn program(folder: &Path, name: &str, content: &[u8]) {
     fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
 }
 
-/// Returns descriptions of the scripts whose output or exit status differs between bash and
-/// contend, which replace `RUN` in them. Messages may differ.
+/// Runs each script twice, with `RUN` replaced by a command line of bash and by one of contend.
+/// Returns descriptions of the scripts whose output or exit status differs; messages may differ.
 fn differences(
     folder: &Path,
     scripts: &[&str],

@@ -20,8 +20,8 @@ use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 /// Default capacity of a pipe, in bytes.
 pub(super) const DEFAULT_PIPE_CAPACITY_BYTES: u64 = 64 * 1024;
 
-/// Sets the bytes and calls of all stages, reconciles both sides of each pipe, and marks counts
-/// that are not proved as approximate.
+/// Sets the bytes and calls of all stages, reconciles both sides of each pipe, and marks unproved
+/// counts as approximate.
 pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSamples]) {
     let mut supplied_bytes = None;
     for (stage, raw) in stages.iter_mut().zip(raw) {
@@ -122,7 +122,7 @@ struct Pipe<'a> {
 
 impl Pipe<'_> {
     /// Reconciles the counts of the two sides. `reader_writes_files` is whether the reader is known
-    /// to write to files as well. Returns whether the writer is known to.
+    /// to write to files as well. Returns whether the writer is known to write to files as well.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
@@ -205,9 +205,9 @@ const MAX_MESSAGE_BYTES: u64 = 4096;
 /// Upper bound of the number of bytes that a program typically reads from its libraries.
 const LIBRARY_READ_BYTES: u64 = MAX_STARTUP_READ_BYTES / 4;
 
-/// Removes start-up reads from the first stage's count if the stage has copied its input, or cannot
-/// have read any and so has read only its libraries. Otherwise, marks the count as approximate,
-/// unless it is known not to include libraries.
+/// Removes start-up reads from the first stage's count. If the stage copied its input, it has read
+/// as much as it wrote. Otherwise, unless the count is known to exclude libraries, marks the count
+/// as approximate, and sets it to 0 if the stage has probably read only its libraries.
 fn drop_startup_reads(stage: &mut Stage, raw: &RawStage) {
     let copied = behaviour::keeps_size(&stage.command) && raw.status == Some(ExitStatus::Exited(0));
     if let (true, Some(written), Some(read)) = (copied, stage.bytes_out, stage.bytes_in)

@@ -47,8 +47,8 @@ impl Observations<'_> {
     }
 
     /// Returns whether the reader confirms the stage's output: either the reader has read until
-    /// EOF, or both sides have counted the same number, which any other bytes in one of the counts
-    /// would prevent.
+    /// EOF, or the counts of both sides are equal, which they would not be if one of them included
+    /// other bytes.
     fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
         let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
             return false;

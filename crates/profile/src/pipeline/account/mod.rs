@@ -106,8 +106,8 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
 }
 
 /// Returns user and system time since the gate opened. Before that, the process was a copy of the
-/// shell. Its CPU time was mostly system time for starting it, so it is subtracted from system time
-/// first.
+/// shell. The CPU time until then was mostly system time for starting the process, so it is
+/// subtracted from system time first.
 fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
     let before = Duration::from_nanos(raw.sched_before.on_cpu);
     let system = raw.usage.system.saturating_sub(before);

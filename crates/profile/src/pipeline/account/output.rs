@@ -11,10 +11,10 @@ use super::bytes::DEFAULT_PIPE_CAPACITY_BYTES;
 use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
 use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
-/// Returns the time from the opening of the gate to a stage's first output, or `None` if none was
-/// noticed: the output arrived in the pipe after the stage or at its reader, whichever is first.
-/// The reader's observation is used only if the reader was seen waiting for its input; it excludes
-/// the stage's writes to temporary files. Otherwise, the stage's first write is used.
+/// Returns the time from the opening of the gate to a stage's first output: its arrival in the pipe
+/// after the stage or at the reader, whichever was noticed first. Returns `None` if neither was
+/// noticed. The reader's observation is used only if the reader was seen waiting for its input; it
+/// excludes the stage's writes to temporary files. Otherwise, the stage's first write is used.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {
@@ -36,8 +36,8 @@ fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<D
 }
 
 /// Returns whether a stage wrote nothing until its input had ended, although input had been
-/// available for a while: its writer had been writing and the stage had been reading or, for the
-/// first stage, the stage had read its file as far as it ever did.
+/// available for a while. For the first stage, this means that it had read all of its input. For
+/// another stage, its writer had been writing, and the stage had been reading.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
     // The order of two events is known only if they are further apart than the sampling interval.

@@ -11,10 +11,11 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// Largest factor by which sampled waiting time is scaled to the exact remainder, before the
-/// increase for each sample in waits. With a few dozen samples in waits, the shares of the waits
-/// are accurate to a few percent and apply to all of the waiting time, although sampling hides some
-/// waits: on a busy machine, a stage that is woken during a sample has to wait for contend's CPU.
+/// Largest factor by which sampled waiting time is scaled to the exact remainder if no sample found
+/// a wait; `SCALE_PER_SAMPLE` is added for each sample that did. With a few dozen samples in waits,
+/// the shares of the waits are accurate to a few percent and apply to all of the waiting time,
+/// although sampling hides some waits: on a busy machine, a stage that is woken during a sample has
+/// to wait for contend's CPU.
 const BASE_SCALE: f64 = 1.25;
 /// Increase of the largest scaling factor for each sample that found the stage waiting.
 const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;

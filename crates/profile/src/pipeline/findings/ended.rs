@@ -1,5 +1,5 @@
 //! Finds stages that did not end with exit code 0, and reports how each of them ended. Stages ended
-//! by SIGPIPE and those with an unknown status are left out.
+//! by SIGPIPE and those with an unknown status are not reported.
 
 use std::collections::BTreeSet;
 

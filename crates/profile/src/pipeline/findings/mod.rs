@@ -11,7 +11,7 @@ mod tiny_calls;
 
 use contend_record::pipe::{Bottleneck, Boundary, Finding, FindingId, Stage, Total};
 
-/// The facts that rules examine, about a finished run.
+/// The facts about a finished run that rules examine.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The stages, first to last.
