@@ -1,4 +1,5 @@
-//! Shared parts of the benchmark programs: finding and running commands, and the listings of cases.
+//! Shared parts of the benchmark programs: running and timing commands, generated inputs, random
+//! pipelines and scripts, and the listings of pipelines and cases.
 
 #![expect(clippy::missing_errors_doc, reason = "every error ends a benchmark, which prints it")]
 

@@ -49,11 +49,12 @@ pub fn blocks<'a>(file: &'a str, kind: &'a str, text: &'a str) -> Result<Vec<Blo
 }
 
 impl<'a> Block<'a> {
-    /// Checks that the entry has only the keys `once` and `often`, and those of `once` at most
+    /// Checks that the entry has only keys in `once` and `often`, and each key in `once` at most
     /// once.
     ///
     /// # Errors
-    /// Returns an error if the entry has another key, or a key of `once` twice.
+    /// Returns an error if the entry has a key that is in neither list, or has a key in `once`
+    /// twice.
     pub fn check(&self, once: &[&str], often: &[&str]) -> Result<()> {
         for (place, field) in self.fields.iter().enumerate() {
             let at = format!("{}:{}", self.file, field.line);
@@ -117,8 +118,8 @@ fn enumerated(words: &[&str]) -> String {
     }
 }
 
-/// Parses a size such as `100MB` or `1GB`, and returns it in megabytes (millions of bytes); `None`
-/// if it has another form or is 0.
+/// Parses a size such as `100MB` or `1GB`, and returns it in megabytes (millions of bytes). Returns
+/// `None` if `size` has another form or is 0.
 pub fn megabytes(size: &str) -> Option<u64> {
     let number = |unit: &str| size.strip_suffix(unit)?.parse::<u64>().ok();
     number("MB").or_else(|| number("GB")?.checked_mul(1000)).filter(|&megabytes| megabytes > 0)

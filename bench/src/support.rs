@@ -1,4 +1,4 @@
-//! Shared parts of the tests: skipping those whose programs are not installed.
+//! Shared parts of the tests. Tests whose programs are not installed are skipped.
 
 use std::io::Write as _;
 

@@ -74,7 +74,8 @@ const META: &[&str] = &[
 const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
 
 impl Kind {
-    /// Kinds of inputs for random pipelines; those that run in parallel have further kinds.
+    /// Kinds of inputs for random pipelines. Pipelines that run in parallel have further kinds of
+    /// inputs.
     pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Empty,
@@ -121,7 +122,7 @@ impl Kind {
     }
 }
 
-/// Makes `count` lines that end with `end`, of up to six of `words` each. Some lines are repeated.
+/// Makes `count` lines that end with `end` and have up to six of `words` each. Repeats some lines.
 fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut line = String::new();

@@ -252,7 +252,7 @@ const KINDS: [Kind; 16] = {
 };
 
 /// Returns the first `count` pairs of the sequence that `seed` determines. Some of the pipelines
-/// read [`OTHER`] too.
+/// read [`OTHER`] in addition to their input.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     KINDS.into_iter().cycle().take(count).map(move |kind| pair(kind, &mut random.fork()))
@@ -296,8 +296,8 @@ fn text(random: &mut Rng) -> (String, bool) {
     (stages.join(" | "), from_stdin)
 }
 
-/// Draws a stage: an aggregation most often if it is the last one, and a filter most often
-/// otherwise.
+/// Draws a stage. The last stage is most often one whose results can be combined, and an earlier
+/// one most often works line by line.
 fn stage(last: bool, random: &mut Rng) -> String {
     let kinds: [&[&str]; 4] = if last {
         [PER_LINE, COMBINABLE, COMBINABLE, TRAPS]

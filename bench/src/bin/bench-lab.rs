@@ -135,8 +135,9 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the intervals of the even and of the odd samples overlap. These are two runs
-/// that alternate sample by sample, so that changes of the machine affect both alike.
+/// Returns whether the interval of the even-numbered samples overlaps that of the odd-numbered
+/// ones. The two halves are like runs that alternate sample by sample, so changes of the machine
+/// affect both alike.
 fn halves_meet(samples: &[f64]) -> bool {
     let half = |first: usize| {
         let samples = samples.iter().copied().skip(first).step_by(2).collect();
@@ -252,8 +253,8 @@ struct Outside {
 }
 
 /// Lets the lab create units, stops their creator while they wait, and measures their memory from
-/// outside, with other files and other code. Returns the lab's case, and the measured memory of one
-/// unit in bytes, divided into parts.
+/// outside, without the lab's code. Returns the lab's case, and the measured memory of one unit in
+/// bytes, divided into parts.
 fn measure_from_outside(kind: &str) -> Result<(Case, Vec<(&'static str, f64)>)> {
     let json = tempfile::NamedTempFile::new()?;
     let before = machine();

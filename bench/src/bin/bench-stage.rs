@@ -1,7 +1,7 @@
 //! A stage with a known cost in CPU time and sleep, in nanoseconds for each byte.
 //!
-//! The cost holds for the input as a whole, not for each chunk: time that a chunk took in excess is
-//! subtracted from that of the next. The CPU time includes reading and writing.
+//! The cost holds for the input as a whole, not for each chunk: if a chunk takes too long, the next
+//! one takes less time. The CPU time includes reading and writing.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ struct Args {
     chunk: usize,
 }
 
-/// Shortest time to sleep. Shorter times are added to that of the next chunk, because the kernel
-/// would round them up.
+/// Shortest time to sleep. A shorter time is added to the sleep of the next chunk, because the
+/// kernel would round it up.
 const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 fn main() -> Result<()> {

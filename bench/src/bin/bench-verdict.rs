@@ -139,9 +139,9 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`, in half of the cases
-/// that of the machine's CPUs, and scales the costs so that the pipeline takes `seconds`. Returns
-/// them and the bottleneck.
+/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`. With a probability of
+/// one half, that has to be the term of the CPUs; otherwise, that of a stage. Returns the stages,
+/// with costs scaled so that the pipeline takes `seconds`, and the bottleneck.
 fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
     let machine = random.bool();
     loop {
@@ -167,9 +167,9 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
     }
 }
 
-/// Returns the time that the largest term implies and the bottleneck, or `None` if that term does
-/// not exceed the others by `MIN_DOMINANCE_RATIO`, or if it is that of the CPUs and no stage
-/// clearly uses them most.
+/// Returns the time that the largest term implies, and the bottleneck. Returns `None` if the
+/// largest term does not exceed the others by `MIN_DOMINANCE_RATIO`, or if it is that of the CPUs
+/// and no stage clearly uses them most.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;

@@ -9,8 +9,8 @@ use fastrand::Rng;
 
 use super::{Input, fingerprint};
 
-/// Name of the file that records a folder's parameters, so that no benchmark uses inputs made with
-/// others.
+/// Name of the file that records the parameters of a folder's inputs, so that no benchmark uses
+/// inputs made with other parameters.
 const STAMP: &str = "made-with";
 
 /// Creates the folder if it does not exist, and records the parameters `made_with` in it. The
@@ -67,9 +67,9 @@ const BLOCK_BYTES: u64 = 10_000_000;
 /// Number of distinct blocks of [`repeated`].
 const BLOCKS: usize = 10;
 
-/// Writes at most `size` bytes of an input, in whole blocks: ten distinct ones, and then these in
-/// random order, because generating data takes longer than writing it. Returns the number of bytes
-/// written.
+/// Writes at most `size` bytes of an input, in whole blocks, and returns the number of bytes
+/// written. Generates only ten distinct blocks, and then repeats these in random order, because
+/// generating data takes longer than writing it.
 ///
 /// # Errors
 /// Returns an error if the input cannot be written.

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::Source;
 use super::zipf::Skewed;
 
-/// Length in bytes from which a line ends with the current word.
+/// Length in bytes at which a line ends: the word that reaches it is the last one of the line.
 const LINE_WIDTH: usize = 72;
 const VOCABULARY: usize = 20_000;
 

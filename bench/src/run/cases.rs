@@ -47,8 +47,8 @@ pub struct Case {
     pub script: bool,
     /// Numbers of the stages that cannot be data-parallel, from 1.
     pub serial: Vec<usize>,
-    /// Share of CPU time that can be data-parallel, from 0 to 1, if the case states it. Scripts
-    /// must, as their stages are not known; `None` means that it follows from `serial`.
+    /// Share of CPU time that can be data-parallel, from 0 to 1. Scripts must state it, because
+    /// their stages are not known. `None` for a pipeline whose share follows from `serial`.
     pub part: Option<f64>,
     /// Commands that run once in each folder of inputs, before measuring.
     pub prepare: Option<String>,
@@ -153,9 +153,9 @@ impl Case {
         inputs.join(format!("{size}MB"))
     }
 
-    /// Makes those files of the case, with an input of `size` million bytes, that do not exist yet,
-    /// and returns their paths. Then runs the commands that prepare the case, unless they have run
-    /// in this folder.
+    /// Makes the files of the case that do not exist yet, with an input of `size` million bytes.
+    /// Then runs the commands that prepare the case, unless they have run in this folder. Returns
+    /// the paths of the new files.
     ///
     /// # Errors
     /// Returns an error if a file cannot be made or the commands fail.

@@ -7,8 +7,8 @@ use contend_record::stats::{Estimate, median};
 use super::cases::Case;
 use super::measure::Runs;
 
-/// Least share of CPU time for a stage to count as heavy, and least parallelisable share of it for
-/// a case to count as mostly parallelisable.
+/// Minimum share of a case's CPU time that a heavy stage uses, or that can be data-parallel in a
+/// mostly parallelisable case.
 pub const HEAVY_SHARE: f64 = 0.8;
 /// contend's speed, relative to bash, below which a case is a loss.
 pub const LOSS_SPEED: f64 = 0.97;
@@ -57,9 +57,9 @@ pub struct ToolFigures {
     pub remark: Option<String>,
 }
 
-/// Computes the statistics of a case on an input of `size` million bytes from its runs, those of
-/// bash first. `record` is a profile of its stages, if there is one, `cpus` the number of CPUs,
-/// which may be fractional, and `seed` that of the intervals.
+/// Computes the statistics of a case on an input of `size` million bytes from `runs`, of which
+/// those of bash come first. `record` is a profile of the case's stages, if there is one. `cpus` is
+/// the number of CPUs, which may be fractional, and `seed` is the seed of the intervals.
 ///
 /// # Errors
 /// Returns an error if bash or another tool in `runs` has no runs.

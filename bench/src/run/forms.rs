@@ -71,9 +71,8 @@ fn parallel(parts: &Parts<'_>) -> String {
     }
 }
 
-/// Returns the source for xargs: two processes, each with half of the file, which `split` cuts at
-/// line ends without a copy on disk, and whose outputs are then combined. `None` if the case reads
-/// standard input.
+/// Returns the source for xargs, or `None` if the case reads standard input. Two processes each get
+/// half of the file from `split`, cut at a line end, and their outputs are then combined.
 fn xargs(parts: &Parts<'_>) -> Option<String> {
     let (map, merge, after) = match &parts.large {
         Some((map, merge, after)) => (map.as_str(), *merge, *after),
@@ -88,8 +87,8 @@ fn xargs(parts: &Parts<'_>) -> Option<String> {
     (!parts.from_stdin).then(|| piped(&run, after))
 }
 
-/// Returns the source for forkrun, which makes many small batches, joined in order; the remaining
-/// stages are not parallel. `None` if no stage runs over batches.
+/// Returns the source for forkrun, or `None` if no stage runs over batches. forkrun makes many
+/// small batches and joins their outputs in order. The remaining stages are not parallel.
 fn forkrun(parts: &Parts<'_>) -> Option<String> {
     let input = if parts.from_stdin { String::new() } else { format!(" <{}", parts.file) };
     let run = format!(". \"$FRUN\"\n{}frun -k -s f{input}", function(parts.map));

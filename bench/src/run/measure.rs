@@ -133,9 +133,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs contend once more with statistics, and adds their peak memory to the last run.
-    /// Collecting them takes time, so only the memory of this run counts. Does nothing for other
-    /// tools.
+    /// Runs contend once more with statistics, and adds the peak memory in them to the last run.
+    /// Collecting statistics takes time, so the time of this run does not count. Does nothing for
+    /// other tools.
     fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
@@ -211,8 +211,9 @@ fn peak(stats: &[u8]) -> Option<u64> {
     value.pointer("/outcome/peak_memory_bytes")?.as_u64()
 }
 
-/// Runs a command in its own process group, and kills the group at the limit, if there is one.
-/// Returns the time, and the status, or `None` in its place if the group was killed.
+/// Runs a command in its own process group, and kills the group at `limit`, if that is given.
+/// Returns the time and resources of the run, and the exit status, which is `None` if the group was
+/// killed.
 ///
 /// # Errors
 /// Returns an error if the command cannot be started.

@@ -35,14 +35,14 @@ pub struct Compared {
     /// Number of pairs for which contend differs from bash, and bash does not differ from itself.
     pub differ: usize,
     /// Number of pairs for which contend differs from bash, but bash also differs from itself if
-    /// pipes are filled in other pieces, on which for example the output of GNU grep on binary data
-    /// depends.
+    /// pipes are filled in other pieces. For example, the output of GNU grep on binary data depends
+    /// on these pieces.
     pub uncertain: usize,
 }
 
-/// Runs the first `count` pairs of `seed`, and reports each that differs, shrunk, with `tell`, and
-/// unchanged if bash differs from itself. The program `contend` must support `run -j 3 --part-size
-/// BYTES PIPELINE`.
+/// Runs the first `count` pairs of `seed`, and calls `tell` with a report of each pair that
+/// differs. Shrinks the pair first, unless bash differs from itself on it. The program `contend`
+/// must support `run -j 3 --part-size BYTES PIPELINE`.
 ///
 /// # Errors
 /// Returns an error if a program cannot be run, or if contend does not support these options.

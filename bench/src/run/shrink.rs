@@ -11,7 +11,7 @@ const MAX_ATTEMPTS: usize = 400;
 /// Maximum size of an input, in bytes, from which single bytes are removed.
 const MAX_BYTES_TO_SPLIT: usize = 2000;
 
-/// Returns the smallest pair found, beginning with `pair`, that still fails.
+/// Shrinks `pair`, and returns the smallest pair found that still fails.
 ///
 /// # Errors
 /// Returns the error of `fails`.

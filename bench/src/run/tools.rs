@@ -99,8 +99,8 @@ fn works(command: &mut Command, expected: &str) -> Result<(), String> {
     if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
 }
 
-/// Returns the first line that a command prints and that is not blank, or, if it fails or prints
-/// none, the reason.
+/// Returns the first line of a command's output that is not blank. If the command fails or prints
+/// no such line, returns the reason.
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let line = |bytes: &[u8]| {

@@ -43,7 +43,7 @@ pub enum Verdict {
     Same,
     /// bash does not end within the limit.
     BashHangs,
-    /// bash differs from itself. contend differs from bash in these kinds.
+    /// contend differs from bash in these kinds, but bash also differs from itself.
     NotRepeatable(Vec<Difference>),
     /// contend has another outcome than bash.
     Differs(Box<Finding>),
@@ -54,8 +54,8 @@ pub enum Verdict {
 pub struct Finding {
     /// Kinds of difference of the whole script, the most severe first.
     pub kinds: Vec<Difference>,
-    /// Number of further runs of contend, of [`FURTHER_RUNS`], that differ in one of these kinds
-    /// again.
+    /// Number of further runs of contend, out of [`FURTHER_RUNS`], that again differ from bash in
+    /// one of these kinds.
     pub again: usize,
     /// The script after shrinking; the whole script if not all further runs differ.
     pub small: Script,

@@ -275,8 +275,8 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// Copies all scripts of the suite to the folder `work`, because some source others, and writes
-    /// a file for standard input. `script` itself is copied without its cleanup.
+    /// Copies all scripts of the suite to the folder `work`, because some scripts source others,
+    /// and writes a file for standard input. Leaves out the cleanup of `script` itself.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");
         for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {
@@ -293,8 +293,8 @@ impl Bench<'_> {
 }
 
 impl Published {
-    /// Returns why the script is skipped, which is a command of `OUT_OF_SCOPE` in it, or `None` if
-    /// it has none of them.
+    /// Returns why the script is skipped: it uses a command in `OUT_OF_SCOPE`, which the reason
+    /// names. Returns `None` if it uses none of them.
     fn reason_to_skip(&self) -> Option<String> {
         let code = self.text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words: Vec<&str> = code
@@ -314,7 +314,7 @@ impl Published {
 /// Checks that `found`, the scripts of a checkout, is not empty.
 ///
 /// # Errors
-/// Returns an error that names the expected repositories if there is none.
+/// Returns an error that names the expected repositories if `found` is empty.
 pub fn ensure_any(found: &[Published], checkout: &Path) -> Result<()> {
     found.first().map(|_| ()).with_context(|| {
         format!("{}: no scripts of binpash/pash or kbensh/koala in it", checkout.display())

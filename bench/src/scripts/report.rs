@@ -22,7 +22,7 @@ pub struct Counts {
     pub differ: u64,
     /// Number of variants in which bash differs from itself.
     pub not_repeatable: u64,
-    /// Number of variants in which bash does not end.
+    /// Number of variants in which bash does not end within the limit.
     pub hang: u64,
 }
 

@@ -282,8 +282,8 @@ fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<Join
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 
-/// Writes the input, with `interval` before each of the first lines, until its end or until no
-/// reader is left.
+/// Writes the input, with `interval` before each of the first lines. Stops early if no reader is
+/// left.
 fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
     let mut rest = input;
     if !interval.is_zero() {
@@ -326,7 +326,7 @@ fn all_end_within(limit: Duration) -> bool {
     true
 }
 
-/// Reaps ended children. Returns whether others are left.
+/// Reaps ended children. Returns whether any children are still running.
 fn reap_exited() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {

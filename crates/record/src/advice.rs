@@ -190,7 +190,7 @@ pub struct Trial {
 
 impl Trial {
     /// Creates the record of a trial without candidates, in which nothing ran. `budget_seconds` is
-    /// the wall time that it was allowed to take.
+    /// the wall time that the trial was allowed to take.
     pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,

@@ -7,8 +7,9 @@
 //!  ├─ calibration           cost of the clock and of an empty loop
 //!  ├─ cases                 samples, median, interval, outliers
 //!  │   ├─ metrics           further figures of the same samples
+//!  │   ├─ facts             properties of the measured subject
 //!  │   └─ limit │ stages │ timeline   for some experiments
-//!  └─ fits, scaling         laws through several cases
+//!  └─ fits, scaling         lines and scaling laws through several cases
 //! ```
 //!
 //! Wall times are from `CLOCK_MONOTONIC` unless stated otherwise; CPU times are those that the
@@ -136,7 +137,8 @@ pub struct Case {
     /// Indexes of samples, from 0, that were disturbed and not replaced: other processes used the
     /// CPUs, or the hypervisor moved a CPU.
     pub disturbed: Vec<usize>,
-    /// Number of disturbed samples that are not in `samples`, because undisturbed ones replaced them.
+    /// Number of disturbed samples that are not in `samples`, because undisturbed ones replaced
+    /// them.
     pub retaken: usize,
     /// Number of iterations of the operation in one sample.
     pub iterations: u64,
@@ -376,7 +378,7 @@ impl RunRecord {
     }
 }
 
-/// Returns every name once, in order of first appearance.
+/// Returns each of `names` once, in order of first appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = Vec::new();
     for name in names {
@@ -388,7 +390,7 @@ pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
 }
 
 impl Metric {
-    /// Creates a metric from its samples; the median of no samples is 0.
+    /// Creates a metric from its samples. Without samples, its median is 0.
     pub fn of(unit: Unit, samples: Vec<f64>) -> Self {
         Self { unit, median: stats::median(&samples).unwrap_or(0.0), samples }
     }
@@ -408,7 +410,7 @@ impl Stage {
 }
 
 impl Case {
-    /// Creates a case of which nothing has been measured yet.
+    /// Creates a case without samples, metrics and other results.
     pub fn new(experiment: &str, view: View, parameters: Parameters, unit: Unit) -> Self {
         Self {
             experiment: experiment.to_owned(),

@@ -88,8 +88,8 @@ impl Parameters {
         }
     }
 
-    /// Returns whether both have the same names with the same values, in any order, since the order
-    /// of a JSON object has no meaning.
+    /// Returns whether this set and `other` have the same names with the same values. Ignores the
+    /// order, because that of a JSON object has no meaning.
     pub fn has_same_entries(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().all(|(name, value)| other.get(name) == Some(value))
@@ -118,13 +118,13 @@ impl Parameters {
         }
     }
 
-    /// Returns whether the parameter `name` is the flag `true`. Returns `false` also if it is
-    /// absent or of another type.
+    /// Returns whether the parameter `name` is the flag `true`. Returns `false` if it is absent or
+    /// of another type.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Flag(true))
     }
 
-    /// Iterates over names and values, in display order.
+    /// Iterates over the names and values of the parameters, in display order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

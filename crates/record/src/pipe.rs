@@ -201,8 +201,8 @@ impl Stage {
     }
 
     /// Returns whether the stage failed, or may have failed because its exit status is unknown. A
-    /// writer that SIGPIPE has ended, by the status of a shell too, has not failed: its reader
-    /// needed no more data.
+    /// stage that SIGPIPE killed, or that exited with status 141 because SIGPIPE killed its
+    /// command, has not failed: its reader needed no more data.
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
         match self.outcome {

@@ -21,7 +21,8 @@
 //! The executor has separate types for plans (`contend_parallel::plan::ir`), so that the executor
 //! can change without changing this schema. It uses the types of this module that only name
 //! properties of commands and records, such as [`StatusRule`], [`Records`], [`ByteSet`] and
-//! [`LineOrder`]. The names of types in the schema are older than the suffix `Record`.
+//! [`LineOrder`]. The schema has names without the suffix `Record`, such as `Plan` and `Step`,
+//! because they are older than the suffix.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,9 +11,9 @@ pub fn quote(text: &str) -> String {
     quote_always(text)
 }
 
-/// Quotes the source of a program, such as a pipeline, as one word. Uses double quotes, which are
-/// easier to read, if the source contains single quotes and no character that is special within
-/// double quotes, and single quotes otherwise.
+/// Quotes `text`, the source of a program such as a pipeline, as one word. Uses double quotes if
+/// `text` contains single quotes and no character that is special within double quotes, because the
+/// result is easier to read. Uses single quotes otherwise.
 pub fn quote_text(text: &str) -> String {
     let is_special = |c: char| matches!(c, '"' | '$' | '`' | '\\' | '!');
     if text.contains('\'') && !text.contains(is_special) {
@@ -23,7 +23,7 @@ pub fn quote_text(text: &str) -> String {
 }
 
 /// Puts `text` in single quotes, even if a shell needs none, so that it is one unchanged word. Each
-/// single quote within becomes `'\''`.
+/// single quote in `text` becomes `'\''`.
 pub fn quote_always(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,7 +1,7 @@
 //! Names of signals.
 
-/// Returns a signal's name without `SIG`, by its number on x86, Arm and RISC-V. Returns `None` for
-/// numbers other than 1 to 31, such as those of real-time signals.
+/// Returns the name, without `SIG`, of the signal with the given number on x86, Arm and RISC-V.
+/// Returns `None` for numbers other than 1 to 31, such as those of real-time signals.
 pub fn name(number: i32) -> Option<&'static str> {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",

@@ -30,9 +30,9 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the estimate from `samples`, in the order of measurement, or `None` without samples.
-    /// The same seed gives the same interval. The interval is computed even from fewer than
-    /// `MIN_CI95_SAMPLES`, but is too narrow then.
+    /// Returns the estimate from `samples`, which must be in the order of measurement, or `None`
+    /// without samples. The same seed gives the same interval. From fewer than `MIN_CI95_SAMPLES`
+    /// samples, the interval is too narrow.
     pub fn from_samples(samples: Vec<f64>, seed: u64) -> Option<Self> {
         let median = median(&samples)?;
         let ci95 = bootstrap_median(&samples, seed);
@@ -40,8 +40,8 @@ impl Estimate {
     }
 }
 
-/// Returns the middle value of `samples`, in any order, or the mean of the two middle values.
-/// Returns `None` without samples.
+/// Returns the median of `samples`, which may be in any order: the middle value, or the mean of the
+/// two middle values. Returns `None` without samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -54,7 +54,7 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     if sorted.len() % 2 == 1 { Some(upper) } else { Some(f64::midpoint(sorted[middle - 1], upper)) }
 }
 
-/// Number of samples below which no autocorrelation is assumed.
+/// Minimum number of samples for which autocorrelation is estimated. For fewer, none is assumed.
 const MIN_AUTOCORRELATION_SAMPLES: usize = 12;
 
 /// Returns the number of consecutive samples to draw together, at least 1 and at most a quarter of
@@ -151,7 +151,7 @@ impl Line {
 }
 
 /// Returns the 97.5th percentile of Student's t for `free` degrees of freedom, which must be at
-/// least 1: exactly up to 30, and approximately above.
+/// least 1. Above 30 degrees, the value is approximate.
 fn student_t(free: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

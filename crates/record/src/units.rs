@@ -1,8 +1,8 @@
 //! Formatting of quantities for sentences.
 
-/// Formats a time that is given in seconds: in milliseconds if it rounds to less than a second,
-/// with one decimal below 100 ms and none above; in seconds otherwise, with two decimals below 10 s
-/// and one above.
+/// Formats a time that is given in seconds. A time that rounds to less than a second is formatted
+/// in milliseconds, with one decimal below 100 ms and none above. Other times are formatted in
+/// seconds, with two decimals below 10 s and one above.
 pub fn time(seconds: f64) -> String {
     if seconds < 0.099_95 {
         format!("{:.1} ms", seconds * 1e3)

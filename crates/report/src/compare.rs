@@ -120,8 +120,8 @@ fn side(case: Option<&lab::Case>, unit: Option<Unit>) -> Side {
     }
 }
 
-/// Returns the metrics that at least two cases have in the same unit: that of the first case with
-/// the metric. Values in another unit are left out.
+/// Returns every metric that at least two cases have in the same unit, which is that of the first
+/// case with the metric. Leaves out values in other units.
 fn metrics(measured: &Row<'_>, seed: u64) -> BTreeMap<String, Figure> {
     let names: BTreeSet<&String> =
         measured.iter().flatten().flat_map(|case| case.metrics.keys()).collect();

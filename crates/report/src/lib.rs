@@ -1,7 +1,8 @@
-//! Renders records as tables, documents and JSON, compares runs of the lab, and stores them.
+//! Renders records as tables, documents and JSON, compares and stores runs of the lab, and
+//! generates the JSON Schemas of the records.
 //!
-//! Rendering depends only on a record and on the width of the output, not on the machine, so a
-//! stored record yields the same report later.
+//! Rendering depends only on a record, the amount of detail and the width of the output, not on the
+//! machine, so a stored record yields the same report later.
 
 pub mod compare;
 pub mod render;

@@ -75,7 +75,7 @@ pub enum View {
 }
 
 impl View {
-    /// Returns whether this is the generic table. Records omit it.
+    /// Returns whether the view is the generic table, which records omit.
     pub fn is_table(&self) -> bool {
         *self == Self::Table
     }

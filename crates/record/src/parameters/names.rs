@@ -28,7 +28,7 @@ pub const FROM: &str = "from";
 pub const KEEP_ALIVE: &str = "keep_alive";
 /// Kind of the units of concurrency, such as threads.
 pub const KIND: &str = "kind";
-/// Mechanism by which a partner signals the other, or sends to it.
+/// Mechanism by which one partner signals the other, or sends messages to it.
 pub const MECHANISM: &str = "mechanism";
 /// Number of messages in a sample.
 pub const MESSAGES: &str = "messages";
@@ -44,7 +44,7 @@ pub const ORDER: &str = "order";
 pub const PARENT_MIB: &str = "parent_mib";
 /// Whether partners are processes or threads.
 pub const PARTNERS: &str = "partners";
-/// Rule for the CPUs on which both partners run.
+/// Rule that determines the CPUs on which the partners run.
 pub const PLACEMENT: &str = "placement";
 /// Number of processes that do the work.
 pub const PROCESSES: &str = "processes";
@@ -54,15 +54,16 @@ pub const PROGRAM: &str = "program";
 pub const SLOW: &str = "slow";
 /// Command of the middle stage of a pipeline, which may hold back lines.
 pub const STAGE: &str = "stage";
-/// Number of threads in each process that do the work.
+/// Number of threads that do the work in each process.
 pub const THREADS: &str = "threads";
-/// Period of the tick with which the ends of sleeps are aligned, in microseconds; 0 for none.
+/// Period, in microseconds, of the tick with which the ends of sleeps are aligned; 0 without a
+/// tick.
 pub const TICK_US: &str = "tick_us";
 /// Number of the CPU on which the second partner runs.
 pub const TO: &str = "to";
 /// Number of commands that the tokenizer consists of: `one` or `four`.
 pub const TOKENIZER: &str = "tokenizer";
-/// Number of turns that ran in a sample, also if the figures are scaled to another number.
+/// Number of turns that ran in a sample, even if the figures are scaled to another number of turns.
 pub const TURNS: &str = "turns";
 /// Kind of the units of concurrency in a language runtime.
 pub const UNIT: &str = "unit";

@@ -29,13 +29,13 @@ impl ByteSet {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Returns the set of the bytes that are in at least one of both sets.
+    /// Returns the set of the bytes that are in this set, in `other`, or in both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// Returns the set of the bytes that are in both sets.
+    /// Returns the set of the bytes that are both in this set and in `other`.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))

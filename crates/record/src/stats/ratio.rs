@@ -23,10 +23,12 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Returns the ratio of the median of `samples` to that of `baseline`. Returns `None` if either
-    /// side is empty, if the median of `samples` is below 0, or if the baseline's median may be 0
-    /// or less, so that the interval (or the range, without an interval) is unbounded. The same
-    /// seed gives the same interval.
+    /// Returns the ratio of the median of `samples` to that of `baseline`. The same seed gives the
+    /// same interval. Returns `None` if:
+    /// - either side is empty,
+    /// - the median of `samples` is below 0, or
+    /// - the interval (or the range, without an interval) is unbounded, because the median of
+    ///   `baseline` may be 0 or less.
     pub fn of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<Self> {
         let ratio = quotient(median(samples)?, median(baseline)?);
         let range = range(samples, baseline).filter(|ends| ends.iter().all(|end| end.is_finite()));
@@ -53,7 +55,7 @@ impl Ratio {
     }
 
     /// Returns whether the interval (or the range, without an interval) contains 1, so that the
-    /// samples show no difference. Returns `false` also without interval and range.
+    /// samples show no difference. Returns `false` if there is neither an interval nor a range.
     pub fn contains_one(&self) -> bool {
         self.ci95.or(self.range).is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     }

@@ -108,8 +108,8 @@ pub struct Coefficient {
     pub ci95: Option<[f64; 2]>,
 }
 
-/// A number of workers, and the samples of the time that they took, in any unit, with the same work
-/// for each worker.
+/// A number of workers, and samples of the time that they took, in any unit. At every point, each
+/// worker must do the same amount of work.
 pub type Point<'a> = (u64, &'a [f64]);
 
 impl Scaling {
@@ -145,8 +145,8 @@ impl Scaling {
     }
 
     /// Returns the number of workers, at least 1, with the highest throughput by the law. Returns
-    /// `None` without coherency, where throughput never decreases as long as contention is at most
-    /// 1.
+    /// `None` if coherency is absent or 0: throughput then never decreases, provided that
+    /// contention is at most 1.
     pub fn peak(&self) -> Option<f64> {
         let coherency = self.coherency.filter(|coherency| coherency.value > 0.0)?.value;
         Some(((1.0 - self.contention.value).max(0.0) / coherency).sqrt().max(1.0))
@@ -174,10 +174,11 @@ fn resampled(
     Some([0, 1].map(|place| central_95(fits.iter().map(|fit| fit[place]).collect())))
 }
 
-/// Fits contention and coherency, both at least 0, by least squares of relative errors. Returns
-/// `None` if a time is 0 or less, or if the points do not determine them. For Amdahl's law,
-/// coherency is 0. `first` is the index of the point with one worker. The time of n workers,
-/// relative to that of one, is 1 + contention × (n − 1) + coherency × n × (n − 1).
+/// Fits contention and coherency, both at least 0, by least squares of relative errors. By the
+/// fitted law, the time of n workers, relative to that of one, is 1 + contention × (n − 1) +
+/// coherency × n × (n − 1). For Amdahl's law, coherency is 0. `first` is the index of the point
+/// with one worker. Returns `None` if a time is 0 or less, or if the points do not determine the
+/// coefficients.
 fn fit(law: Law, workers: &[u64], times: &[f64], first: usize) -> Option<[f64; 2]> {
     let one = times[first];
     if one <= 0.0 || times.iter().any(|&time| time <= 0.0) {

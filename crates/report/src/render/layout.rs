@@ -74,8 +74,9 @@ pub(super) fn fitted_lines(table: Table, keys: usize, width: usize) -> String {
 }
 
 /// Divides the columns of a table, whose contents are `widths` wide, into blocks that fit into
-/// `width`, with one space between columns. Each block has the first `keys` columns, or fewer if
-/// these take more than two thirds of the width, and as many of the others as fit, at least one.
+/// `width`, with one space between columns. Each block begins with the first `keys` columns, or
+/// with fewer if these take more than two thirds of the width. As many further columns follow as
+/// fit, but at least one.
 fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     let room_for = |columns: usize| widths[..columns].iter().map(|width| width + 1).sum::<usize>();
     let most = keys.clamp(1, widths.len());
@@ -157,8 +158,8 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a string into lines, but neither after a digit, where a unit may follow, nor between
-/// "stage" and its number, nor at a hyphen within a name.
+/// Wraps a string into lines. No line ends after a digit, which a unit may follow, between "stage"
+/// and its number, or at a hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;

@@ -81,8 +81,8 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
     }
 }
 
-/// Returns the text of stages that contend takes over, and a description of how each stage can run,
-/// or a single one if that is not known before they run.
+/// Returns the text of stages that contend takes over, and a description of how each stage can run.
+/// If that is not known before the stages run, returns a single description for all of them.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
         [] => vec!["run by contend, which decides once their words are expanded".to_owned()],
@@ -208,8 +208,8 @@ fn resources(outcome: &Outcome) -> String {
     )
 }
 
-/// Renders the peak memory of contend, of the largest command and of all processes, the latter two
-/// as far as they are known.
+/// Renders the peak memory of contend and, as far as it is known, that of the largest command and
+/// that of all processes together.
 fn peak_memory(outcome: &Outcome) -> String {
     let own = outcome.own_max_rss_bytes;
     let mut peaks = format!("contend {}", bytes(own as f64));

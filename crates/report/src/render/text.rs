@@ -1,8 +1,10 @@
 //! Makes strings from the user safe to show on a terminal.
 
-/// Replaces control characters with control pictures (such as `␛` for escape) or, from U+0080, with
-/// the replacement character, and characters that change the writing direction with their code
-/// points. Tabs and newlines become spaces.
+/// Returns `text` with these characters replaced:
+/// - tabs and newlines by spaces,
+/// - other ASCII control characters by control pictures, such as `␛` for escape,
+/// - control characters from U+0080 by the replacement character, and
+/// - characters that change the writing direction by their code points.
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, character| {
         match character {

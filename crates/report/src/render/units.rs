@@ -17,7 +17,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Formats a time that is given in nanoseconds, in the largest unit of which it is at least about
+/// Formats a time that is given in nanoseconds, in the largest unit in which it is at least about
 /// 1: `0.03ns`, `87.2ns`, `4.21µs`, `104µs`, `1.25ms`. Negative times stay in nanoseconds.
 pub fn nanoseconds(value: f64) -> String {
     if value.abs() < 9.995 {

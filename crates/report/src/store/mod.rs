@@ -102,8 +102,10 @@ impl Store {
     /// and migrates its tables to the newest version.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be opened, created or migrated, or if the file is not a
-    /// store, is damaged, or has tables of a newer version.
+    /// Returns an error if:
+    /// - the store cannot be opened, created or migrated,
+    /// - the file is not a store, or is damaged, or
+    /// - a newer version of contend has created or migrated the tables.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| StoreError::Open {
@@ -126,8 +128,10 @@ impl Store {
     /// killed program has left unfinished.
     ///
     /// # Errors
-    /// Returns an error if the file does not exist or cannot be read, or if it is not a store, is
-    /// damaged, or has tables of a newer version.
+    /// Returns an error if:
+    /// - the file does not exist or cannot be read,
+    /// - the file is not a store, or is damaged, or
+    /// - a newer version of contend has created or migrated the tables.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         match store.check() {
@@ -255,8 +259,8 @@ impl Store {
     /// writing. Returns `false` if there is no such run.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be written, or if another program is writing. If the
-    /// write itself failed, the earlier record stays.
+    /// Returns an error if the store cannot be written, or if another program is still writing to
+    /// it after 50 ms. If the write itself failed, the earlier record stays.
     pub fn update_if_free(&self, id: i64, run: &StoredRun<'_>) -> Result<bool, StoreError> {
         let set = |patience| self.connection.busy_timeout(patience);
         set(Duration::from_millis(50)).map_err(|error| self.writing(&error))?;

@@ -81,7 +81,8 @@ impl Ratio {
     }
 }
 
-/// Relative difference of wall times by which a ratio's interval must be away from 1 to count.
+/// Minimum distance between 1 and the interval of a ratio for the ratio to count as different from
+/// 1.
 const MIN_DIFFERENCE: f64 = 0.01;
 
 /// Returns a sentence for each candidate that is clearly slower than the original with few copies

@@ -21,7 +21,7 @@ pub(super) use suggestions::suggestions;
 pub(super) use trial::trial;
 pub(super) use what_if::answers;
 
-/// Predicted change that counts as a gain or a loss, as a share of the original's time.
+/// Minimum predicted change that counts as a gain or a loss, as a share of the original's time.
 const MIN_GAIN: f64 = 0.02;
 
 /// Writes the sources of predictions: service times, pilot runs and calibration. Writes nothing if
@@ -86,9 +86,9 @@ fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     out.push('\n');
 }
 
-/// Formats a command for pasting into a shell: unchanged, unless it contains control characters
-/// other than tabs and newlines. Since these might affect the terminal, all control characters are
-/// replaced then.
+/// Formats a command for pasting into a shell. Leaves it unchanged, unless it contains control
+/// characters other than tabs and newlines, which might affect the terminal. In that case, replaces
+/// all control characters.
 fn pasted(command: &str) -> String {
     let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
     if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
@@ -152,8 +152,8 @@ fn rewrite_name(id: RewriteId) -> &'static str {
     }
 }
 
-/// Describes whether a candidate's output is identical to that of the original: as compared or,
-/// without a comparison, as far as that is certain.
+/// Describes whether a candidate's output is identical to that of the original, by their comparison
+/// or, without one, by the safety of the rewrite.
 fn output_name(candidate: &Candidate) -> &'static str {
     match (candidate.output_equal, candidate.safety) {
         (Some(true), _) => "output identical",

@@ -120,7 +120,7 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
 
 /// Returns whether the candidate is predicted to save more than 2 % of wall time, or more than
 /// about a tenth of CPU time without a longer wall time. An unknown wall time counts as not longer.
-/// Returns `false` also if the output is known to differ.
+/// Returns `false` for a candidate whose output is known to differ.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;

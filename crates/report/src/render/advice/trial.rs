@@ -93,8 +93,8 @@ fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
     line.to_owned()
 }
 
-/// Writes a table with a row for each candidate that was timed or has a different output, and then
-/// the differences.
+/// Writes a table with a row for each candidate that was timed or has a different output, and below
+/// it how the outputs differ.
 fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     const WORDS: usize = 3;
     let mut table = plain_table();

@@ -14,7 +14,7 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Number of experiments that are named. If there are at least two more, these are only counted.
+/// Number of experiments that are named. Further ones are only counted, unless there is just one.
 const MAX_NAMED_EXPERIMENTS: usize = 4;
 
 /// A function that describes one property of a machine.
@@ -154,8 +154,8 @@ fn against_the_first(record: &CompareRecord, index: usize) -> String {
 }
 
 /// Returns the number of processor vulnerabilities whose state is the same on all machines, and a
-/// description of each of the others with its state on each machine. A vulnerability that a machine
-/// does not have counts as unknown there.
+/// description of each vulnerability whose state differs. On a machine whose record does not
+/// contain a vulnerability, its state counts as unknown.
 fn mitigations(record: &CompareRecord) -> (u64, Vec<String>) {
     let flaws: BTreeSet<&String> =
         record.runs.iter().flat_map(|run| run.host.mitigations.keys()).collect();

@@ -147,7 +147,7 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
-/// Returns whether the first run and some other one both have values of the case, but no ratio.
+/// Returns whether the first run and another run have values of the case, but no ratio.
 fn lacks_ratio(case: &Case) -> bool {
     case.value.as_ref().is_some_and(|value| {
         let mut pairs = value.medians.iter().zip(&value.ratios).skip(1);
@@ -157,7 +157,7 @@ fn lacks_ratio(case: &Case) -> bool {
     })
 }
 
-/// Explains those signs that the tables contain; empty if they contain none.
+/// Explains the signs that occur in the tables; empty if none does.
 pub fn legend(record: &CompareRecord) -> String {
     let ratios: Vec<&Ratio> = in_tables(record)
         .filter_map(|case| case.value.as_ref())

@@ -15,8 +15,8 @@ impl Column {
         Self([heading.to_owned()].into_iter().chain(cells).collect())
     }
 
-    /// Creates a column in which those cells end in `mark` whose flag is set. The heading and the
-    /// other cells are padded, if necessary, to stay aligned.
+    /// Creates a column in which every cell whose flag is set ends in `mark`. Pads the heading and
+    /// the other cells, if necessary, to keep them aligned.
     pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
         let some = cells.iter().any(|(_, marked)| *marked);
         let suffix = |marked| match (some, marked) {

@@ -81,8 +81,8 @@ fn counts(unit: Unit) -> &'static str {
     }
 }
 
-/// Describes cases of one experiment: up to `MAX_NAMED_CASES` by the parameters of each, and more
-/// by the values of each parameter that occur.
+/// Describes cases of one experiment. Lists the parameters of each case if there are at most
+/// `MAX_NAMED_CASES`, and otherwise the values of each parameter over all cases.
 fn which(cases: &[&Case]) -> String {
     if cases.len() <= MAX_NAMED_CASES {
         let named: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();

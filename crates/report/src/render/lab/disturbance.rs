@@ -6,8 +6,8 @@ use contend_record::warning::WarningId;
 use super::super::text::printable;
 use super::conclusion::is_disturbance;
 
-/// Returns whether the report summarises warnings of the given kind over all cases, or leaves them
-/// out, rather than showing each one.
+/// Returns whether the report summarises or omits warnings of the kind `id`, instead of showing
+/// each one.
 pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }

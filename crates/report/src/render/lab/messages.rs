@@ -81,8 +81,8 @@ fn calls_shown(calls: f64) -> String {
 }
 
 /// Renders matrices with a row for each mechanism and a column for each value of the parameter
-/// `columns`: one for every value of the parameter `each` and every one of `cells`, for processes
-/// and for threads. Falls back to a table if the cases have other parameters.
+/// `columns`. Each kind of partners, value of the parameter `each` and element of `cells` has a
+/// matrix of its own. Falls back to a table if the cases have other parameters.
 fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
@@ -114,8 +114,8 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     out
 }
 
-/// Renders the forms of the document's program, which sends many messages of one byte, with a row
-/// for each of both processes.
+/// Renders a table of the forms of the source document's program, which sends many messages of one
+/// byte, with a row for each of its two processes.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "form",
@@ -158,8 +158,8 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Lists the number of system calls of the partner `who` (`main` or `sub`) by the name of the call,
-/// or returns `none`.
+/// Lists the number of system calls of the partner `who` (`main` or `sub`) by the name of the call.
+/// Returns `none` if there are no such numbers.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {

@@ -114,8 +114,8 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
 }
 
 /// Renders the cases of each experiment: its table, the cases that were not measured, and warnings.
-/// Leaves out the table if the views of all cases are in `complete`, and then the experiment if all
-/// of its cases were measured.
+/// An experiment whose views are all in `complete` has no table here, and does not appear at all if
+/// all of its cases were measured.
 fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
     let mut out = String::new();
     for name in record.experiments() {
@@ -346,8 +346,9 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Returns the first measured case with the given view and, among others, the given parameters,
-/// whose values are formatted as text. Returns `None` if there is none.
+/// Returns the first measured case that has the given view and all of the given parameters, whose
+/// values are given as formatted text. The case may have further parameters. Returns `None` if
+/// there is no such case.
 fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
     record.cases_of(view).find(|case| {
         case.median.is_some()

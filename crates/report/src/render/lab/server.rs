@@ -54,8 +54,8 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns an explanation of the columns of the table of requests. The arguments are whether it
-/// shows figures of oha, memory and errors above 0.
+/// Returns an explanation of the columns of the table of requests. The arguments tell whether the
+/// table shows figures of oha, memory, and errors above 0.
 fn legend(has_oha: bool, has_memory: bool, has_errors: bool) -> String {
     let oha =
         if has_oha { " oha: the same, measured by oha including connection set-up." } else { "" };
@@ -143,8 +143,8 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats a growth of memory in bytes; empty if it was not measured. If a sample is negative,
-/// other changes of memory were larger than the growth, which is then within noise.
+/// Formats a growth of memory in bytes; empty if it was not measured. If a sample is negative, the
+/// growth is within noise, because other changes of memory were larger.
 fn growth(median: Option<f64>, samples: &[f64]) -> String {
     match median {
         Some(value) if value < 0.0 || samples.iter().any(|&sample| sample < 0.0) => {
@@ -164,7 +164,7 @@ fn growth_of(case: &Case, name: &str) -> String {
 }
 
 /// Renders the table of memory used by idle connections, and then notes on the cost of each further
-/// connection and on servers that did not answer on all.
+/// connection and on servers that did not answer on every connection.
 pub fn idle(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let columns: [Column; 7] = [
         ("server", server),

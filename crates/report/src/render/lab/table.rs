@@ -100,8 +100,8 @@ fn table(cases: &[&Case], width: usize) -> String {
     fitted_lines(table, names.len(), width)
 }
 
-/// Returns how many of `names`, from the first one on, have text as their value in any of the
-/// cases.
+/// Returns the number of names at the beginning of `names` whose value is text in at least one of
+/// the cases.
 pub fn text_columns<T: AsRef<Parameters>>(names: &[&str], cases: &[&T]) -> usize {
     let is_text = |name: &&&str| {
         cases.iter().any(|case| matches!(T::as_ref(case).get(name), Some(Value::Text(_))))
@@ -161,7 +161,8 @@ fn metric(case: &Case, name: &str) -> String {
 }
 
 /// Renders a table whose first row is the heading, and whose first `words` columns are
-/// left-aligned. If it is too wide, these columns are repeated before those that do not fit.
+/// left-aligned. Columns that do not fit follow below, after a repetition of the first `words`
+/// columns.
 pub fn grid(rows: &[Vec<String>], words: usize, width: usize) -> String {
     let mut table = plain_table();
     for row in rows {

@@ -110,7 +110,7 @@ fn whole(value: f64) -> usize {
     value as usize
 }
 
-/// Returns a bar, given without styles, with each cell in the style of its activity.
+/// Returns `bar`, which must be without styles, with each cell in the style of its activity.
 pub fn styled(bar: &str) -> String {
     let mut out = String::new();
     let symbols: Vec<char> = bar.chars().collect();

@@ -4,7 +4,9 @@
 //! PipeRecord ─┬─ trial ──────── the rewrite to use, and what was tried       (--try)
 //!             ├─ summary ────── headline, a row with a bar for each stage
 //!             ├─ verdict ────── the bottleneck in a sentence, findings
+//!             ├─ warnings ───── all except those under the headline
 //!             ├─ suggestions ── rewrites, and `contend run`
+//!             ├─ answers ────── predicted times                            (--what-if)
 //!             └─ tables ─────── times, data, pipes, runs, method             (--verbose)
 //! ```
 //!
@@ -84,8 +86,7 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
     out
 }
 
-/// Writes the options that show or save more, each with what it does if one line has room for all
-/// of that.
+/// Writes the options that show or save more, with explanations if everything fits on one line.
 fn more(out: &mut String, record: &PipeRecord, width: usize) {
     let mut options = vec![("--verbose", " (all figures)")];
     if record.trial.is_none() && advice::can_be_tried(record) {

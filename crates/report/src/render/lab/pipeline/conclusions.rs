@@ -125,9 +125,9 @@ fn none_left(record: &RunRecord, pairs: &[(&str, &Case, &Case)]) -> Verdict {
     Verdict::Inconclusive(if is_disturbed { Reason::Disturbed } else { Reason::DidNotOccur })
 }
 
-/// Judges a tokenizer of four commands against one of a single command by `verdict`, for each awk
-/// for which `applies` returns `true`. If there is none, the judgement is inconclusive, with the
-/// evidence `otherwise`.
+/// Calls `verdict` to judge a tokenizer of four commands against one of a single command, for each
+/// awk for which `applies` returns `true`. If there is no such awk, the judgement is inconclusive,
+/// with the evidence `otherwise`.
 fn splits(
     record: &RunRecord,
     applies: impl Fn(&Case, &Case) -> bool,

@@ -99,9 +99,9 @@ fn memory(record: &RunRecord) -> Judgement {
     (Verdict::all(&verdicts), text)
 }
 
-/// Compares the medians of two cases, which count as equal unless the samples show a difference, or
-/// if two single samples differ by less than about a quarter. Returns `None` if a case has no
-/// samples, or if their ratio is not bounded.
+/// Compares the medians of two cases. They count as equal if the interval or the range of their
+/// ratio contains 1. If each case has only one sample, they count as equal if they differ by less
+/// than about a quarter. Returns `None` if a case has no samples, or if the ratio is unbounded.
 fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
     /// Ratio below which two single samples count as equal.
     const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;

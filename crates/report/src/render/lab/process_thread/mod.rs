@@ -33,7 +33,7 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
 }
 
 /// Returns the step of a demonstration at which both units exist and neither has written to the
-/// variable, or `None` if the demonstration ended before.
+/// variable, or `None` if the demonstration ended before that step.
 fn both_exist(case: &Case) -> Option<&Step> {
     case.timeline.get(1)
 }

@@ -19,8 +19,8 @@ const LABEL_COLUMNS: usize = 9;
 const OVERLAP_MARK: char = '*';
 
 /// Renders a chart of bytes over numbers, at most `width` columns wide. `width` must be at least
-/// 60. Returns `None` if there are no points, or if all values on an axis are the same power of
-/// ten.
+/// 60. Returns `None` if there are no points, or if all values on one of the axes are the same
+/// power of ten.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -65,8 +65,8 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the exponents of the nearest powers of ten that are not above and not below any value,
-/// or `None` if the two are equal or there are no values.
+/// Returns the exponents of the powers of ten nearest to the smallest value, at or below it, and to
+/// the largest value, at or above it. Returns `None` if the exponents are equal, or without values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

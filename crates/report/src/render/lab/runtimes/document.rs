@@ -13,8 +13,8 @@ use super::conclusions::CONCLUSIONS;
 use super::kinds::{Kind, kinds};
 use super::{memory_chart, memory_table, round_trip_section};
 
-/// Results in the document: number of units, total bytes of so many callback threads, and total
-/// bytes of so many processes.
+/// Results in the document: a number of units, the total bytes of that many callback threads, and
+/// the total bytes of that many processes.
 const REPORTED: [(u64, f64, f64); 5] = [
     (100, 76_144.0, 358_848.0),
     (1000, 881_656.0, 2_877_360.0),

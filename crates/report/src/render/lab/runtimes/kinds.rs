@@ -57,8 +57,8 @@ pub fn kinds(record: &RunRecord) -> Vec<Kind<'_>> {
     kinds
 }
 
-/// Returns the slope of a line, or `None` unless it is certainly above 0: by its interval, or by
-/// itself if there is no interval.
+/// Returns the slope of a line if its interval is above 0 or, without an interval, if the slope
+/// itself is. Returns `None` otherwise.
 fn rising(line: &Line) -> Option<f64> {
     let least = line.slope_ci95.map_or(line.slope, |[low, _]| low);
     (least > 0.0).then_some(line.slope)

@@ -18,7 +18,7 @@ use super::super::units::count;
 use super::shown;
 use super::table::{figure, grid, parameter, row};
 
-/// Explanation why the same unit takes more memory here than in another experiment.
+/// Explanation of why the same unit takes more memory here than in another experiment.
 pub const PROBE_MEMORY_NOTE: &str = "What a probe needs to wake its units is counted with them: for a callback \
     thread the 8 bytes of its address, for which units/callback makes room before it measures.";
 

@@ -95,7 +95,7 @@ fn no_calls(record: &RunRecord) -> Judgement {
     (Verdict::all(&[without_calls, faster]), text)
 }
 
-/// Range of ratios that count as 4 to 5 times, from the first up to but without the last.
+/// Range of ratios that count as 4 to 5 times. It includes its lower end, but not its upper end.
 const FOUR_TO_FIVE: [f64; 2] = [3.5, 6.0];
 
 fn copying(record: &RunRecord) -> Judgement {

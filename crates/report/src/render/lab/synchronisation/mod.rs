@@ -149,9 +149,9 @@ fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&
     }
 }
 
-/// Returns the measured case of the preset `number` whose tick in microseconds is `tick`, or that
-/// does not have this parameter if it is `None`. Returns `None` if no such case has the report's
-/// parameters otherwise.
+/// Returns the measured case of the preset `number` that has the tick `tick`, in microseconds, and
+/// otherwise the report's parameters. If `tick` is `None`, the case must not have this parameter.
+/// Returns `None` if there is no such case.
 fn preset<'a>(record: &'a RunRecord, number: &str, tick: Option<&str>) -> Option<&'a Case> {
     record.cases_of(View::HandoffPreset).find(|case| {
         let has = case.parameters.get(names::TICK_US).map(ToString::to_string);
