@@ -21,8 +21,8 @@ pub struct Cost {
     pub shared: Option<SharedCost>,
 }
 
-/// Work that the first case that needs it does for all such cases of a run, for example compiling a
-/// probe.
+/// Work that several cases of a run need and that the first of them does for all, for example
+/// compiling a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCost {
     /// Name of the work, the same in all cases that share it.
@@ -92,15 +92,15 @@ impl CostModel {
     }
 }
 
-/// Returns the time in which cases of these costs, one after another, are set up and take their
-/// first samples. Each piece of shared work counts once.
+/// Returns the total time in which cases with these costs are set up and take their first samples,
+/// one after another. Each piece of shared work counts once.
 pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
     let own: Duration = costs.clone().map(Cost::first).sum();
     own + shared(costs)
 }
 
-/// Returns the total time of the shared work in `costs`, of which each piece, known by its name,
-/// counts once.
+/// Returns the total time of the shared work in `costs`. Each piece, identified by its name, counts
+/// once.
 pub fn shared<'a>(costs: impl Iterator<Item = &'a Cost>) -> Duration {
     let mut done: Vec<SharedCost> = Vec::new();
     for shared in costs.filter_map(|cost| cost.shared) {

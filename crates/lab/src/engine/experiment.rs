@@ -52,8 +52,8 @@ impl Experiment {
     }
 }
 
-/// Requirements of an experiment: time, a scratch directory, permission to exhaust a limit, and
-/// parameters without a conflict.
+/// Requirements of an experiment: time, a scratch directory, permission to exhaust limits, and
+/// rules for combining parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Demands {
     /// Model of the expected durations of the cases.
@@ -132,8 +132,8 @@ pub enum Sampling {
     /// Samples of many iterations each, until the confidence interval is narrow, the maximum number
     /// of samples is reached, or the budget is used.
     Adaptive,
-    /// The given number of samples, or fewer if the budget is used, of a single iteration each,
-    /// which takes long or counts something.
+    /// The given number of samples, or fewer if the budget is used up. Each sample is a single
+    /// iteration, which takes long or counts something.
     Fixed(usize),
 }
 
@@ -202,7 +202,7 @@ pub enum Cap {
 /// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Sizes as in the source documents with which reports compare.
+    /// Sizes used in the source documents with which reports compare the results.
     Full,
     /// Smaller sizes for a quick run.
     Quick,

@@ -55,7 +55,7 @@ pub struct Machine {
     cpus: Vec<usize>,
     living: Living,
     /// Scratch directory, created for the first case that needs one and removed on drop; `None`
-    /// before, or if it cannot be created.
+    /// until that case, or if it cannot be created.
     scratch: Option<TempDir>,
 }
 
@@ -321,7 +321,8 @@ impl CaseProcess {
 
 impl CaseProcess {
     /// Kills the process group of the case, reaps its processes, and returns how the case's own
-    /// process ended. Returns an error if that one has already been reaped or cannot be.
+    /// process ended. Returns an error if the case's own process has already been reaped or cannot
+    /// be reaped.
     fn kill_and_reap(&mut self) -> std::io::Result<child::Reaped> {
         let pid = Pid::from_child(&self.child);
         if std::mem::replace(&mut self.reaped, true) {
@@ -377,7 +378,7 @@ impl Drop for CaseProcess {
 }
 
 impl CaseProcess {
-    /// Blocks until the process has exited, for at most [`EXIT_TIMEOUT`] or until a signal to stop.
+    /// Blocks until the process has exited, [`EXIT_TIMEOUT`] has passed, or a signal asks to stop.
     fn wait_for_exit(&self) {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();

@@ -13,7 +13,8 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`experiment`], [`registry`], [`suite`], [`setting`] | experiments, suites, parameters |
+//! | [`experiment`], [`registry`], [`setting`] | experiments, their table, their parameters |
+//! | [`suite`], [`pattern`] | suites, and the patterns that select their experiments |
 //! | [`plan`], [`cost`], `trim` | the cases of a run, and those for which it has no time |
 //! | [`runner`], [`sampling`], [`noise`] | rounds, stop rules, disturbances by other programs |
 //! | [`isolate`], [`serve`], [`protocol`] | the process of a case, and the engine's side of it |

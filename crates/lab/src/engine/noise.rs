@@ -11,8 +11,8 @@ use std::time::Duration;
 pub struct Reading {
     /// Busy time of all these CPUs.
     pub busy: Duration,
-    /// CPU time of this process and of all processes of cases: of those that have ended in total,
-    /// and of living ones as they last reported it.
+    /// CPU time of this process and of all processes of cases. A living process of a case counts
+    /// with the CPU time that it last reported.
     pub own: Duration,
     /// Time of these CPUs that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,

@@ -1,8 +1,9 @@
 //! The plan of a run: the cases that it measures, selected before it starts.
 //!
 //! A plan lists the cases of some experiments, with the expected cost of each ([`cost`]). A plan
-//! with a time limit leaves out cases until the first samples of the rest are expected to fit
-//! (`trim.rs`); they stay in the plan, and thus in the record and the report, with the reason.
+//! with a time limit skips cases until the first samples of the other cases are expected to fit
+//! (`trim.rs`). Skipped cases stay in the plan, and thus in the record and the report, with the
+//! reason.
 
 use std::time::Duration;
 
@@ -88,8 +89,8 @@ pub struct Condition {
     pub value: String,
 }
 
-/// Returns whether the conditions `only`, all of which apply to the experiment, admit its case with
-/// these `parameters`. `all` has the parameters of all its cases.
+/// Returns whether the conditions `only` admit the case with these `parameters`. All these
+/// conditions apply to the experiment of the case, and `all` has the parameters of all its cases.
 fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();
@@ -166,8 +167,8 @@ impl Plan {
         Self::new(Some(suite), experiments, scope, &only, None, 0)
     }
 
-    /// Sets a time limit, lowers the budget to fit, and leaves out cases until the others are
-    /// expected to fit.
+    /// Sets a time limit, lowers the budget to fit into it, and skips cases until the first samples
+    /// of the other cases are expected to fit.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         let measured: Vec<usize> =

@@ -96,7 +96,8 @@ impl Samples {
     }
 
     /// Returns the samples that count, each with whether it is disturbed. Disturbed samples of an
-    /// adaptive case do not count once there are [`MIN_CI95_SAMPLES`] others, which replace them.
+    /// adaptive case do not count once there are [`MIN_CI95_SAMPLES`] undisturbed ones, which
+    /// replace them.
     fn counted(&self) -> Vec<(bool, &Sample)> {
         let all = self.taken.iter().enumerate();
         let all = all.map(|(index, sample)| (self.disturbed.contains(&index), sample));
@@ -105,7 +106,8 @@ impl Samples {
     }
 
     /// Returns the record of the case `planned`, with statistics over the samples that count.
-    /// `stopped` is why the case takes no more samples, or `None` if it still does or never did.
+    /// `stopped` is why the case takes no more samples, or `None` if it continues or was never
+    /// started.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -146,7 +148,7 @@ fn metrics<'a>(samples: impl Iterator<Item = &'a Sample>) -> BTreeMap<String, Me
     values.into_iter().map(|(name, (unit, values))| (name, Metric::of(unit, values))).collect()
 }
 
-/// Returns the times, over all given samples, of each stage of the first one.
+/// Returns the stages of the first sample, each with its times in all samples.
 fn stages(samples: &[&Sample]) -> Vec<Stage> {
     let metric = |index: usize, of: fn(&StageSample) -> f64| {
         let values = samples.iter().filter_map(|sample| sample.stages.get(index)).map(of);
@@ -162,9 +164,9 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
     first.iter().enumerate().map(stage).collect()
 }
 
-/// Returns the number of iterations with which a sample takes about `target`, judging by `trial`
-/// with `iterations` iterations. The result is at least 1, and at most a hundred times
-/// `iterations`.
+/// Returns the number of iterations with which a sample takes about `target`, extrapolated from
+/// `trial`, a sample of `iterations` iterations. The result is at least 1, and at most a hundred
+/// times `iterations`.
 pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);

@@ -17,9 +17,12 @@ use crate::engine::registry::Registry;
 const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
 /// Answers requests from standard input on standard output, as [`serve`] does. First prepares this
-/// process: resets the dispositions of signals except SIGPIPE, lets it outlive its parent by at
-/// most 20 s, and replaces both streams by `/dev/null`, so that children can neither read requests
-/// nor write between replies.
+/// process:
+///
+/// - Resets the dispositions of signals except SIGPIPE.
+/// - Lets this process outlive its parent by at most 20 s.
+/// - Replaces both streams by `/dev/null`, so that children can neither read requests nor write
+///   between replies.
 ///
 /// # Errors
 /// Returns the errors of [`serve`], or an error if the streams cannot be replaced.

@@ -120,7 +120,8 @@ pub struct Timed<F> {
     operation: F,
     /// Number of units that one operation creates. Measurements are divided by it.
     units: u64,
-    /// Children that outlive an operation, whose CPU time counts too.
+    /// Children that outlive an operation. Their CPU time counts as that of children that have
+    /// ended.
     children: Vec<Pid>,
     facts: Facts,
 }
@@ -140,7 +141,8 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
         self
     }
 
-    /// Sets the children that outlive an operation, and whose CPU time counts too.
+    /// Sets the children that outlive an operation, so that their CPU time counts as well as that
+    /// of children that have ended.
     #[must_use]
     pub fn with_children(mut self, children: Vec<Pid>) -> Self {
         self.children = children;

@@ -2,7 +2,7 @@
 //!
 //! Cases of an experiment that differ only in numbers, such as `n`, form a group: one subject at
 //! several sizes. Each step leaves out the case with the highest cost in relation to its worth,
-//! until the others fit:
+//! until the remaining cases fit:
 //!
 //! | case that a step leaves out | worth |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | one of two sizes, both of which a line needs | [`LINE_WORTH`] |
 //! | the last size, and with it the whole group | [`GROUP_WORTH`] |
 //!
-//! So sizes go before subjects, and expensive ones before cheap ones.
+//! So sizes are left out before whole groups, and expensive ones before cheap ones.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ const SIZE_WORTH: f64 = 1.0;
 const LINE_WORTH: f64 = 2.0;
 const GROUP_WORTH: f64 = 6.0;
 
-/// Ratio to the cost of the most expensive size from which a size counts as equally expensive.
+/// Minimum ratio of a size's cost to that of the most expensive size of its group at which both
+/// count as equally expensive.
 const SIMILAR_COST_RATIO: f64 = 0.75;
 
 /// A case that `trim` may leave out.
@@ -73,8 +74,8 @@ fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Returns the case to leave out next, which has the highest cost in relation to its worth, as the
-/// index of its group and its index in the group; `None` if there is no group.
+/// Selects the case to leave out next: the one with the highest cost in relation to its worth.
+/// Returns the index of its group and its index in the group, or `None` if there is no group.
 fn next_to_leave_out(
     candidates: &[Candidate<'_>],
     groups: &[Vec<usize>],
@@ -93,10 +94,10 @@ fn next_to_leave_out(
     losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
 }
 
-/// Returns the index of the size to leave out first, given the costs of a group's sizes in
-/// ascending order of size: the most expensive one. Of several that cost about the same, it is the
-/// largest of those between the ends, or else the smallest, since a line needs both ends and the
-/// largest size gives the best mean.
+/// Returns the index of the size to leave out first, which is the most expensive one. `costs` has
+/// the costs of a group's sizes, in ascending order of size. If several sizes cost about the same,
+/// prefers the largest that is not at an end of the group, since a line needs both ends. If there
+/// is none, prefers the smallest, since the largest size gives the best mean.
 fn size_to_leave_out(costs: &[f64]) -> usize {
     let max = costs.iter().copied().fold(0.0, f64::max);
     let last = costs.len().saturating_sub(1);

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::fs::MemfdFlags;
 
-/// JSON document of which [`json_array`] writes copies.
+/// The JSON document that [`json_array`] repeats.
 pub const EXAMPLE: &str = include_str!("menu.json");
 
 /// Length of a line of [`base64_lines`] in bytes, without its newline, as with `base64 -w 76`.
@@ -14,8 +14,8 @@ pub const BASE64_LINE_BYTES: usize = 76;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const SEED: u64 = 20_211_216;
 
-/// Writes a JSON array of `count` copies of [`EXAMPLE`], each 243 bytes long with its separator, to
-/// `to`.
+/// Writes a JSON array of `count` copies of [`EXAMPLE`] to `to`. Each copy takes 243 bytes,
+/// including its separator.
 ///
 /// # Errors
 /// Returns an error if a write fails.
@@ -30,8 +30,8 @@ pub fn json_array(to: impl Write, count: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes `count` lines of `BASE64_LINE_BYTES` pseudo-random characters of the base64 alphabet to
-/// `to`, always the same.
+/// Writes `count` lines to `to`, each with `BASE64_LINE_BYTES` pseudo-random characters of the
+/// base64 alphabet. The characters are the same in every call.
 ///
 /// # Errors
 /// Returns an error if a write fails.

@@ -158,9 +158,9 @@ pub fn memory_available() -> u64 {
     cgroup::of("memory").iter().filter_map(left).fold(MemInfo::read().available, u64::min)
 }
 
-/// Returns the known limits on units that this process creates, each of which takes the resources
-/// `unit`. The limit that allows the fewest units comes first; a limit whose use cannot be read is
-/// left out.
+/// Returns the known limits on units that this process creates, if each unit takes the resources
+/// `unit`. The limit that allows the fewest units comes first. Omits limits whose use cannot be
+/// read.
 pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
     let mut all: Vec<WatchedLimit> = Vec::new();
     all.extend(user_task_limit());
@@ -188,8 +188,9 @@ pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
 }
 
 /// Names of the limits that all processes of the user, of the cgroup or of the machine share. A
-/// process that exhausts one keeps the others from creating units. Limits on the memory map affect
-/// only their own process, and `memory_floor` protects the memory of the machine.
+/// process that exhausts one keeps the other processes from creating units. The list omits limits
+/// on the memory map, which affect only their own process, and the memory of the machine, which
+/// `memory_floor` protects.
 const SHARED_LIMIT_NAMES: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
@@ -211,14 +212,14 @@ fn spare_units(limit: &Limit) -> u64 {
     if SHARED_LIMIT_NAMES.contains(&limit.name.as_str()) { limit.allows.div_ceil(20) } else { 0 }
 }
 
-/// Returns why `n` more units of typical size would exhaust a limit, apart from units that stay
-/// free for other programs; `None` if all limits allow more than `n`.
+/// Returns why `n` more units of typical size would exhaust a limit, or `None` if all limits allow
+/// more than `n`. Units to leave free for other programs count as used.
 pub fn shortage(kind: UnitKind, n: u64) -> Option<String> {
     shortage_for(kind, typical_resources(kind), n)
 }
 
-/// Returns why `n` more units with the resources `unit` would exhaust a limit, apart from units
-/// that stay free for other programs; `None` if all limits allow more than `n`.
+/// Returns why `n` more units with the resources `unit` would exhaust a limit, or `None` if all
+/// limits allow more than `n`. Units to leave free for other programs count as used.
 pub fn shortage_for(kind: UnitKind, unit: UnitResources, n: u64) -> Option<String> {
     let limits = limits_on(kind, unit).into_iter().map(|watched| watched.limit);
     let mut short = limits.filter(|limit| usable(limit) <= n);
@@ -308,8 +309,8 @@ fn capabilities() -> u64 {
     line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Returns the number of tasks of this process's real user in the visible part of procfs, threads
-/// included; `None` if procfs is unreadable.
+/// Returns the number of tasks (processes and their threads) that procfs shows for the real user of
+/// this process, or `None` if procfs is unreadable.
 fn tasks_of_user() -> Option<u64> {
     let user = getuid().as_raw();
     let mut buffer = [0; 4096];

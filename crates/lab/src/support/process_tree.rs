@@ -62,8 +62,8 @@ pub fn read_until_stable(
 }
 
 /// Returns the CPU time so far of the process `root`, its living descendants, and the children that
-/// it has waited for. The time of the latter has the resolution of a clock tick, usually 10 ms, and
-/// counts as zero if it cannot be read.
+/// `root` has waited for. The time of those children has the resolution of a clock tick, usually 10
+/// ms, and counts as zero if it cannot be read.
 pub fn cpu(root: Pid) -> Duration {
     let living: Duration = with_descendants(root).into_iter().filter_map(cpu::time_of).sum();
     living + reaped_children_cpu(root).unwrap_or_default()

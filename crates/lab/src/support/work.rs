@@ -15,8 +15,8 @@ impl Work {
     /// A computation of no steps.
     pub const NONE: Self = Self { steps: 0 };
 
-    /// Creates a computation that takes about `time` of CPU time. For this, it measures the time of
-    /// a step in nine trials of some milliseconds each, of which the median counts.
+    /// Creates a computation that takes about `time` of CPU time. First measures the time of a
+    /// step, as the median of nine trials of some milliseconds each.
     pub fn lasting(time: Duration) -> Self {
         const STEPS_PER_TRIAL: u64 = 2_000_000;
         const TRIALS: usize = 9;

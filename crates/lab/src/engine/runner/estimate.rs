@@ -11,7 +11,7 @@ use super::case_state::CaseState;
 use crate::engine::experiment::Sampling;
 
 /// Upper bound on the ratio of measured to declared durations. A case that took many times as long
-/// as declared says little about the others.
+/// as declared says little about other cases.
 const MAX_SLOWDOWN: f64 = 4.0;
 const MIN_SLOWDOWN: f64 = 0.1;
 
@@ -36,9 +36,9 @@ fn shared_work<'a>(states: &'a [CaseState<'_>]) -> impl Iterator<Item = &'static
     visited.filter_map(|state| state.planned.cost.shared).map(|shared| shared.name)
 }
 
-/// Returns the expected ratio of measured to declared durations of the experiment's first visits.
-/// Cases of other experiments show that the machine is slow, but not that it is fast: short ones
-/// often end early.
+/// Returns the expected ratio of measured to declared durations for first visits to the cases of
+/// `experiment`. Cases of other experiments show that the machine is slow, but not that it is fast:
+/// short cases often take less time than declared.
 fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     let ratio = |is_counted: &dyn Fn(&CaseState<'_>) -> bool| {
         let measured = states.iter().filter(|state| state.samples.count() > 0);

@@ -1,5 +1,5 @@
-//! Fits of laws to several cases: lines over a parameter, whose slope is the cost of one more unit,
-//! and scaling laws over the number of workers.
+//! Fits laws to the results of several cases: lines over a parameter, and scaling laws over the
+//! number of workers. The slope of a line is the cost of one more unit.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,10 @@ use contend_record::stats::{Law, Line, Point, Scaling, Unfit};
 use crate::engine::experiment;
 use crate::engine::plan::PlannedCase;
 
-/// Returns the lines through each group of an experiment's cases that differ only in the parameter
-/// of the line: one for the value of the samples, and one for each metric, unless their points
-/// determine no line. `cases` are the records of the cases in `planned`.
+/// Fits lines to the cases of each experiment that asks for them. Cases that differ only in the
+/// parameter of the line form a group, which has one line for the value of the samples and one for
+/// each metric. Omits lines that the points do not determine. `cases` are the records of the cases
+/// in `planned`.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
@@ -113,7 +114,7 @@ fn fitted_members<'a>(
 }
 
 /// Returns the law, marked as unfit if more than half of the samples at one of its points are
-/// disturbed. A reason that the law already has takes precedence.
+/// disturbed. If the law is already unfit for another reason, that reason stays.
 fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     let mostly = |case: &Case| 2 * case.disturbed.len() > case.samples.len();
     let point = fitted_members(members, &law).find(|(_, case)| mostly(case));
@@ -125,9 +126,9 @@ fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
     Scaling { unfit: law.unfit.or(disturbed), ..law }
 }
 
-/// Fits both laws to the points with a CPU for each worker. The universal law needs one more point
-/// than Amdahl's; if there are too few for it, it is fitted to all points. A law that still lacks
-/// points is left out.
+/// Fits Amdahl's law and the universal law to the points at which each worker has a CPU of its own.
+/// The universal law needs one more point than Amdahl's; if these points are too few for it, it is
+/// fitted to all points. Omits a law for which there are still too few points.
 fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
     let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();

@@ -1,5 +1,5 @@
 //! Takes samples of all cases in rounds, until their confidence intervals are narrow or the time is
-//! used.
+//! used up.
 //!
 //! A run is a sequence of rounds. A round visits cases that need samples. The order is random once
 //! every case with a fixed number of samples has been visited, so that slow changes of the machine
@@ -66,8 +66,8 @@ pub use world::{
 /// in multiples of the target duration of a sample. The speed of a machine changes within seconds.
 const MIN_SPAN_FACTOR: u32 = 150;
 
-/// Number of target durations of a sample above which a case's first iteration is a sample by
-/// itself, without warm-up.
+/// If the first iteration of a case takes longer than this multiple of a sample's target duration,
+/// it is a sample by itself, without warm-up.
 const LONG_ITERATION_FACTOR: u32 = 10;
 
 /// Minimum time between two saves of an unfinished record.
@@ -127,7 +127,7 @@ struct Run<'a> {
     sentinel: Option<Sentinel>,
     /// Round-trip times that the sentinel has measured, in nanoseconds.
     distances: Vec<f64>,
-    /// Time of the last save of the record, or `None` before the first.
+    /// Time of the last save of the record, or `None` before the first save.
     last_saved: Option<Duration>,
 }
 
@@ -222,11 +222,12 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// Returns the indexes of the cases of the next round. As long as an unfinished case with a
-    /// fixed number of samples has not been visited, these are all unfinished cases that have used
-    /// none of the budget: adaptive ones first since they take little time or, with a time limit,
-    /// those of the lowest declared cost first. Later, they are the unfinished cases that have not
-    /// used their share of the budget, or else all unfinished ones, in random order.
+    /// Returns the indexes of the cases of the next round, in visiting order. While an unfinished
+    /// case with a fixed number of samples has not been visited, the round consists of all
+    /// unfinished cases that have used none of the budget. Adaptive cases are then first, since
+    /// they take little time; with a time limit, cases of low declared cost are first. Later rounds
+    /// consist of the unfinished cases that have not used their share of the budget, or else of all
+    /// unfinished cases, in random order.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -311,7 +312,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes one sample of a case, and ends the case if that fails. Charges the time to the case,
-    /// except before the first sample of an adaptive case.
+    /// except for visits of an adaptive case up to its first sample.
     fn visit(&mut self, index: usize) {
         self.report_progress(index);
         let began = self.world.now();
@@ -384,9 +385,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Opens the case unless it has a session, and warms up an adaptive case: its first process
-    /// finds the number of iterations for a sample, later ones run a quarter of it. If the very
-    /// first iteration takes very long, returns it as the sample, otherwise `None`.
+    /// Opens the case unless it has a session, and warms up the new process of an adaptive case.
+    /// The first process finds the number of iterations for a sample; later processes run a quarter
+    /// of that number. Returns the very first iteration as the sample if it takes very long, and
+    /// otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -456,8 +458,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Judges the samples of the window and starts a new window, if the current one is long enough
-    /// or is the `last`.
+    /// Judges the samples of the current window and starts a new window, if the current one is long
+    /// enough or if `last` is true.
     fn close_window(&mut self, last: bool) {
         let now = self.world.now();
         let time = now.saturating_sub(self.window.since);
@@ -497,7 +499,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Saves the record once there is a sample, and then each [`SAVE_INTERVAL`], so that a killed
+    /// Saves the record once there is a sample, and then every [`SAVE_INTERVAL`], so that a killed
     /// run loses little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);

@@ -53,8 +53,8 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
     case
 }
 
-/// Returns the mean number of preemptions in a sample of a subject that never waits, and 0 for a
-/// subject that waits or whose children use CPU time.
+/// Returns the mean number of preemptions in a sample, or 0 if the subject waits or its children
+/// use CPU time.
 fn lost_cpu(case: &Case) -> f64 {
     let mean = |name: &str| {
         let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
@@ -67,8 +67,9 @@ fn lost_cpu(case: &Case) -> f64 {
     mean("involuntary_switches") * turns
 }
 
-/// Returns warnings about conditions that make the measurements of the whole run less reliable,
-/// judging by the readings of `cpus` CPUs `before` and `after` it, `wall` apart.
+/// Returns warnings about conditions that make the measurements of the whole run less reliable.
+/// Judges by two readings of the accounting of `cpus` CPUs, taken `before` and `after` the run,
+/// with the time `wall` between them.
 pub(super) fn run_warnings(
     before: Reading,
     after: Reading,

@@ -28,8 +28,8 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Returns the value of the `limit` fact of a copy whose largest share of the time is waiting
-    /// on this storage.
+    /// Returns the value of the `limit` fact for a copy that spends the largest share of its time
+    /// waiting for this storage.
     pub fn waiting_limit(self) -> &'static str {
         match self {
             Self::Memory => "waiting, but not for a disk",
@@ -77,8 +77,8 @@ impl Location {
         Self::NAMED.into_iter().find(|(known, _)| *known == name).map(|(_, location)| location)
     }
 
-    /// Returns a writable folder at this location, or `None` if none of the usual folders
-    /// qualifies.
+    /// Returns a writable folder at this location, or `None` if there is none among the folder for
+    /// temporary files, `/dev/shm`, `/run/shm`, `/var/tmp` and the home directory.
     pub fn folder(self) -> Option<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let known = ["/dev/shm", "/run/shm", "/var/tmp"].map(PathBuf::from);

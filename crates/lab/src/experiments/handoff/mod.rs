@@ -23,6 +23,7 @@
 //! - `primitives`: the synchronisation primitives and the table of mechanisms
 //! - `mechanisms`: the experiment that compares primitives, without work in a turn
 //! - `preset`, `presets`: the programs of the test report on inter-process synchronisation
+//! - `settings`: the parameters that users can set
 //! - `turn_taking`: sessions with work, and the model that predicts their time
 //! - `load_meter`: the largest CPU load of both partners during a session
 

@@ -47,9 +47,9 @@ pub struct SessionStats {
 }
 
 impl Partners {
-    /// Runs a session of `turns` measured turns after the warm-up. `work` is that of main and of
-    /// sub in each turn. Calls `on_turn_time`, if given, with the time of every measured turn, from
-    /// main's post until its wait returns.
+    /// Runs a session of `turns` measured turns after the warm-up. `work` has the work of main and
+    /// of sub in a turn, in this order. Calls `on_turn_time`, if given, with the time of every
+    /// measured turn, from main's post until its wait returns.
     ///
     /// # Errors
     /// Returns an error if the mechanisms cannot be combined, a system call fails, or sub exits
@@ -113,9 +113,9 @@ impl Partners {
     }
 }
 
-/// Returns why the given mechanisms cannot be combined, with the names of possible ones, or `None`
-/// if they can. A side that does not wait posts many times before the other side checks, so every
-/// post must be counted.
+/// Returns why the given mechanisms cannot be combined, with the names of possible replacements, or
+/// `None` if they can. A side that does not wait posts many times before the other side checks, so
+/// every post must be counted.
 pub fn conflict(mechanisms: [&Mechanism; 4]) -> Option<String> {
     let [start, to_sub, to_main, _] = mechanisms;
     if !start.waits && to_sub.name == "signal" {

@@ -36,8 +36,7 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
 /// Maximum expected time of a sample. A case that is expected to take longer is refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Maximum time of the measurement of hand-offs on which the prediction for a notified main is
-/// based.
+/// Maximum duration of the hand-off measurement that a prediction needs if main is notified.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
 /// A case: a preset, overridden by the user's parameters.
@@ -84,8 +83,9 @@ impl ResolvedCase {
         self.mechanisms.iter().any(|mechanism| mechanism.sleeps)
     }
 
-    /// Returns an optimistic estimate of the time of a turn. If any mechanism sleeps, every turn is
-    /// taken to sleep once, while sub works; otherwise, the hand-off follows the work.
+    /// Returns an optimistic estimate of the time of a turn. If any mechanism sleeps, assumes that
+    /// every turn has one sleep, during which sub works. Otherwise, assumes that the hand-off
+    /// follows the work.
     fn min_turn_time(&self) -> Duration {
         const HAND_OFF_TIME: Duration = Duration::from_micros(3);
         let slept = self.timing.tick.max(self.timing.period);
@@ -193,7 +193,7 @@ impl TurnTaking {
 
     /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
     /// `not_ready` is the fraction of turns in which main finds sub not ready. If main is notified,
-    /// this measures hand-offs for about `taken`, the time of the session itself, or
+    /// measures hand-offs for about `taken`, the duration of the session to predict, or
     /// [`MAX_CALIBRATION_TIME`] if that is less.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;

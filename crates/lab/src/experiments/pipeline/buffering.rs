@@ -1,4 +1,4 @@
-//! `pipeline/hold`: stages that hold back output, as the arrival time of every line shows.
+//! `pipeline/hold`: shows which stages hold back output, by the arrival time of every line.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -82,7 +82,7 @@ impl Subject for BufferingStage {
     }
 }
 
-/// Returns the events that a line is produced or arrives, for all lines in chronological order.
+/// Returns a step for the production and for the arrival of each line, in chronological order.
 fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> {
     let step = |what: &str, number: usize, at: &Duration| Step {
         at_seconds: at.as_secs_f64(),

@@ -104,9 +104,11 @@ impl PipelineTimes {
 /// value of the sample is the wall time until all copies have ended, in nanoseconds.
 ///
 /// # Errors
-/// Returns an error if a stage cannot be started or does not exit with status 0, or if a system
-/// call fails. The error of a stage that ran includes the first line that any stage wrote to
-/// standard error.
+/// Returns an error if:
+/// - a stage cannot be started;
+/// - a stage does not exit with status 0, in which case the error includes the first line that any
+///   stage wrote to standard error;
+/// - a system call fails.
 pub fn run(stages: &[Stage], input: &Input, copies: u64) -> Result<Sample, SubjectError> {
     let mut errors = File::from(
         rustix::fs::memfd_create("contend-errors", rustix::fs::MemfdFlags::CLOEXEC)

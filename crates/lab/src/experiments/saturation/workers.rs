@@ -84,8 +84,8 @@ impl SharedState {
         let _ = futex::wake(&self.gate, Flags::empty(), all_waiters); // cannot fail for a valid address
     }
 
-    /// Runs one worker: prepares its work, waits for the gate, does the work, and adds the
-    /// measurements.
+    /// Runs one worker: prepares its work, waits for the gate, does the work, and adds its
+    /// measurements to the shared counters.
     fn run_worker(&self, workload: &dyn Workload) {
         let work = workload.prepare();
         self.counters[READY_WORKERS_INDEX].fetch_add(1, Ordering::Release);
@@ -144,8 +144,10 @@ impl WorkerGroup {
     /// Runs the workload once in every worker. The calling process must be single-threaded.
     ///
     /// # Errors
-    /// Returns an error if a process cannot be created or reaped, or exits before its workers have
-    /// finished, or if shared memory cannot be mapped.
+    /// Returns an error if:
+    /// - a process cannot be created or reaped;
+    /// - a process exits before its workers have finished;
+    /// - shared memory cannot be mapped.
     pub fn run(&self, workload: &dyn Workload) -> Result<GroupResult, SubjectError> {
         let state = SharedState::new()?;
         let mut processes = WorkerProcesses::default();

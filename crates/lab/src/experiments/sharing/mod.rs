@@ -83,7 +83,7 @@ impl<'a> StepReporter<'a> {
 }
 
 /// Returns all threads of the given processes with their state and the memory of their process,
-/// from `/proc`. What cannot be read is empty or 0.
+/// from `/proc`. Values that cannot be read are empty or 0.
 fn read_tasks(pids: &[i32]) -> Vec<Task> {
     pids.iter()
         .flat_map(|&pid| threads_of(pid).into_iter().map(move |tid| task(pid, tid)))

@@ -22,8 +22,8 @@ const MAX_EXPLANATION_WORDS: usize = 24;
 /// The connection between two partners, in memory that both share.
 ///
 /// ```text
-/// BEGUN ── sub calls finish ──────────────────► DONE     values are valid
-///   └───── a partner ends, or main fails ─────► BROKEN   the explanation may be valid
+/// BEGUN ── sub calls finish ──────────────────► DONE     values are set
+///   └───── a partner ends, or main fails ─────► BROKEN   the explanation may be set
 /// ```
 #[derive(Debug)]
 pub struct Link {

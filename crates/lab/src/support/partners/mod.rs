@@ -1,7 +1,7 @@
 //! Pairs of partners that exchange data: main, the calling thread, and sub, a forked process or a
 //! second thread.
 //!
-//! A partner never waits for one that has ended:
+//! No partner waits for one that has ended or failed:
 //!
 //! | event | consequence |
 //! |---|---|
@@ -88,15 +88,18 @@ pub struct Release<'a> {
 pub type HasFinished<'a> = &'a (dyn Fn() -> bool + Sync);
 
 impl Pair {
-    /// Runs both parts and returns the result of `main`. `sub` has to call [`Link::finish`] before
-    /// it returns. If the partners are processes, each drops the other's closure before it calls
-    /// its own, and the calling process must have a single thread. Restores the CPUs of the calling
-    /// thread, but not its timer slack.
+    /// Runs `main` on the calling thread and `sub` in a new process or thread, and returns the
+    /// result of `main`. `sub` has to call [`Link::finish`] before it returns. Restores the CPU
+    /// affinity of the calling thread, but not its timer slack.
+    ///
+    /// If the partners are processes, the calling process must have a single thread, and each
+    /// partner drops the other's closure before it calls its own.
     ///
     /// # Errors
-    /// Returns the error of `main`, or else of `sub` if it is a thread. A `sub` that is a process
-    /// breaks the link instead. Also returns an error if a partner cannot be started, bound to its
-    /// CPU or reaped.
+    /// Returns an error if:
+    /// - `main` fails;
+    /// - `sub` is a thread and fails or panics (a process breaks the link instead);
+    /// - a partner cannot be started, bound to its CPU or reaped.
     pub fn run<T>(
         &self,
         link: &Link,
@@ -211,8 +214,8 @@ impl Pair {
         })
     }
 
-    /// Binds the calling thread to the CPU of main (`who` is 0) or sub (1), if the placement names
-    /// CPUs, and sets its timer slack.
+    /// Sets the timer slack of the calling thread and, if the placement names CPUs, binds the
+    /// thread to the CPU of main (`who` is 0) or of sub (1).
     fn bind_to_cpu(&self, who: usize) -> io::Result<()> {
         let slack = self.slack.and_then(|slack| NonZeroU64::new(slack.as_nanos().try_into().ok()?));
         set_current_timer_slack(slack)?;

@@ -78,9 +78,9 @@ pub const SPLICE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// Opens the files, and calls `make` with them and the number of remaining bytes, repeatedly, until
-/// the whole source is copied. `make` makes the system call `call` and returns the number of bytes
-/// that it copied.
+/// Opens the files, calls `make` until the whole source is copied, and closes the files. `make`
+/// receives the files and the number of remaining bytes. It makes the system call `call` and
+/// returns the number of bytes that it copied.
 fn copy_whole_file(
     job: &mut CopyJob<'_>,
     call: Call,

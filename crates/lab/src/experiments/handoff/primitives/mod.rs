@@ -26,8 +26,8 @@ use crate::engine::experiment::SubjectError;
 /// A synchronisation primitive in one direction: one side posts, the other waits. The primitive is
 /// created before the partners start, so they share it.
 pub trait SyncPrimitive: Sync {
-    /// Registers the calling thread as the waiter. Must be called before the first post, which may
-    /// block otherwise. The default does nothing.
+    /// Registers the calling thread as the waiter. Must be called before the first post, because a
+    /// post may block until then. The default does nothing.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
