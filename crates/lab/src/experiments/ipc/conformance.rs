@@ -19,7 +19,8 @@ fn exchange(mechanism: &'static Mechanism, kind: PartnerKind, bytes: usize) -> E
     Exchange { pair, mechanism, bytes, warm_up: 3 }
 }
 
-/// Returns the message lengths to test in bytes: more of them with `CONTEND_TEST_EFFORT=full`.
+/// Returns the message lengths to test, in bytes: seven with `CONTEND_TEST_EFFORT=full`, otherwise
+/// three.
 fn message_lengths() -> &'static [usize] {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { &[1, 7, 64, 1000, 4096, 65_536, 1 << 20] } else { &[1, 1000, 65_536] }

@@ -32,7 +32,7 @@ pub struct Exchange {
     pub mechanism: &'static Mechanism,
     /// Length of each message in bytes, from 1 to the maximum of the mechanism.
     pub bytes: usize,
-    /// Number of messages before the measured ones.
+    /// Number of warm-up messages before the measured ones.
     pub warm_up: u64,
 }
 
@@ -90,8 +90,8 @@ impl PartnerStats {
         values
     }
 
-    /// Decodes the values that sub passed to the link: its statistics, as encoded by
-    /// [`Self::to_values`], then the values of its role.
+    /// Decodes the values that sub sent over the link: its statistics, as encoded by
+    /// [`Self::to_values`], then the values that its role returned.
     pub fn decode(values: &[u64; MAX_VALUES]) -> (Self, [u64; EXTRA_VALUES]) {
         let value_after = |from: usize| move |index: usize| values[from + index];
         let stats = Self {
@@ -114,8 +114,8 @@ const MAIN_READY: u64 = 2;
 /// State of the gate: sub has finished the warm-up messages and read its usage counters.
 const SUB_WARMED_UP: u64 = 3;
 
-/// Main's side of an exchange: a function that is called with the numbers of the warm-up messages,
-/// of which there may be none, and then with those of the measured ones.
+/// Main's side of an exchange: a function that is called twice, first with the numbers of the
+/// warm-up messages (perhaps none), then with those of the measured messages.
 pub type MainRole<'a> = &'a mut dyn FnMut(&mut dyn Endpoint, Range<u64>) -> io::Result<()>;
 /// Sub's side of an exchange: a function that is called with the same numbers as [`MainRole`]. The
 /// values that it returns for the measured messages are reported to main.
@@ -166,8 +166,10 @@ impl Exchange {
     /// once sub has been created.
     ///
     /// # Errors
-    /// Returns an error if a system call fails, a side fails (as when a message arrives damaged or
-    /// out of order), or a partner exits early.
+    /// Returns an error in these cases:
+    /// - A system call fails.
+    /// - A side fails, such as because a message arrives damaged or out of order.
+    /// - A partner exits early.
     pub fn run(
         &self,
         messages: u64,
@@ -214,7 +216,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether the error is of a kind that the exit of the other partner causes.
+/// Returns whether the error is one that a partner gets when the other partner exits.
 fn is_disconnect(error: &SubjectError) -> bool {
     let SubjectError::Syscall { source, .. } = error else { return false };
     let kinds = [
@@ -293,8 +295,8 @@ impl Participant<'_> {
     }
 }
 
-/// Threads of main and sub in this process, and the signal that interrupts their blocking system
-/// calls. The signal is repeated until the thread has finished its part.
+/// Threads of main and sub in this process, with the means to interrupt their blocking system calls
+/// when the link is broken.
 struct BlockedThreads {
     nudge: Nudge,
     /// Thread ids of main and of sub; 0 for a thread that has not started, or that belongs to
@@ -313,8 +315,8 @@ impl BlockedThreads {
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// If the link is broken, interrupts the system calls of main (if `who` is 0) or of sub (1)
-    /// until `has_finished` returns true.
+    /// While the link is broken, sends signals that interrupt the system calls of main (if `who` is
+    /// 0) or of sub (1), until `has_finished` returns true.
     fn interrupt_wait(&self, who: usize, link: &Link, has_finished: HasFinished<'_>) {
         while link.is_broken() && !has_finished() {
             match self.threads[who].load(Ordering::Acquire) {

@@ -123,13 +123,14 @@ struct MessageExchange {
     overhead: Overhead,
 }
 
-/// Number of measured messages in the first calibration run, and of warm-up messages in all
-/// calibration runs.
+/// Number of measured messages in the first calibration run. All calibration runs have as many
+/// warm-up messages.
 const CALIBRATION_MESSAGES: u64 = 10;
 /// Maximum number of warm-up messages, which warm caches and map pages. [`warm_up`] returns fewer
 /// for slow or long messages.
 const WARM_UP_MESSAGES: u64 = 100;
-/// Target time of the measured messages of a sample, without the individually timed round trips.
+/// Target time of the measured messages of a sample. The individually timed round trips take
+/// additional time.
 const SAMPLE_TIME: Duration = Duration::from_millis(20);
 /// Time budget for the individually timed round trips of a sample.
 const SINGLE_TRIPS_TIME: Duration = Duration::from_millis(45);
@@ -151,9 +152,10 @@ impl MessageExchange {
         }
     }
 
-    /// Returns the number of measured messages in a sample. The first call calibrates this number,
-    /// and that of the warm-up messages: two partners that spin on one CPU take a time slice for
-    /// each message, so a warm-up of a hundred messages would take a second.
+    /// Returns the number of measured messages in a sample. The first call calibrates this number
+    /// and that of the warm-up messages, which must be small where messages are slow: two partners
+    /// that spin on one CPU take a time slice for each message, so a hundred messages would take a
+    /// second.
     fn calibrated_count(&mut self) -> Result<u64, SubjectError> {
         if let Some(count) = self.count {
             return Ok(count);
@@ -165,8 +167,8 @@ impl MessageExchange {
         Ok(*self.count.insert(count))
     }
 
-    /// Times `affordable` round trips individually, but at least [`MIN_MESSAGES`] and at most
-    /// [`MIN_P999_SAMPLES`], and adds the percentiles of their times to the sample. The time of
+    /// Times about `affordable` round trips individually ([`MIN_MESSAGES`] to
+    /// [`MIN_P999_SAMPLES`]), and adds the percentiles of their times to the sample. The time of
     /// reading the clock is subtracted from each.
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;

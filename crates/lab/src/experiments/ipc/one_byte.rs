@@ -46,8 +46,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(OneByte::new(parameters)?)),
 };
 
-/// Names of the forms of the channel, and of their mechanisms; `None` for the unguarded cell, which
-/// loses data.
+/// Name and mechanism of each form of the channel. The unguarded cell, which loses data, is not a
+/// mechanism.
 const FORMS: [(&str, Option<&str>); 5] = [
     ("pipe", Some("pipe")),
     ("ring", Some("ring-spin-futex")),
@@ -104,8 +104,8 @@ impl OneByte {
 struct TransferResult {
     elapsed: Duration,
     stats: [PartnerStats; 2],
-    /// Number of bytes that the child has read or, of the unguarded cell, number of changes that it
-    /// has seen.
+    /// Number of bytes that the child has read. For the unguarded cell: number of changes that the
+    /// child has seen.
     received: u64,
 }
 

@@ -95,8 +95,8 @@ impl FixedRate {
     }
 }
 
-/// Spins until `due`, a time in nanoseconds of `CLOCK_MONOTONIC`, and returns by how many
-/// nanoseconds that time has passed.
+/// Spins until `due`, a time in nanoseconds of `CLOCK_MONOTONIC`. Returns the delay: the
+/// nanoseconds from `due` to now.
 fn spin_until(due: u64) -> u64 {
     loop {
         match now().checked_sub(due) {

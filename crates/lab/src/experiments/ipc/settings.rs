@@ -1,5 +1,5 @@
 //! Parameters that `ipc/one-way`, `ipc/round-trip` and `ipc/rate` have in common, and the exchange
-//! that they describe.
+//! with the given parameters.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +89,7 @@ fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String>
 }
 
 /// Returns whether the placement binds the partners to two different CPUs. Returns `false` for
-/// `free`, where the scheduler may use two as well.
+/// `free`, although the scheduler may then run the partners on two CPUs.
 pub fn alternates_cpus(parameters: &Parameters) -> bool {
     placement(parameters, Placement::Free).uses_two_cpus()
 }

@@ -41,8 +41,8 @@ const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_m
 /// Time to create and to end a unit that is a task of the kernel.
 const TASK_TIME: Duration = Duration::from_micros(400);
 
-/// Time of a sample for reading memory until it has settled, before the units exist and after they
-/// have ended, in milliseconds.
+/// Time that a sample takes to read memory until it has settled, before the units exist and after
+/// they have ended, in milliseconds.
 const READ_MS: u64 = 250;
 /// Time to exchange messages until a runtime is warm, in milliseconds.
 const WARM_UP_MS: u64 = 200;
@@ -64,8 +64,8 @@ fn start(row: &Row) -> Duration {
     millis(of_runtime(row).start_ms)
 }
 
-/// Returns the cost of compiling a row's probe, which cases share, or `None` if the probe is built
-/// in or a script, or an earlier run has compiled it.
+/// Returns the cost of compiling a row's probe, which cases share. Returns `None` if nothing has to
+/// be compiled: the probe is built in or a script, or an earlier run has compiled it.
 fn compilation(row: &Row) -> Option<SharedCost> {
     let Source::Program { program, .. } = row.source else { return None };
     let known = of_runtime(row);
@@ -73,8 +73,8 @@ fn compilation(row: &Row) -> Option<SharedCost> {
     is_needed.then_some(SharedCost { name: known.runtime, time: millis(known.compile_ms) })
 }
 
-/// Returns whether the cache has a compiled probe with the program's name, even if another
-/// toolchain has compiled it: checking that takes as long as starting the toolchain.
+/// Returns whether the cache has a compiled probe with the program's name. Does not check which
+/// toolchain has compiled it, which takes as long as starting the toolchain.
 fn was_compiled(program: &Program) -> bool {
     let prefix = format!("{}-", program.files[0].0);
     let entries = caches().and_then(|folder| std::fs::read_dir(folder).ok());

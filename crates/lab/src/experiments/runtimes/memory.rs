@@ -51,9 +51,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), &SETTINGS)
 }
 
-/// Returns the numbers of units to measure, none above `max`. These are the default ones, unless
-/// `max` leaves fewer than two of several, too few for a line: then they are a hundredth, a tenth
-/// and all of `max`, without zeros.
+/// Returns the numbers of units to measure: the default numbers that do not exceed `max`. If fewer
+/// than two of several default numbers are left, which are too few to fit a line, returns a
+/// hundredth, a tenth and all of `max` instead, as far as these are not 0.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
     let default_counts = scope.choose(&many, &many[..4], &[20]);
@@ -133,8 +133,8 @@ impl Subject for Memory {
         self.reads_later = false;
     }
 
-    /// Measures, and does so once more with a longer `hold` if timers fired too early: the creation
-    /// times in the table come from one machine.
+    /// Measures. If timers fired before memory was read, measures once more with a longer `hold`:
+    /// the creation times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);

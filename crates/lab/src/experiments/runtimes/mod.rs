@@ -11,7 +11,8 @@
 //!
 //! `memory.rs` reads the probe's memory before it creates n units and while all of them wait.
 //! `round_trip.rs` has the probe time messages to one unit and back. `document.rs` repeats an
-//! evaluation of 2018 in Elixir. `table.rs` has a row for each kind of unit; `probes/README.md`
+//! evaluation of 2018 in Elixir. `table.rs` has a row for each kind of unit, `requirements.rs`
+//! checks what some of them need, and `cost.rs` estimates how long cases take. `probes/README.md`
 //! describes the protocol.
 
 mod builtin;
@@ -54,8 +55,10 @@ const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..De
 /// Runs the built-in probe for `unit`, which answers commands on standard input until end of file.
 ///
 /// # Errors
-/// Returns an error if there is no built-in probe for `unit` or it cannot be set up, a command
-/// fails or is unknown, standard input cannot be read, or standard output is closed.
+/// Returns an error in these cases:
+/// - There is no built-in probe for `unit`, or the probe cannot be set up.
+/// - A command fails or is unknown.
+/// - Standard input cannot be read, or standard output is closed.
 pub fn serve(unit: &str) -> Result<(), SubjectError> {
     match table::find(unit).map(|row| &row.source) {
         Some(Source::BuiltIn(make)) => builtin::serve(*make),

@@ -140,7 +140,7 @@ impl Probe {
         Ok(ParkAnswer { ns_per_unit: time / n.max(1) as f64, runtime_bytes: runtime.parse().ok() })
     }
 
-    /// Returns an error if the units are processes, of which fewer than `n` are visible: a kernel
+    /// Returns an error if the units are processes and fewer than `n` of them are visible. A kernel
     /// without `CONFIG_PROC_CHILDREN` lists no children, so their memory would be missing.
     fn check_processes(&self, n: u64) -> Result<(), SubjectError> {
         if !self.has_processes {
@@ -156,11 +156,12 @@ impl Probe {
     }
 
     /// Wakes the `n` units of the last `park` and waits for them to end. Returns the time taken
-    /// divided by `n`, in nanoseconds, or how many units had ended before, if any had.
+    /// divided by `n`, in nanoseconds, or the number of units that had ended before they were
+    /// woken, if any.
     ///
     /// # Errors
-    /// Returns an error if the probe does not answer as expected, or not exactly `n` units have
-    /// ended.
+    /// Returns an error if the probe does not answer as expected, or the number of ended units is
+    /// not `n`.
     pub fn wake(&mut self, n: u64) -> Result<Result<f64, EarlyEnds>, SubjectError> {
         let answer = self.ask("wake", "woken")?;
         let numbers: Vec<_> = answer.split_whitespace().map(str::parse::<u64>).collect();
@@ -189,8 +190,8 @@ impl Probe {
     /// in nanoseconds.
     ///
     /// # Errors
-    /// Returns an error if units take no messages, an answer is missing or wrong, or the probe does
-    /// not answer as expected.
+    /// Returns an error if the unit takes no messages, a reply is missing or wrong, or the probe
+    /// does not answer as expected.
     pub fn round_trips(&mut self, messages: u64) -> Result<f64, SubjectError> {
         let answer = self.ask(&format!("trips {messages}"), "trips")?;
         if let Some(reason) = answer.strip_prefix("none") {
@@ -227,8 +228,8 @@ impl Probe {
         }
     }
 
-    /// Reads the next line of the probe's output, the answer that should begin with `word`, without
-    /// the line break. Kills the probe if the line is not complete in time.
+    /// Reads the next line of the probe's output, and returns it without the line break. Kills the
+    /// probe if the line is not complete in time; the error then names the expected `word`.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const MAX_LINE_BYTES: usize = 4096;
         let timeout = self.timeout + self.hold;
@@ -251,8 +252,8 @@ impl Probe {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Waits for the exit of a probe whose input or output has been closed, and returns the error
-    /// with its exit status.
+    /// Waits for the probe to exit after its input or output was closed, and returns an error with
+    /// its exit status.
     fn exit_error(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),

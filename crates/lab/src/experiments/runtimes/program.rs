@@ -17,7 +17,7 @@ use crate::support::programs;
 /// A probe in another language.
 #[derive(Debug)]
 pub struct Program {
-    /// Relative paths and contents of the files, at least one, the probe itself first.
+    /// Relative paths and contents of the files. The first file is the probe itself.
     pub files: &'static [(&'static str, &'static str)],
     /// Programs that build and run the probe, at least one. The version of the first is that of the
     /// toolchain.
@@ -57,8 +57,9 @@ impl Program {
         self.build_in(root.as_deref())
     }
 
-    /// Returns the complete build in `root`, or builds the probe and moves it there. If `root` is
-    /// `None` or the build cannot be moved, returns a build in a temporary folder.
+    /// Returns the complete build in `root` if there is one. Otherwise builds the probe and moves
+    /// the build to `root`. If `root` is `None` or the build cannot be moved, the build stays in a
+    /// temporary folder.
     fn build_in(&self, root: Option<&Path>) -> Result<Build, SubjectError> {
         let kept = root.map(|root| root.join(self.name()));
         if let Some(folder) = kept.as_ref().filter(|folder| is_complete(folder)) {
@@ -128,8 +129,8 @@ impl Program {
 /// Name of the file that marks a complete build. It is written last.
 const COMPLETE_MARK: &str = "made";
 
-/// Returns what identifies an executable: its path, size and modification time, since not every
-/// tool prints its version. `None` if there is no such executable.
+/// Returns the path, size and modification time of an executable, which identify it even if it does
+/// not print its version. Returns `None` if there is no such executable.
 fn identity(tool: &str) -> Option<(PathBuf, u64, Option<SystemTime>)> {
     let path = programs::find(tool)?.canonicalize().ok()?;
     let data = path.metadata().ok()?;
@@ -152,8 +153,9 @@ fn is_private(folder: &Path) -> bool {
     })
 }
 
-/// Moves the build `made` to `kept` in the cache, unless another process has put a complete build
-/// there in the meantime; an incomplete one is replaced. Returns whether the cache has a build.
+/// Moves the build `made` to `kept` in the cache, and replaces an incomplete build there. Keeps a
+/// complete one, which another process has put there in the meantime. Returns whether the cache has
+/// a complete build.
 fn install(made: &Path, kept: &Path) -> bool {
     if fs::rename(made, kept).is_ok() || is_complete(kept) {
         return true;
@@ -194,15 +196,15 @@ pub fn summarize_output(text: &str) -> String {
 }
 
 /// Returns the folder for builds: the one in the user's caches, or else the scratch directory.
-/// Returns `None` if there is neither, or others can write to it.
+/// Returns `None` if there is neither, or other users can write to it.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_private(scratch)))
 }
 
 /// Returns the folder for builds in the user's caches, which is created if it is missing. Returns
-/// `None` if it cannot be created or written, or if others own it or can write to it: its files are
-/// executed.
+/// `None` if the folder cannot be created or written. Also returns `None` if another user owns it
+/// or can write to it, because its files are executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

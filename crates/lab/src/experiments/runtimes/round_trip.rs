@@ -59,10 +59,10 @@ impl RoundTrip {
     }
 }
 
-/// Returns a number of messages with which a sample takes at least a tenth of a second, or about
-/// 2^31 if fewer do not take that long. `measure` exchanges the given number of messages and
-/// returns the mean time of one in nanoseconds; it is called with ever larger numbers, which also
-/// warms up JIT compilers.
+/// Returns the number of messages in a sample: enough to take at least a tenth of a second, but at
+/// most about 2^31. `measure` exchanges the given number of messages and returns the mean time of a
+/// round trip in nanoseconds. It is called with ever larger numbers, which also warms up JIT
+/// compilers.
 fn messages_per_sample(
     mut measure: impl FnMut(u64) -> Result<f64, SubjectError>,
 ) -> Result<u64, SubjectError> {

@@ -22,16 +22,16 @@ pub struct Row {
     pub argument: &'static str,
     /// Largest number of units by default.
     pub max_units: u64,
-    /// Upper bound on the time to create one unit, if timers end all units at the same time; `None`
-    /// if units are woken.
+    /// Upper bound on the time to create one unit, for units that are ended by timers, all at the
+    /// same time; `None` if units are woken.
     pub max_create_time: Option<Duration>,
     /// Approximate memory of one unit in bytes. Cases whose units would need more memory than is
     /// available are left out.
     pub bytes: u64,
     /// Kind of task that each unit is for the kernel, or `None` if it is not one.
     pub task: Option<UnitKind>,
-    /// Returns why the installed runtime does not have the unit, or `None` if it does or may have
-    /// it. Called only if the programs of the probe are installed.
+    /// Returns why the installed runtime does not have the unit, or `None` if it has it, or if that
+    /// is not known. Called only if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
     /// Whether the probe can exchange messages with the unit.
     pub has_messages: bool,
@@ -58,8 +58,8 @@ impl Row {
         }
     }
 
-    /// Returns the time from the command `park` until the timers of `n` units are due. By then, all
-    /// units should have been created and their memory should have been read.
+    /// Returns the time from the command `park` until the timers of `n` units are due. This is
+    /// enough time to create all units and to read their memory.
     pub fn hold(&self, n: u64) -> Duration {
         const MEMORY_READ_TIME: Duration = Duration::from_millis(1500);
         let making = self
@@ -318,7 +318,8 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The row for the evaluation of 2018. The experiment sets `argument` to what runs the functions.
+/// The row for the evaluation of 2018. The experiment sets `argument` to its parameter `form`: what
+/// runs the functions.
 pub const DOCUMENT: Row = Row {
     unit: "document",
     runtime: "Elixir",
@@ -345,9 +346,12 @@ const JAVA: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// Command that runs the Java probe: with the serial collector and a young generation of fixed
-/// size, so that memory grows with the units alone, without compilation in the background, and with
-/// warnings on standard error instead of standard output.
+/// Command that runs the Java probe, with these options:
+///
+/// - the serial collector and a young generation of fixed size, so that only the units make memory
+///   grow;
+/// - no compilation in the background;
+/// - warnings on standard error instead of standard output.
 const JAVA_RUN: &[&str] = &[
     "java",
     "-XX:+UseSerialGC",
@@ -377,8 +381,11 @@ const NODE: Program = Program {
     environment: &[],
     is_cached: true,
 };
-/// Command that runs the Node.js probe: with garbage collection on request, a small young
-/// generation, so that memory grows with the units alone, and an old generation of up to 8 GiB.
+/// Command that runs the Node.js probe, with these options:
+///
+/// - garbage collection on request;
+/// - a small young generation, so that only the units make memory grow;
+/// - an old generation of up to 8 GiB.
 const NODE_RUN: &[&str] =
     &["node", "--expose-gc", "--max-semi-space-size=1", "--max-old-space-size=8192", "node.js"];
 

@@ -52,7 +52,7 @@ enum Phase {
     Waiting,
     /// The response is complete, and the server has yet to close the connection.
     Closing,
-    /// A request failed or was not answered. The client sends no further ones.
+    /// A request failed or was not answered. The client sends no further requests.
     Abandoned,
 }
 
@@ -107,8 +107,9 @@ impl Client {
         Ok(())
     }
 
-    /// Starts a request that was due at `due`: sends it, or, if each connection is for one request,
-    /// begins to open a connection, on which `handle_event` sends it. The client must be free.
+    /// Starts a request that was due at `due`. On a persistent connection, sends it. Otherwise,
+    /// begins to open a connection, on which `handle_event` sends the request. The client must be
+    /// free.
     ///
     /// # Errors
     /// Returns an error if the request cannot be sent, or the connection cannot be opened.
@@ -150,8 +151,10 @@ impl Client {
     /// Handles an event on the client's connection and returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if the connection could not be opened or was closed too early, the request
-    /// could not be sent, or the response is wrong.
+    /// Returns an error in these cases:
+    /// - The connection could not be opened, or was closed too early.
+    /// - The request could not be sent.
+    /// - The response is wrong.
     pub fn handle_event(&mut self, epoll: impl AsFd) -> io::Result<Progress> {
         match self.phase {
             Phase::Connecting => self.send_first(epoll.as_fd()).map(|()| Progress::Pending),
@@ -237,7 +240,7 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Starts to open a connection, which is open or has failed once it is writable.
+/// Starts to open a connection. Once the socket is writable, the connection is open or has failed.
 fn connect(port: u16) -> io::Result<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;

@@ -32,11 +32,10 @@ pub struct Clients {
     free: VecDeque<usize>,
     /// Number of requests that wait for a response, without those of abandoned clients.
     in_flight: usize,
-    /// Number of clients whose connection was closed by the server or refused, or that got a wrong
-    /// response.
+    /// Number of clients that failed: the server closed or refused their connection, or sent a
+    /// wrong response.
     pub failed: u64,
-    /// Error that kept further connections from being opened, or `None` if there are as many as
-    /// wanted.
+    /// Error that kept further connections from being opened, or `None` if all of them were opened.
     pub refused: Option<io::Error>,
 }
 
@@ -128,9 +127,9 @@ impl Clients {
         }
     }
 
-    /// Sends `per_second` requests a second for `duration`, each when it is due and a client is
-    /// free, and waits up to `timeout` longer for the last responses. Abandons the clients that
-    /// have none by then.
+    /// Sends `per_second` requests a second for `duration`, each as soon as it is due and a client
+    /// is free. Then waits up to `timeout` for the last responses, and abandons the clients that
+    /// are still without one.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -182,9 +181,9 @@ impl Clients {
         Ok(FixedRate { times, answered, unanswered })
     }
 
-    /// Has every client send its next request immediately after a response, for `duration`, and
-    /// waits for the last responses, at most as long again. Abandons the clients that have none by
-    /// then.
+    /// Has every client send its next request immediately after a response, for `duration`. Then
+    /// waits up to `duration` again for the last responses, and abandons the clients that are still
+    /// without one.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -271,9 +270,8 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits up to `limit` for events and returns those that have arrived, if any. The wait uses
-    /// `poll`, because `epoll_wait` counts in milliseconds and would delay the next request by up
-    /// to one.
+    /// Waits up to `limit` for events and returns those that have arrived, if any. Waits with
+    /// `poll`: `epoll_wait` counts in milliseconds, and would delay the next request by up to one.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

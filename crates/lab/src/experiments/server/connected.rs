@@ -11,11 +11,12 @@ use super::verb::raise_descriptors;
 use crate::engine::experiment::{ErrorContext, Facts, SubjectError};
 use crate::support::limits::UnitKind;
 
-/// Time limit for responses: requests in flight count as unanswered if no response has arrived for
-/// this long, or this long after the end of a load at a fixed rate.
+/// Time limit for responses. Requests in flight count as unanswered if no response to any of them
+/// has arrived for this long. After a load at a fixed rate, the last responses have this long in
+/// total.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server and its clients, each of which has been answered once, as far as limits allow.
+/// A server and its clients. Each client has got one response, unless a limit prevented it.
 #[derive(Debug)]
 pub struct ConnectedServer {
     /// The running server, which ends when this is dropped.
@@ -57,9 +58,8 @@ impl ConnectedServer {
         Ok(Self { server, clients, answered, stopped_by })
     }
 
-    /// Returns facts for the record: those of the server, the numbers of opened and answered
-    /// connections, and, if there are any, the program's version and the reason for the lack of
-    /// answers.
+    /// Returns facts for the record: those of the server, and the numbers of opened and answered
+    /// connections. If known, also the program's version and why connections were not answered.
     pub fn facts(&self, setup: &Setup) -> Facts {
         let mut facts = setup.server.facts();
         facts.insert("opened".to_owned(), self.clients.opened().into());
@@ -70,7 +70,7 @@ impl ConnectedServer {
     }
 }
 
-/// Returns an error unless all processes of the server become visible within five seconds: a kernel
+/// Returns an error unless all processes of the server become visible within five seconds. A kernel
 /// without `CONFIG_PROC_CHILDREN` lists no children, so their memory and CPU time would be missing.
 fn check_processes(
     setup: &Setup,
@@ -91,7 +91,7 @@ fn check_processes(
 }
 
 /// Returns why not all clients were answered: the limits that were reached and the connections that
-/// failed, as far as they are known, or else that there was no response.
+/// failed. If neither is known, says that there was no response.
 fn stopped_by(
     setup: &Setup,
     server: &mut ServerProcess,

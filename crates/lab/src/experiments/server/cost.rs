@@ -29,8 +29,8 @@ const SERVERS: [ServerCost; 5] = [
 ];
 const DEFAULT_SERVER: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
 
-/// Time until connections beyond the size of a pool, which get no response, are given up, in
-/// milliseconds.
+/// Time after which connections without a response are given up, in milliseconds. These are the
+/// connections beyond the size of a pool.
 const GIVE_UP_MS: u64 = 2000;
 /// Time to read memory until it has settled, in milliseconds.
 const SETTLE_MS: u64 = 500;
@@ -46,8 +46,8 @@ pub fn idle(parameters: &Parameters) -> Cost {
     with_connections(parameters, Duration::from_millis(3 * SETTLE_MS))
 }
 
-/// Returns the cost of a case whose samples take the time `then` after all connections have a
-/// response.
+/// Returns the cost of a case. After all connections have a response, its samples take the time
+/// `then`.
 fn with_connections(parameters: &Parameters, then: Duration) -> Cost {
     let connections = parameters.number(CONNECTIONS.name).unwrap_or(0);
     let server = Setup::of(parameters).ok().map(|setup| setup.server);

@@ -58,13 +58,13 @@ const READ_BYTES: usize = 4096;
 /// still sending.
 const MAX_DRAINED_BYTES: usize = 256 << 10;
 
-/// Response to a valid request on a connection that stays open.
+/// Response with status 200 on a connection that stays open.
 pub const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n";
-/// Response to a valid request after which the connection is closed.
+/// Response with status 200 after which the connection is closed.
 const LAST_HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\
                             Connection: close\r\n\r\nhello\n";
-/// Body of both responses.
+/// Body of responses with status 200.
 pub const BODY: &[u8] = b"hello\n";
 const BAD_REQUEST: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -138,10 +138,12 @@ impl ConnectionState {
     }
 }
 
-/// Serves a connection until it has to wait, and returns the event that it waits for, or `None` if
-/// the connection must be closed. Reads at most once, so that other connections get their turn,
-/// except for input that is discarded at the end. After `WaitFor::Pause`, must be called again only
-/// once the delay has passed.
+/// Serves a connection until it has to wait, and returns the event that it waits for. Returns
+/// `None` if the connection must be closed. Call this again when the event has happened; after
+/// `WaitFor::Pause`, not before the delay has passed.
+///
+/// Reads at most once, so that other connections get their turn, except for input that is discarded
+/// before the connection is closed.
 pub fn advance(
     state: &mut ConnectionState,
     stream: &mut impl Stream,
@@ -161,11 +163,11 @@ pub fn advance(
 /// Result of parsing the head at the start of the bytes received.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// A valid beginning without the end.
+    /// The head has no end yet, but no error so far.
     Incomplete,
-    /// A valid head.
+    /// The head is complete and describes a request that can be answered.
     Complete(Request),
-    /// An invalid head, with the response to it.
+    /// The head is wrong or not supported, and gets the given response.
     Rejected(&'static [u8]),
 }
 
@@ -358,8 +360,8 @@ fn parse_fields(length: usize, is_http_1_1: bool, head_only: bool, fields: &[Hea
     Head::Complete(Request { length, body: body.unwrap_or(0), closes, head_only })
 }
 
-/// Parses a number that consists of digits only. Returns `None` for other text, even with a sign,
-/// which `str::parse` would accept, and for numbers that are too large.
+/// Parses a number that consists of digits only. Returns `None` for other text and for numbers that
+/// are too large. Does not accept a sign, unlike `str::parse`.
 fn decimal(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }

@@ -21,8 +21,8 @@ pub fn print_line(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns whether an error of `accept(2)` concerns only the connection to be accepted, or a signal
-/// has interrupted the call. No limit has been reached then.
+/// Returns whether an error of `accept(2)` shows no limit: it concerns only the connection to be
+/// accepted, or a signal has interrupted the call.
 pub fn is_connection_error(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
@@ -37,8 +37,8 @@ pub struct LimitReporter {
 }
 
 impl LimitReporter {
-    /// Creates a reporter that watches the limits on units of kind `task_per_connection`, with
-    /// which connections are served. With `None`, it only knows limits that an error reveals.
+    /// Creates a reporter. It watches the limits on units of kind `task_per_connection`, which
+    /// serve the connections. With `None`, it only knows limits that an error reveals.
     pub fn watch(task_per_connection: Option<UnitKind>) -> Self {
         let limits = task_per_connection.map(|kind| limits::limits_on(kind, of_unit(kind)));
         Self {
@@ -60,7 +60,7 @@ impl LimitReporter {
     }
 
     /// Returns a description of the watched limit that was reached: the first for which the kernel
-    /// has counted a refusal, or else the first full one. `None` if there is neither.
+    /// has counted a refusal, or else the first full one. Returns `None` if there is no such limit.
     fn reached_limit(&self) -> Option<String> {
         let watched = self.watched.lock().ok()?;
         let mut full = None;

@@ -17,6 +17,12 @@
 //!
 //! All models share one implementation of HTTP (`http.rs`) and differ in the kind of unit that
 //! waits for a request. Programs answer with the same body.
+//!
+//! - `setup`, `table`, `unit`, `cost`: what a case runs, the models, and what they need
+//! - `server_process`, `verb`: both ends of the process in which a server runs
+//! - `client`, `response`: one client of the load generator, and the responses that it expects
+//! - `footprint`: the memory, processes and threads of a server
+//! - `limit_reporter`: the limit that keeps a model from serving more connections
 
 mod client;
 mod clients;
@@ -105,8 +111,8 @@ const THREADS: Setting = Setting::number(
 const DEMANDS: Demands = Demands { scratch: || true, ..Demands::NONE };
 
 /// Returns the cases of the chosen models and programs, with the chosen values of `settings`. If
-/// only models are chosen, there are no cases with programs, and vice versa. If neither are chosen,
-/// there are cases of all.
+/// only models are chosen, there are no cases with programs, and vice versa. If neither models nor
+/// programs are chosen, there are cases of all.
 fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     let chosen = |setting: &Setting| scope.choices.of(setting.name);
     let named = |setting: &Setting, other: &Setting| {
@@ -128,8 +134,8 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), settings)
 }
 
-/// Returns the parameters of a program, with two processes if the cases are the smallest and the
-/// program would start more than two in addition to its first.
+/// Returns the parameters of a program. In the smallest size, lowers the number of its processes to
+/// two, if it would start more in addition to its first process.
 fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     const SMALLEST_CASE_PROCESSES: u64 = 2;
     let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);

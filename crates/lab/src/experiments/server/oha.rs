@@ -54,7 +54,7 @@ pub fn is_installed() -> bool {
     programs::find(NAME).is_some()
 }
 
-/// Has oha open the connections of `setup` to `port` and send requests on all of them without
+/// Has oha open the connections of `setup` to `port`, and send requests on all of them without
 /// pauses, for `duration`.
 ///
 /// # Errors

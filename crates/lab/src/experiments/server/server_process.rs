@@ -44,8 +44,8 @@ struct Supervised {
 }
 
 impl ServerProcess {
-    /// Starts a server and waits until it listens; a program has then answered a request and has
-    /// all of its processes. Makes this process a subreaper.
+    /// Starts a server and waits until it listens. For a program, also waits until it has answered
+    /// a request and has all of its processes. Makes this process a subreaper.
     ///
     /// # Errors
     /// Returns an error if the server cannot be started.
@@ -120,9 +120,9 @@ impl ServerProcess {
         procfs::with_descendants(self.pid()).len() as u64
     }
 
-    /// Waits up to five seconds until `wanted` accepts the number of the server's processes, and
-    /// returns whether it did. Processes of closed connections may not have ended yet, and those of
-    /// a pool may not have been forked.
+    /// Waits up to five seconds until `wanted` returns true for the number of the server's
+    /// processes, and returns whether it did. Processes of closed connections may not have ended
+    /// yet, and those of a pool may not have been forked yet.
     pub fn await_processes(&self, wanted: impl Fn(u64) -> bool) -> bool {
         const POLL_INTERVAL: Duration = Duration::from_millis(20);
         const MAX_POLLS: usize = 250;
@@ -143,8 +143,8 @@ impl ServerProcess {
         process_tree::memory_use(self.pid())
     }
 
-    /// Returns the CPU time so far of the server's processes, including ended ones for which its
-    /// first process has waited.
+    /// Returns the CPU time that the server's processes have used so far. It includes ended
+    /// processes for which the server's first process has waited.
     pub fn cpu(&self) -> Duration {
         process_tree::cpu(self.pid())
     }

@@ -100,8 +100,8 @@ impl Server {
         }
     }
 
-    /// Returns how many persistent connections the pool of a model serves at the same time, or
-    /// `None` for programs and models without a pool.
+    /// Returns how many persistent connections the pool of a model serves at the same time. Returns
+    /// `None` for programs, and for models without a pool.
     pub fn pool_size(self) -> Option<u64> {
         match self {
             Self::Model(model) => model.pool_size,

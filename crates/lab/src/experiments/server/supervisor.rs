@@ -58,9 +58,11 @@ const VARIABLES: [&str; 9] = [
 /// port, PID and version. Ends the program when standard input ends.
 ///
 /// # Errors
-/// Returns an error if the program cannot be started, is not ready within a minute, answers wrongly
-/// or ends early; if standard input ends before the program is ready; if a line cannot be printed;
-/// and if this process gets SIGINT, SIGTERM or SIGHUP.
+/// Returns an error in these cases:
+/// - The program cannot be started, is not ready within a minute, answers wrongly or ends early.
+/// - Standard input ends before the program is ready.
+/// - A line cannot be printed.
+/// - This process gets SIGINT, SIGTERM or SIGHUP.
 pub fn serve(program: &'static Program, mut launch: Launch) -> Result<(), SubjectError> {
     child::become_subreaper().context("become the parent of orphans")?;
     let (interrupt, terminate, hang_up) = (Signal::INT, Signal::TERM, Signal::HUP);
@@ -174,9 +176,9 @@ impl Server {
         }
     }
 
-    /// Waits for input, the end of standard input or a signal, for at most `limit`, or without a
-    /// limit if `None`. Returns an error if the program has ended, or if a signal other than
-    /// SIGCHLD has arrived.
+    /// Waits for input, the end of standard input or a signal, for at most `limit` (`None`:
+    /// forever). Returns an error if the program has ended, or if a signal other than SIGCHLD has
+    /// arrived.
     fn wait(&self, signals: &SignalFd, limit: Option<Duration>) -> Result<Wake, SubjectError> {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let stdin = io::stdin();
@@ -238,9 +240,9 @@ impl Drop for Server {
     }
 }
 
-/// Returns whether the process that runs the experiments is still alive. It is the parent of the
-/// case, whose child this process is, and becomes the parent of this process if the case ends. `false`
-/// also if its PID is not known.
+/// Returns whether the process that runs the experiments is still alive. Normally it is the
+/// grandparent of this process, and if the process of the case has ended, the parent. Returns
+/// `false` if its PID is not known.
 fn is_run_alive() -> bool {
     let run = std::env::var(RUN_VARIABLE).ok().and_then(|text| text.parse::<i32>().ok());
     let (Some(run), Some(parent)) = (run, rustix::process::getppid()) else { return false };
@@ -286,8 +288,8 @@ fn first_response(port: u16) -> io::Result<Vec<u8>> {
     Ok(response)
 }
 
-/// Returns the first word of `text` that begins with a digit, not counting a leading `v`, or `None`
-/// if there is no such word. Words end at white space, parentheses and slashes.
+/// Returns the first word of `text` that begins with a digit after an optional `v`, without the
+/// `v`. Returns `None` if there is no such word. Words end at white space, parentheses and slashes.
 fn version_number(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "()/".contains(c));
     let mut numbers = words.map(|word| word.strip_prefix('v').unwrap_or(word));

@@ -18,14 +18,19 @@ use crate::engine::experiment::{ErrorContext, SubjectError};
 pub const SERVER_VERB: &str = "lab-server";
 
 /// Runs the model or program named `server` on a free loopback port until standard input ends.
-/// Prints `port` and the number; for a program also `pid` and `version`, or `failed` and the
-/// reason; for a model `stopped` and the reason once a limit stops it.
-///
 /// `concurrency` (`None`: its default) and `connections` configure a program; models ignore them.
 ///
+/// Prints lines that consist of a word and a value:
+/// - `port`: the port;
+/// - `pid` and `version`: those of a program;
+/// - `failed`: why a program has failed;
+/// - `stopped`: why a model cannot serve more connections.
+///
 /// # Errors
-/// Returns an error if there is no such server or handler, the limit on open files or the timer
-/// slack cannot be set, or the server cannot start, fails or ends early.
+/// Returns an error in these cases:
+/// - There is no such server or handler.
+/// - The limit on open files or the timer slack cannot be set.
+/// - The server cannot start, fails or ends early.
 pub fn serve(
     server: &str,
     handler: &str,

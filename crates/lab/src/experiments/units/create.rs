@@ -134,9 +134,9 @@ fn capacity(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-/// Returns an operation that creates `n` processes and waits for all of them. If one cannot be
-/// created, the operation waits for those before it, and fails. It also fails if one does not exit
-/// with status 0.
+/// Returns an operation that creates `n` processes and waits for all of them. The operation fails
+/// if a process does not exit with status 0. It also fails if a process cannot be created, after it
+/// has waited for those already created.
 fn process_operation(n: u64, mut create: impl FnMut() -> io::Result<Pid> + 'static) -> Operation {
     let mut pids = Vec::with_capacity(capacity(n));
     Box::new(move || {

@@ -74,21 +74,22 @@ fn default_cap(size: Size) -> u64 {
     }
 }
 
-/// Returns the default cap, lowered to half of the units that the tightest limit shared with other
-/// programs allows, but to no less than one.
+/// Returns the default cap, but at most half of the units that the tightest limit shared with other
+/// programs allows, and at least one.
 fn considerate_cap(size: Size) -> u64 {
     let limits =
         [UnitKind::Process, UnitKind::Thread].into_iter().filter_map(limits::tightest_shared);
     lower_cap(default_cap(size), limits.map(|limit| limit.allows / 2).min())
 }
 
-/// Returns the lower of `default` and `safe`, but at least one, or `default` if `safe` is `None`.
+/// Returns the lower of `default` and `safe`, but at least one. Returns `default` if `safe` is
+/// `None`.
 fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
     safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
-/// Returns the tightest limit that other programs share, if the case may use up all but the part
-/// that has to stay free for them. Returns `None` if it does not, or if there is no such limit.
+/// Returns the tightest limit that other programs share, if the case may create all units that the
+/// limit allows except those left free for other programs. Otherwise returns `None`.
 fn nearly_exhausted_limit(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -175,8 +176,8 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Returns `limit`, with the creator counted as a further unit in use if the limit is one on
-/// processes or on all tasks.
+/// Returns `limit`. If it limits processes or all tasks, counts the creator as a further unit in
+/// use.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
@@ -192,13 +193,13 @@ fn with_creator_process(mut limit: Limit) -> Limit {
 const TOLERANCE_RATIO: f64 = 0.02;
 /// Difference between the number of units and its prediction that is tolerated in any case.
 const TOLERANCE_UNITS: f64 = 4.0;
-/// Tolerated difference for a limit by memory, which is estimated from a few units, as a share of
-/// the prediction.
+/// Tolerated difference for a limit by memory, as a share of the prediction, which is an estimate
+/// from a few units.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
-/// Returns whether the predicted limit stopped the search at about the predicted number of units,
-/// or the cap stopped it at no more than that number; `false` includes an unknown cause. Returns
-/// `None` if there is no prediction, or no unit was created.
+/// Returns whether the search ended as predicted: the predicted limit stopped it at about the
+/// predicted number of units, or the cap did at no more than that number. Returns `None` if there
+/// is no prediction, or no unit was created.
 fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Option<bool> {
     let predicted = predicted?;
     let about = (predicted.allows as f64 * TOLERANCE_RATIO).max(TOLERANCE_UNITS);
@@ -215,8 +216,8 @@ fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Op
     })
 }
 
-/// Estimates the resources of a unit from a few units, with the kernel's memory for it. If they
-/// cannot be created or released, returns typical resources and leaves the reason to the search.
+/// Estimates the resources of a unit, including kernel memory, from a few units. Returns typical
+/// resources if these units cannot be created or released; the search then finds the reason.
 fn estimate_unit(kind: UnitKind) -> UnitResources {
     let default = limits::typical_resources(kind);
     let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
@@ -402,10 +403,9 @@ fn send_message(messages: &OwnedFd, message: &CreatorMessage) -> Result<(), Subj
 /// Time without a message from the creator after which the watchdog checks memory.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Receives the creator's messages until its search has ended and the creator has exited, and
-/// returns the outcome. If memory is nearly exhausted before that, kills the creator and returns an
-/// outcome that says so. Fails if the creator exits without reporting an outcome, or if contend has
-/// died.
+/// Receives the creator's messages until its search has ended and the creator has exited. Returns
+/// the outcome. If memory is nearly exhausted during the search, kills the creator and returns an
+/// outcome that says so. Fails if the creator exits without an outcome, or if contend has died.
 fn watch_creator(creator: Pid, reader: OwnedFd) -> Result<SearchOutcome, SubjectError> {
     let mut reader = BufReader::new(File::from(reader));
     let mut created = 0;

@@ -44,8 +44,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     subject: |parameters| Ok(Box::new(UnitMemory::new(parameters)?)),
 };
 
-/// Size of the parent in the workshop on processes and threads, in MiB: what a server may have
-/// loaded before it forks.
+/// Size of the parent in the workshop on processes and threads, in MiB. A server may have loaded as
+/// much before it forks.
 const LARGE_PARENT_MIB: u64 = 100;
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
@@ -120,8 +120,8 @@ impl MemorySnapshot {
     }
 }
 
-/// Waits up to half a second until the kernel's memory for tasks no longer shrinks: it frees the
-/// memory of ended tasks later and in batches.
+/// Waits up to half a second until the kernel's memory for tasks no longer shrinks. The kernel
+/// frees the memory of ended tasks with a delay and in batches.
 fn wait_for_reclaim() {
     const POLL_INTERVAL: Duration = Duration::from_millis(15);
     const MAX_POLLS: usize = 30;
@@ -141,7 +141,7 @@ pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Whether other programs created or ended more than a few tasks meanwhile, so that the kernel
+    /// Whether other programs created or ended more than a few tasks meanwhile. If so, the kernel
     /// memory of the whole machine does not describe the units.
     disturbed: bool,
     /// Time from the creation of the first unit until all units wait.

@@ -7,8 +7,7 @@
 //!                  and to wait for all of them                program, workers of a pool
 //!  units/startup   time to start a command and reap it, or    looking up the command and its
 //!                  of an iteration of a loop in bash          version
-//!  units/memory    memory while n units wait, minus that      creating and releasing them
-//!                  before
+//!  units/memory    memory that n waiting units add            creating and releasing them
 //!  units/callback  the same; also time to create n units,     room for the list of addresses
 //!                  and to release and end them
 //!  units/limit     number of units at the limit or the cap    (nothing is timed)

@@ -91,8 +91,7 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// Creates a pool of `workers` processes, which live until the kernel kills them because the
-    /// calling thread has ended.
+    /// Creates a pool of `workers` processes. The kernel kills them when the calling thread ends.
     ///
     /// # Errors
     /// Returns an error if a pipe or a process cannot be created.

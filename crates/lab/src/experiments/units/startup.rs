@@ -46,8 +46,8 @@ struct StartupCommand {
     /// The program, which must be installed; `None` for a mere fork and for the tiny program.
     program: Option<&'static str>,
     arguments: &'static [&'static str],
-    /// The body of a bash loop, with `PROGRAM:` before the name of a program that it starts; `None`
-    /// for a single command.
+    /// Body of a bash loop, or `None` for a single command. If the loop starts a program, the body
+    /// begins with `PROGRAM:` and the name of the program.
     repeated: Option<&'static str>,
     /// Arguments with which the program prints its version; empty if it has no such option.
     version: &'static [&'static str],
@@ -159,7 +159,7 @@ pub(in crate::experiments) fn subject(
     }
 }
 
-/// Returns a bash script that runs the loop body `repeated` `turns` times. The script names a
+/// Returns a bash script that loops `turns` times over the body `repeated`. The script names a
 /// program by its path, because `true` is also a builtin of bash. Fails if that program is not
 /// installed.
 fn loop_script(repeated: &'static str, turns: u64) -> Result<String, SubjectError> {

@@ -9,8 +9,8 @@ use super::ring::{SPIN_THEN_SLEEP, ring_calls, shape};
 use super::{ChannelConfig, Endpoint, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available};
 use crate::support::syscalls::Tally;
 
-/// A ring in shared memory on which the sender hands over as many messages at a time as fit into a
-/// page, or fewer when it flushes.
+/// A ring in shared memory on which the sender hands over batches of messages. A batch is as many
+/// messages as fit into a page (at least one), or fewer after a flush.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "ring-batches",
     summary: "ring in shared memory, handed over a page of messages at a time (spin, then futex)",

@@ -46,7 +46,7 @@ struct CellEndpoint {
     tally: Tally,
 }
 
-/// Polls until the cell is empty if `until_empty`, or else until it is full, and returns its value.
+/// Polls until the cell is empty (if `until_empty`) or full (if not), and returns its value.
 /// Returns `BrokenPipe` if the partner has exited.
 fn wait(
     config: &ChannelConfig,

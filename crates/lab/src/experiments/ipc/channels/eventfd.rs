@@ -9,9 +9,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::syscalls::{Call, Tally};
 
-/// An eventfd to whose counter the sender adds a number with the message in its lower bytes. Two
-/// such numbers exceed the capacity of the counter, so the second write blocks until the first has
-/// been read.
+/// An eventfd. The sender adds a number of more than half of the counter's capacity, whose lower
+/// bytes are the message. So a second write blocks until the receiver has read the first number.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd whose value is the message, one at a time",
@@ -35,8 +34,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// The number that is sent if its lower bytes, the message, are 0: a little more than half of a
-/// counter's capacity.
+/// Number that carries the message 0: a little more than half of a counter's capacity. Other
+/// messages replace its lower bytes.
 const HALF_CAPACITY: u64 = 1 << 63;
 
 struct EventfdEndpoint {

@@ -73,8 +73,8 @@ impl FileEndpoint {
     }
 
     /// Polls one of the partner's counters until it exceeds `above`, and returns it: the number of
-    /// freed messages if `sender`, or else that of sent ones. Returns `BrokenPipe` if the partner
-    /// has exited.
+    /// messages that the partner has freed (if `sender`) or sent (if not). Returns `BrokenPipe` if
+    /// the partner has exited.
     fn wait(&mut self, sender: bool, above: u64) -> io::Result<u64> {
         let (file, offset) =
             if sender { (&self.to, FREED_OFFSET) } else { (&self.from, SENT_OFFSET) };
@@ -94,8 +94,8 @@ impl FileEndpoint {
         }
     }
 
-    /// Writes one of this side's counters: the number of sent messages if `sender`, or else that of
-    /// freed ones.
+    /// Writes one of this side's counters: the number of messages that it has sent (if `sender`) or
+    /// freed (if not).
     fn publish(&mut self, sender: bool, number: u64) -> io::Result<()> {
         let (file, offset) =
             if sender { (&self.to, SENT_OFFSET) } else { (&self.from, FREED_OFFSET) };

@@ -53,7 +53,7 @@ pub trait Endpoint: Send {
     /// See [`Endpoint::draft`].
     fn send(&mut self) -> io::Result<()>;
 
-    /// Blocks until a message arrives, and returns it. The message is valid until the next call.
+    /// Blocks until a message arrives, and returns it.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::draft`], or `UnexpectedEof` if the partner has exited.
@@ -171,9 +171,9 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// Calls `make`, which makes the system call `call`, and repeats it when a signal interrupts
-    /// it. Returns `BrokenPipe` instead of repeating it if the partner has exited. Counts every
-    /// call in `tally`.
+    /// Calls `make`, which makes the system call `call`, and repeats it as long as a signal
+    /// interrupts it. Gives up with `BrokenPipe` if it was interrupted and the partner has exited.
+    /// Counts every call in `tally`.
     fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
@@ -237,7 +237,7 @@ pub enum WaitStrategy {
     SpinThenSleep,
     /// The partner spins and keeps its CPU busy.
     Spin,
-    /// The partner polls, and yields the CPU after every poll or every 100 polls.
+    /// The partner polls, and yields the CPU after every poll (`file`) or every 100 polls (`cell`).
     Yield,
 }
 
@@ -302,8 +302,8 @@ fn sysctl(name: &str) -> Option<usize> {
     std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?.trim().parse().ok()
 }
 
-/// Returns an error message if `bytes` exceeds the limit in the file `name` below `/proc/sys`, or
-/// `None` if it does not or the limit is unknown.
+/// Returns an error message if `bytes` exceeds the limit in the file `name` below `/proc/sys`.
+/// Returns `None` if the limit is not exceeded or not known.
 fn exceeds_sysctl(bytes: usize, name: &str) -> Option<String> {
     let max = sysctl(name).filter(|&max| bytes > max)?;
     let name = name.replace('/', ".");

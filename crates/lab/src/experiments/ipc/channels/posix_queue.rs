@@ -12,8 +12,9 @@ use super::{
 };
 use crate::support::syscalls::{Call, Tally};
 
-/// POSIX message queues (`mq_open(3)`) for 10 messages, as many as any user may have by default, or
-/// for fewer if the limits of the machine demand it, as they do for long messages.
+/// POSIX message queues (`mq_open(3)`) with a capacity of 10 messages, the most that any user may
+/// set by default. The capacity is smaller if the limits of the machine demand it, as for long
+/// messages.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "posix-queue",
     summary: "POSIX message queue (mq_open) for up to 10 messages",
@@ -47,8 +48,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Returns the capacity, in messages, of each of two queues for messages of `bytes` bytes: as many
-/// as `fs.mqueue.msg_max` and `RLIMIT_MSGQUEUE` allow, but at least 1 and at most 10.
+/// Returns the capacity of each of two queues for messages of `bytes` bytes, in messages. It is as
+/// large as `fs.mqueue.msg_max` and `RLIMIT_MSGQUEUE` allow, but at least 1 and at most 10.
 fn queue_capacity(bytes: usize) -> usize {
     /// Upper bound on the kernel's overhead for each message, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 256;

@@ -74,11 +74,13 @@ fn anonymous(shape: Shape) -> io::Result<Mapping> {
     Mapping::new(Backing::Shared, shape.length_of_pair())
 }
 
-/// Returns the shape of a ring for messages of `bytes` bytes. A ring for messages of up to 8 KiB is
-/// small, so that it fits into an L1 cache if they are short. A ring for longer ones has 1 to 8 MiB
-/// or four messages, whichever is more, to exceed the private caches of a CPU: lines that the
-/// sender's cache has evicted come from the shared cache, which is several times faster than
-/// fetching them from the sender's private caches.
+/// Returns the shape of a ring for messages of `bytes` bytes.
+///
+/// - A ring for messages of up to 8 KiB is small, so that it fits into an L1 cache if they are
+///   short.
+/// - A ring for longer messages has 1 to 8 MiB, but at least four slots. It exceeds the private
+///   caches of a CPU on purpose: the receiver then gets most lines from the shared cache, which is
+///   several times faster than fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {
@@ -95,8 +97,8 @@ pub fn small_ring_slots(bytes: usize) -> u32 {
     slots(SMALL_RING_BYTES, bytes, 64)
 }
 
-/// Maximum size in bytes of all messages in a small ring with more than [`MIN_SLOTS`] slots. Such a
-/// ring fits into an L1 cache.
+/// Maximum total size of the messages in a small ring, in bytes, so that the ring fits into an L1
+/// cache. Only a ring with [`MIN_SLOTS`] slots may be larger.
 const SMALL_RING_BYTES: usize = 8 << 10;
 
 /// Minimum number of slots of a ring.

@@ -12,9 +12,9 @@ use rustix::process::{Resource, getrlimit};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy};
 use crate::support::syscalls::{Call, Tally};
 
-/// Real-time signals with a value, as `sigqueue(3)` sends them, but to a thread. The kernel limits
-/// the queued signals of a user, so each message costs the sender one unit of credit, which the
-/// receiver renews by acknowledging messages in groups.
+/// Real-time signals with a value, sent as by `sigqueue(3)`, but to a thread. The kernel limits the
+/// number of a user's queued signals. So each message costs the sender one unit of credit, and the
+/// receiver returns the credit by acknowledging messages in groups.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "signal",
     summary: "real-time signals that carry a number (sigqueue), at most 32 in flight",
@@ -47,10 +47,11 @@ pub const MECHANISM: Mechanism = Mechanism {
 
 /// Maximum number of messages in flight, in each direction.
 const WINDOW_MESSAGES: u32 = 32;
-/// Minimum `RLIMIT_SIGPENDING`: enough for both directions, acknowledgements included, with a
-/// reserve for other programs of the user.
+/// Minimum `RLIMIT_SIGPENDING`: enough for the messages and acknowledgements of both directions,
+/// and a reserve for other programs of the user.
 const MIN_PENDING_SIGNALS: u64 = 4 * WINDOW_MESSAGES as u64;
-/// Last byte of a number that acknowledges messages and grants credit; that of a message is 0.
+/// Last byte of a number that acknowledges messages and grants credit. The last byte of a message
+/// is 0.
 const CREDIT_MARK: u8 = 1;
 
 struct SignalEndpoint {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::{ChannelConfig, Endpoint};
 use crate::support::syscalls::{Call, Tally};
 
-/// An endpoint with a descriptor for each direction; both may be the same one.
+/// An endpoint with one descriptor to read from and one to write to, which may be the same.
 #[derive(Debug)]
 pub struct StreamEndpoint<D> {
     config: ChannelConfig,

@@ -84,8 +84,8 @@ impl Units for Parked {
     }
 }
 
-/// Calls `ask` with every number from 0 to `messages`, checks that it returns the same number, and
-/// returns the time taken without the first call, which shows that the other side is ready.
+/// Calls `ask` with every number from 0 to `messages`, and checks that it returns the same number.
+/// Returns the total time without the first call, which only shows that the other side is ready.
 fn time_exchange(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
@@ -102,8 +102,8 @@ fn time_exchange(
     Ok(begun.elapsed())
 }
 
-/// Exchanges `messages` messages, after a first one that is not timed, with a thread over two
-/// channels of the standard library. Returns the time taken.
+/// Exchanges `messages` messages with a thread over two channels of the standard library, after a
+/// first message that is not timed. Returns the time taken.
 fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     let gone = |_| SubjectError::unexpected("the other thread has ended");
     let echo = |comes: Receiver<u64>, back: SyncSender<u64>| {
@@ -121,8 +121,8 @@ fn exchange_with_thread(messages: u64) -> Result<Duration, SubjectError> {
     })
 }
 
-/// Exchanges `messages` messages, after a first one that is not timed, with a child process over
-/// two pipes. Returns the time taken.
+/// Exchanges `messages` messages with a child process over two pipes, after a first message that is
+/// not timed. Returns the time taken.
 fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
     let pipe = || rustix::pipe::pipe().context("make a pipe");
     let ((comes, there), (answers, back)) = (pipe()?, pipe()?);
@@ -163,8 +163,8 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
 /// The address to send the answer to, and the number to echo.
 struct Request(Address<u64>, u64);
 
-/// Exchanges `messages` messages, after a first one that is not timed, between two units on one
-/// Worker. Returns the time taken.
+/// Exchanges `messages` messages between two units on one Worker, after a first message that is not
+/// timed. Returns the time taken.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| SubjectError::unexpected(error.to_string());
     let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
@@ -177,9 +177,9 @@ fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     took.ok_or_else(|| SubjectError::unexpected("a message was answered by another one"))
 }
 
-/// Spawns a unit that echoes numbers and one that asks it. The latter sends `answered` the time for
-/// `messages` round trips after a first one, or `None` if an answer was wrong. Returns `None` if a
-/// unit cannot be spawned.
+/// Spawns a unit that echoes numbers and a unit that sends them to it. The second one passes to
+/// `answered` the time of `messages` round trips (after an untimed first one), or `None` if an
+/// answer was wrong. Returns `None` if a unit cannot be spawned.
 fn ask_callback(
     context: &mut Context<'_>,
     messages: u64,

@@ -34,14 +34,14 @@ pub trait Units {
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
     /// Creates `n` units and blocks until all of them wait. Units with timers wait until `due`.
-    /// Returns the number of waiting units, as counted by the units themselves where they can.
+    /// Returns the number of waiting units. Units count themselves if they can.
     ///
     /// # Errors
     /// Returns an error if a unit cannot be created or does not wait.
     fn park(&mut self, n: u64, due: Instant) -> Result<u64, SubjectError>;
 
-    /// Returns how many units have ended since the last `park`, as counted by the units themselves
-    /// where they can; otherwise 0 until `wake` has returned.
+    /// Returns how many units have ended since the last `park`. If units cannot count themselves,
+    /// returns 0 until `wake` has returned.
     fn ended(&self) -> u64;
 
     /// Wakes all units, or waits for their timers, and blocks until they have ended.
@@ -73,8 +73,10 @@ const WARM_UP_UNITS: u64 = 100;
 /// Runs a probe, which answers commands on standard input until end of file.
 ///
 /// # Errors
-/// Returns an error if the units cannot be set up, a command fails or is unknown, standard input
-/// cannot be read, or standard output is closed.
+/// Returns an error in these cases:
+/// - The units cannot be set up.
+/// - A command fails or is unknown.
+/// - Standard input cannot be read, or standard output is closed.
 pub fn serve(make: Make) -> Result<(), SubjectError> {
     let mut units = make()?;
     let began = Instant::now();

@@ -41,12 +41,13 @@ trait TaskKind {
     /// Frees the memory that `reserve` has reserved. The default does nothing.
     fn forget(&mut self) {}
 
-    /// Spawns a task that counts itself as waiting, waits, until `due` if it has a timer, and drops
-    /// `guard`. The task creates the future that it awaits: a captured one would be stored twice.
+    /// Spawns a task that counts itself as waiting, waits (until `due` if it has a timer), and then
+    /// drops `guard`. The task creates the future that it awaits: a captured one would be stored
+    /// twice.
     fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, due: Instant);
 
-    /// Wakes all tasks that a message wakes. Returns `true` if only the end of the runtime ends
-    /// them, and `false` if they end by a message or timer.
+    /// Wakes the tasks if they wait for a message. Returns whether the caller must end the runtime
+    /// to end the tasks, because neither messages nor timers do.
     fn wake(&mut self) -> bool;
 }
 

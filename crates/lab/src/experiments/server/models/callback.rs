@@ -76,9 +76,9 @@ fn accept(
     })
 }
 
-/// Sends the connection `stream` to the unit at `to`, which adds it to its Worker, and then waits
-/// for the next connection. If the Worker's inbox is full, tries again when it has room. If the
-/// unit cannot receive it, reports that and closes the connection.
+/// Sends the connection `stream` to the unit at `to`, which adds it to its Worker. Then waits for
+/// the next connection. If the Worker's inbox is full, tries again when it has room. If the unit
+/// cannot receive the connection, reports that and closes the connection.
 fn pass_on(
     context: &mut Context<'_>,
     listener: Source<TcpListener>,
@@ -135,8 +135,8 @@ fn wait(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionS
     advance_connection(context, source, state, Handler::Wait, wait)
 }
 
-/// Serves a connection until it has to wait, and has `then` run at the event that it waits for.
-/// Ends the unit if the connection must be closed.
+/// Serves a connection until it has to wait, and arranges for `then` to run at the event that it
+/// waits for. Ends the unit if the connection must be closed.
 fn advance_connection<F>(
     context: &mut Context<'_>,
     source: Source<TcpStream>,
@@ -165,7 +165,7 @@ where
     context.when_ready(source, interest, |context, source| then(context, source, state))
 }
 
-/// A connection on a Worker, which its reads and writes tell when they would block.
+/// A connection on a Worker. Its reads and writes tell the Worker when they would block.
 struct WorkerStream<'a, 'b> {
     context: &'a mut Context<'b>,
     source: &'a Source<TcpStream>,

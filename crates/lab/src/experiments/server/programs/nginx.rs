@@ -32,8 +32,8 @@ pub const ROW: Program = Program {
 };
 
 /// Returns the value of nginx's `worker_connections` for a load of `of_load` connections. One
-/// worker may get all of these, and it also has listeners and channels. If less than a sixteenth
-/// were free, nginx would close idle connections.
+/// worker may get all of these, in addition to its listeners and channels. At least a sixteenth
+/// must stay free: otherwise, nginx would close idle connections.
 fn worker_connections(of_load: u64) -> u64 {
     const SPARE_CONNECTIONS: u64 = 64;
     of_load + of_load / 8 + SPARE_CONNECTIONS

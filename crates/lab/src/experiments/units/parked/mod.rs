@@ -90,7 +90,7 @@ pub fn empty_set(kind: UnitKind) -> Result<Box<dyn ParkedUnits>, SubjectError> {
     })
 }
 
-/// Returns an error unless as many units have ended normally as were created.
+/// Returns an error unless `ended`, the number of units that have ended normally, equals `created`.
 fn check_all_ended(created: u64, ended: u64) -> Result<(), SubjectError> {
     if created == ended {
         return Ok(());

@@ -48,8 +48,8 @@ impl ParkedProcesses {
         }
     }
 
-    /// Blocks for at most 100 ms until a process has announced that it waits, and returns whether
-    /// there is such a byte to read.
+    /// Waits up to 100 ms for a process to announce that it waits. Returns whether there is an
+    /// announcement to read.
     fn wait_for_ready(&self) -> Result<bool, SubjectError> {
         let mut fds = [PollFd::new(&self.ready.0, PollFlags::IN)];
         let timeout = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
