@@ -81,9 +81,9 @@ pub struct MeasurementArgs {
     #[arg(long, hide = true, conflicts_with = "quick")]
     pub smallest: bool,
 
-    /// Time for measuring [default: 3 a case, at most 45].
+    /// Time for measuring [default: 3 per case, at most 45].
     ///
-    /// Experiments with a fixed number of samples complete at least one round, whatever it takes.
+    /// Experiments with a fixed number of samples complete at least one round, however long it takes.
     #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
@@ -138,7 +138,7 @@ pub struct MeasurementArgs {
     #[arg(help_heading = "Limits")]
     pub cap: Option<Cap>,
 
-    /// Most units at once in runtime/memory [default: 1000000].
+    /// Maximum number of units in runtime/memory [default: 1000000].
     ///
     /// A million of the largest units takes 3 GB.
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(1..))]

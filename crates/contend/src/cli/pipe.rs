@@ -110,8 +110,8 @@ pub struct AdviceArgs {
 
     /// Use only SIZE of a large input for --try.
     ///
-    /// A number of bytes, with suffix k, M or G for powers of 1024, or `all`. [default: as much as
-    /// allows about a dozen runs of every candidate within the budget]
+    /// A number of bytes, with suffix k, M or G for powers of 1024, or `all`. [default: as large
+    /// as about a dozen runs of every candidate within the budget permit]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "try_changes")]
     #[arg(help_heading = "Suggested changes")]
     pub sample: Option<SampleSize>,
@@ -137,8 +137,8 @@ pub struct AdviceArgs {
 
     /// Do not look for changes after the run.
     ///
-    /// The search takes up to two seconds, in which it runs stages alone on a small sample of the
-    /// input.
+    /// The search takes up to two seconds, during which it runs single stages on a small sample of
+    /// the input.
     #[arg(long, conflicts_with = "try_changes", help_heading = "Suggested changes")]
     pub no_advice: bool,
 

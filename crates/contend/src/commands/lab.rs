@@ -213,7 +213,7 @@ fn planned(plan: &Plan, width: usize) -> String {
         some => Some(format!("{some} cases have a fixed number of samples and take")),
     };
     if let Some(fixed) = fixed {
-        let text = format!("{fixed} the first one even if the budget is used");
+        let text = format!("{fixed} the first one even if the budget is used up");
         out.push_str(&listing::head(&text, width));
     }
     for case in &plan.cases {

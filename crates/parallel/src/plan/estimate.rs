@@ -60,9 +60,9 @@ impl Expectation {
     /// Returns the decision for an input of the given size, with the reason.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
-        let verdict = if parallel { "" } else { "not worth " };
+        let verdict = if parallel { "justifies" } else { "does not justify" };
         let (cpu, cost) = (time(self.cpu), time(self.cost));
-        let why = format!("expects {cpu} of CPU work, {verdict}{cost} overhead");
+        let why = format!("an estimated {cpu} of CPU work {verdict} {cost} of overhead");
         let expected_cpu_seconds = Some(self.cpu);
         Decision { parallel, why, input_bytes: Some(bytes), expected_cpu_seconds }
     }

@@ -203,7 +203,7 @@ impl<'a> Direct<'a> {
         };
         let decision = estimate::decide(plan, input, settings.jobs());
         if settings.explain && input.is_none() && decision.parallel {
-            let why = "unless its input is too short for that".to_owned();
+            let why = "if the input is long enough".to_owned();
             return Ok((Decision { why, ..decision }, Vec::new()));
         }
         if !decision.parallel || !self.reads_stream(plan) || settings.explain {

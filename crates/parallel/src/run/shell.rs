@@ -134,7 +134,7 @@ fn report(
     let takes = parallel.then(|| takes.to_owned());
     let left = rewritten.refused.iter();
     let left = left.map(|why| format!("all of it is left to the shell: {why}"));
-    let needs = why.map(|why| format!("a shell runs it, since {why}"));
+    let needs = why.map(|why| format!("a shell runs the text, because {why}"));
     let sentences: Vec<String> = needs.into_iter().chain(takes).chain(left).collect();
     let mut report = Report::new(text, settings);
     report.by_shell = true;

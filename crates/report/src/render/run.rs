@@ -85,7 +85,10 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
 /// If that is not known before the stages run, returns a single description for all of them.
 fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     let reasons = match taken.stages.as_slice() {
-        [] => vec!["run by contend, which decides once their words are expanded".to_owned()],
+        [] => vec![
+            "decided at run time, when the shell has expanded the words (--stats shows how it ran)"
+                .to_owned(),
+        ],
         stages => { stages.iter() }
             .map(|stage| format!("`{}`: {}", printable(&stage.text), reason(stage)))
             .collect(),
@@ -161,7 +164,7 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
     let name = match (record.decision.parallel, outcome.parts) {
-        (true, 0) => "whole input:",
+        (true, 0) => "not in chunks:",
         (true, _) => "parallel:",
         (false, _) => "plain:",
     };

@@ -68,10 +68,12 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     if check.same {
         let (wall, original) = (outcome.wall_seconds, check.wall_seconds);
         let (faster, slower) = (original / wall.max(1e-6), wall / original.max(1e-6));
-        let ratio = if faster >= 1.0 {
-            format!("{faster:.1} times faster")
+        let ratio = if faster.max(slower) < 1.05 {
+            "equally fast".to_owned()
+        } else if faster >= 1.0 {
+            format!("{faster:.1} times as fast")
         } else {
-            format!("{slower:.1} times slower")
+            format!("takes {slower:.1} times as long")
         };
         return format!(
             "identical output ({} bytes, exit {status}); {name} {}, original {} ({ratio})",
@@ -117,7 +119,7 @@ mod tests {
         let same = Check { same: true, bytes: 7, wall_seconds: 2.0, ..Check::default() };
         let text = verdict_on(&same, "unheard");
         assert!(text.starts_with("identical output (7 bytes, exit 0); parallel "), "{text}");
-        assert!(text.ends_with("(2.0 times faster)"), "{text}");
+        assert!(text.ends_with("(2.0 times as fast)"), "{text}");
         let status = Check { bytes: 7, exit_code: 3, ..Check::default() };
         let text = verdict_on(&status, "");
         assert!(text.ends_with("different exit status: parallel 0, original 3"), "{text}");

@@ -202,7 +202,8 @@ fn every_stage_of_a_script_has_a_reason_after_its_line() {
     let taken = below("line  5  tr a b < in | rev | head -n 1\n");
     assert!(taken.contains("`rev`: parallel: ") && taken.contains("`head -n 1`: "), "{taken}");
     assert!(below("line  6  n=$(cat in | wc -l)\n").contains("it only sets variables"));
-    let taken = "run by contend, which decides once their words are expanded";
+    let taken =
+        "decided at run time, when the shell has expanded the words (--stats shows how it ran)";
     assert_eq!(below("line  7  grep x \"$1\" | sort\n"), taken);
     assert!(below("line  9  own < in\n").contains("it is a function defined in the text"));
     assert!(below("line  9  tac\n").contains("neighbouring stage is known to run on chunks"));

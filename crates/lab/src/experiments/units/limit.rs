@@ -1,4 +1,4 @@
-//! `units/limit`: how many units can exist at the same time, and which limit stops more.
+//! `units/limit`: how many units can exist at the same time, and which limit prevents more.
 //!
 //! Three kinds of processes take part:
 //!
@@ -37,7 +37,7 @@ use crate::support::limits::{self, Exhaustion, Limit, UnitKind, UnitResources, W
 /// The definition of `units/limit`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/limit",
-    summary: "how many processes or threads can exist at once, and which limit stops more",
+    summary: "how many processes or threads can exist at once, and which limit prevents more",
     about: "Predicts, then tries. The prediction is the number of further units that each limit \
         allows (RLIMIT_NPROC, the cgroup's pids.max, kernel.threads-max, kernel.pid_max, memory; \
         for threads also vm.max_map_count, RLIMIT_AS, RLIMIT_DATA and strict overcommit); the \

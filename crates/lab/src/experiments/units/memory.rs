@@ -19,7 +19,7 @@ use crate::support::limits::{self, UnitKind};
 /// The definition of `units/memory`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "units/memory",
-    summary: "memory of n idle processes or threads, and of one by a linear fit",
+    summary: "memory of n idle processes or threads, and of each one by a linear fit",
     about: "Creates n units that announce themselves and wait, then reads their memory: the \
         proportional set size of the processes (PSS: a page shared by k processes counts as 1/k in \
         each), the growth of the creator's, and the kernel's memory for them: stacks and objects \

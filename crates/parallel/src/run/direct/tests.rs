@@ -78,7 +78,7 @@ fn an_explanation_of_a_stream_reads_none_of_it() {
     let explain = Settings { explain: true, ..settings() };
     let decision = decided(&[&["sort"], &["uniq"]], Kind::Stream, &explain);
     assert!(decision.parallel);
-    assert_eq!(decision.why, "unless its input is too short for that");
+    assert_eq!(decision.why, "if the input is long enough");
 }
 
 /// Returns why the given stages need a shell.

@@ -58,15 +58,15 @@ fn finding_for(stage: &Stage) -> Option<Finding> {
         Outcome::NotFound => (
             FindingId::StageNotFound,
             format!(
-                "Stage {index} `{command}` exited with 127: shells report a command that was not \
-                 found like this."
+                "Stage {index} `{command}` exited with 127, the status of a shell for a command that \
+                 was not found."
             ),
         ),
         Outcome::NotExecutable => (
             FindingId::StageNotExecutable,
             format!(
-                "Stage {index} `{command}` exited with 126: shells report a command that cannot be \
-                 executed like this."
+                "Stage {index} `{command}` exited with 126, the status of a shell for a command that \
+                 cannot be executed."
             ),
         ),
         Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) | Outcome::Unknown => return None,

@@ -51,8 +51,8 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
         paragraph(out, "  ", &why, width);
     }
     if record.trial.is_none() && !promising.is_empty() && can_be_tried(record) {
-        let note = "Predicted, not measured: --try runs the rewrites and the original by turns and \
-                    compares every byte.";
+        let note = "Predicted, not measured: --try alternates between the rewrites and the original, \
+                    and compares every byte.";
         dimmed(out, note, width);
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) 
     let _ = write!(out, "{BOLD}{wall}{BOLD:#}");
     paragraph_after(out, wall.width(), &rest, width);
     let note = format!(
-        "median of {} runs [{}]; same bottleneck in {} of them; below, the run nearest to the \
+        "median of {} runs [{}]; the same bottleneck in {} of them; below, the run nearest to the \
          median",
         runs.count,
         if enough { "95 % interval" } else { "minimum, maximum" },

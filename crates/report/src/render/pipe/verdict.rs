@@ -118,7 +118,7 @@ fn cost_of_data(out: &mut String, record: &PipeRecord, width: usize) {
     }
     let about = mark(record.total.bytes_approximate);
     let line = format!(
-        "CPU time per gigabyte: {about}{} ({about}{} through the widest stage).",
+        "CPU time per gigabyte: {about}{} ({about}{} through the stage that moved most data).",
         seconds(cost),
         bytes(moved as f64)
     );
@@ -187,7 +187,13 @@ mod tests {
         };
         assert_eq!(said(9_999_999, false), "");
         let line = |figures: &str| format!("- CPU time per gigabyte: {figures}.\n");
-        assert_eq!(said(10_000_000, false), line("9.09s (10.0MB through the widest stage)"));
-        assert_eq!(said(10_000_000, true), line("~9.09s (~10.0MB through the widest stage)"));
+        assert_eq!(
+            said(10_000_000, false),
+            line("9.09s (10.0MB through the stage that moved most data)")
+        );
+        assert_eq!(
+            said(10_000_000, true),
+            line("~9.09s (~10.0MB through the stage that moved most data)")
+        );
     }
 }
