@@ -50,14 +50,14 @@ impl Timed {
     }
 }
 
-/// Runs a command, whatever its exit status, with `/dev/null` as its input and outputs, and returns
-/// its time and resources.
+/// Runs a command with `/dev/null` as its standard input, output and error, and returns its time
+/// and resource usage. Ignores its exit status.
 pub fn time(command: &mut Command) -> Result<Timed> {
     time_with(command, Stdio::null(), Stdio::null())
 }
 
-/// Runs a command, whatever its exit status, with the given input and output and `/dev/null` as
-/// standard error, and returns its time and resources.
+/// Runs a command with the given input and output and `/dev/null` as standard error, and returns
+/// its time and resource usage. Ignores its exit status.
 ///
 /// GNU grep, even with -c, stops at the first match if its output is /dev/null. If a pipeline may
 /// end with grep, the output has to be a file.

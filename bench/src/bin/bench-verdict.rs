@@ -118,8 +118,9 @@ struct Programs {
 }
 
 impl Programs {
-    /// Returns the text of a pipeline of `stages`, with so many chunks that their costs are spread
-    /// evenly.
+    /// Returns the text of a pipeline of `stages` that should take `seconds`. Its input has 1000
+    /// chunks per second, but at least 200, so that the costs of the stages are spread evenly over
+    /// the run.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let bytes = CHUNK_BYTES * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {

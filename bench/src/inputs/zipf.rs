@@ -18,8 +18,8 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Creates a distribution over the ranks from 0 to `count - 1`. [`Self::draw`] panics if `count`
-    /// is 0.
+    /// Creates a distribution over the ranks from 0 to `count - 1`. [`Self::draw`] panics if
+    /// `count` is 0.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
         let weights = (1..=count as u64).map(|rank| SCALE / (rank + RANK_OFFSET));

@@ -170,8 +170,9 @@ pub struct Summary {
     pub limit: (Option<f64>, usize),
     /// Cases in which contend's speed is below [`LOSS_SPEED`], with size and speed.
     pub losses: Vec<String>,
-    /// Cases with a heavy stage in which contend's output is right: the number that reach
-    /// [`HEAVY_TARGET_SPEED`], the number of all, and the others, with size and speed.
+    /// Cases with a heavy stage in which contend's output is right: how many reach
+    /// [`HEAVY_TARGET_SPEED`], how many there are in total, and those that fall short, with size
+    /// and speed.
     pub heavy: (usize, usize, Vec<String>),
     /// Cases in which contend's output or status differs from bash's.
     pub wrong: Vec<String>,

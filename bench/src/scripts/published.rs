@@ -276,7 +276,8 @@ impl Bench<'_> {
     }
 
     /// Copies all scripts of the suite to the folder `work`, because some scripts source others,
-    /// and writes a file for standard input. Leaves out the cleanup of `script` itself.
+    /// and writes a file for standard input. The copy of `script` lacks the lines that remove its
+    /// outputs.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");
         for entry in fs::read_dir(self.checkout.join(script.suite.folder))? {

@@ -15,8 +15,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A closure that may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads with a queue of jobs. Jobs of callback threads are never refused: each
-/// callback thread waits for at most one, so their number bounds the queue.
+/// A pool of threads with a queue of jobs. A job that a callback thread waits for is queued even if
+/// the queue is full. Each callback thread waits for at most one job, so the number of callback
+/// threads bounds the excess.
 #[derive(Debug)]
 pub(crate) struct ThreadPool {
     state: Mutex<State>,

@@ -1,8 +1,8 @@
 //! Actions on a core, sent by another Worker or another thread.
 //!
-//! Only this module knows that an action is a closure over a core. `message.rs` carries it as a
-//! value of any type, so that neither envelopes nor the queues that carry them import the core. See
-//! `core.rs` on imports.
+//! Only this module knows that an action is a closure that takes a core. `message.rs` carries it as
+//! a value of any type, so that neither envelopes nor the queues that carry them import the core.
+//! See `core.rs` on imports.
 
 use crate::core::Core;
 use crate::key::WorkerNumber;

@@ -195,8 +195,8 @@ impl Worker {
     /// Spins, then publishes counts and sleeps, until there may be work. Frees spare memory after a
     /// long sleep.
     fn idle(&mut self) {
-        // Callbacks that ran because of a timer or an event may have requested delays since the last
-        // reading of the clock; `next_due` knows only started ones.
+        // Callbacks that ran because of a timer or an event may have requested delays since the
+        // last reading of the clock; `next_due` knows only started ones.
         self.core.start_delays();
         if self.spin() {
             return;

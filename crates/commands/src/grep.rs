@@ -117,9 +117,9 @@ impl Grep {
         Some(Self { syntax, patterns, files, options })
     }
 
-    /// Returns whether the command certainly writes the selected lines of at most one file
-    /// unchanged, and selects each line independently: without counts, line numbers, context or an
-    /// early exit.
+    /// Returns whether the command reads standard input or a single file, selects each line
+    /// independently, and writes the selected lines unchanged: no counts, line numbers, context or
+    /// early exit. Does not consider binary input.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1

@@ -13,8 +13,8 @@ use rustix::process::getpid;
 
 use crate::sysv_guard::SysvGuard;
 
-/// A POSIX message queue (`mq_open(3)`) that processes forked from now on share. It needs no
-/// mounted file system.
+/// A POSIX message queue (`mq_open(3)`), shared with all processes forked after its creation. It
+/// needs no mounted file system.
 #[derive(Debug)]
 pub struct PosixQueue(OwnedFd);
 
@@ -97,7 +97,7 @@ impl Envelope {
     }
 }
 
-/// A System V message queue (`msgget(2)`), which processes forked from now on share.
+/// A System V message queue (`msgget(2)`), shared with all processes forked after its creation.
 #[derive(Debug)]
 pub struct SysvQueue(SysvGuard);
 

@@ -14,7 +14,7 @@ use rustix::process::getpid;
 use crate::shared::Shared;
 use crate::sysv_guard::SysvGuard;
 
-/// A POSIX semaphore that processes forked from now on share.
+/// A POSIX semaphore, shared with all processes forked after its creation.
 #[derive(Debug)]
 pub struct Semaphore {
     at: NonNull<libc::sem_t>,
@@ -99,7 +99,7 @@ fn check(result: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A System V semaphore that processes forked from now on share.
+/// A System V semaphore, shared with all processes forked after its creation.
 #[derive(Debug)]
 pub struct SysvSemaphore(SysvGuard);
 

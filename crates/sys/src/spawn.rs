@@ -334,8 +334,9 @@ mod tests {
         text
     }
 
-    /// Starts the program with both kinds of child memory, with `input` as its standard input.
-    /// Returns standard output, standard error and exit status.
+    /// Runs the program once with each kind of child memory, with `input` as its standard input,
+    /// and asserts that the results are equal. Returns standard output, standard error and exit
+    /// status.
     fn done(command: &Command, input: &str) -> (String, String, ExitStatus) {
         let [shared, copied] = [ChildMemory::Shared, ChildMemory::Copied]
             .map(|memory| done_with(command, input, memory));

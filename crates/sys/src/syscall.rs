@@ -52,7 +52,7 @@ pub enum Waiting {
     },
     /// The event of an earlier call, now restarted after a signal; that call is not known.
     Restarted,
-    /// Anything else, by its number.
+    /// An event of any other system call, given by the call's number.
     Other(c_long),
 }
 

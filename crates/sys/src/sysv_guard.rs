@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, getpid};
 use crate::child::reap;
 use crate::process::fork;
 
-/// A System V object that processes forked from now on share.
+/// A System V object, shared with all processes forked after its creation.
 #[derive(Debug)]
 pub(crate) struct SysvGuard {
     id: i32,

@@ -100,9 +100,10 @@ impl CandidateRun {
         self.samples.cpu_ratios.push(cpu / own_cpu.max(1e-9));
     }
 
-    /// Decides about the candidate if its samples are clear, after the numbers of pairs in
-    /// [`JUDGED_AFTER_PAIRS`]. A first recommendation only sets the samples aside: fresh ones have
-    /// to confirm it. `seed` seeds the resampling.
+    /// Tries to reach a verdict on the candidate. Does nothing unless the number of pairs is in
+    /// [`JUDGED_AFTER_PAIRS`]. Leaves the candidate undecided while its samples are inconclusive;
+    /// after `MAX_PAIRS`, it counts as unclear. A first recommendation only sets the samples aside:
+    /// fresh ones have to confirm it. `seed` seeds the resampling.
     pub fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;

@@ -464,8 +464,8 @@ fn settings_out_of_range_are_rejected() {
     assert_eq!(receptor.expect("threads").workers(), 255);
 }
 
-/// Requests `left` delays of a millisecond, each when the one before is over, and sends how long each
-/// of them took.
+/// Requests `left` delays of a millisecond, each when the one before is over, and sends how long
+/// each of them took.
 fn tick(context: &mut Context<'_>, left: u32, sender: mpsc::Sender<Duration>) -> Next {
     if left == 0 {
         return context.end();

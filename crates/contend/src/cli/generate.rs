@@ -117,6 +117,6 @@ pub enum Program {
     Join,
     /// Tokens to function calls.
     Parser,
-    /// The called functions: they print paths and values.
+    /// Functions that the parser calls, which print paths and values.
     Callbacks,
 }

@@ -83,7 +83,8 @@ pub struct MeasurementArgs {
 
     /// Time for measuring [default: 3 per case, at most 45].
     ///
-    /// Experiments with a fixed number of samples complete at least one round, however long it takes.
+    /// Experiments with a fixed number of samples complete at least one round, however long it
+    /// takes.
     #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 

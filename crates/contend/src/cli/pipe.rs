@@ -71,8 +71,8 @@ pub struct PipeArgs {
 
     /// Run shell text before the pipeline.
     ///
-    /// It runs once, in the shell that then starts the stages: they see its functions, variables
-    /// and options. Its time is not measured.
+    /// It runs before every run, in the shell that then starts the stages, which see its functions,
+    /// variables and options. Its time is not measured.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Shell")]
     pub setup: Option<String>,
 

@@ -260,7 +260,7 @@ fn statuses_are_bash_s_with_sigchld_ignored_or_blocked() {
     }
 }
 
-/// Tests that measurements of the lab do not depend on inherited signal dispositions.
+/// Tests that the lab can measure its cases if it inherits ignored or blocked signals.
 #[test]
 fn the_lab_measures_with_signals_ignored_or_blocked() {
     let some = &[Signal::CHILD, Signal::USR1, Signal::ALARM, Signal::INT];

@@ -91,7 +91,8 @@ pub struct Decision {
     pub expected_cpu_seconds: Option<f64>,
 }
 
-/// The outcome of a run: its exit status, times and memory.
+/// The outcome of a run: its exit status and costs, how its input was divided, the results of its
+/// stages, and any comparison with the original.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Exit status of the pipeline, as the shell would return it.

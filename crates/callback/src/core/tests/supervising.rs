@@ -4,8 +4,8 @@ use super::*;
 use crate::supervisor::{Restart, Strategy as RestartStrategy, Supervisor};
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Maximum lateness of a timer: two ticks, in nanoseconds. A timer is never early, and may fire at
-/// the tick after its due time.
+/// Accepted lateness of a timer: two ticks, in nanoseconds. A timer fires at the first tick at or
+/// after its due time, so it is never early and less than one tick late; the rest is slack.
 const TOLERANCE_NS: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;

@@ -91,9 +91,9 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     alike.ok_or_else(|| line.to_owned())
 }
 
-/// Returns the index in `found` of the line that matches `last`, the last line of `run`. Rows of a table
-/// are alike, so it is the first match that leaves as many lines as `run` has, or else the last one
-/// before.
+/// Returns the index in `found` of the line that matches `last`, the last line of `run`. Rows of a
+/// table are alike, so it is the first match that leaves as many lines as `run` has, or else the
+/// last one before.
 ///
 /// # Errors
 /// Returns `last` if it matches no line.

@@ -1,5 +1,5 @@
-//! Tests of sorting more data than fits into memory: without disk space, as an ordinary user, and
-//! on one CPU.
+//! Tests of `contend run` with limited resources: sorts larger than the memory limit, a full disk,
+//! a file size limit or a missing `TMPDIR`, an unprivileged user, and a single CPU.
 
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -233,7 +233,7 @@ struct Participant<'a> {
     end: Box<dyn Endpoint>,
     gate: &'a Gate,
     link: &'a Link,
-    /// Numbers of the warm-up messages, then of the measured ones.
+    /// Ranges of message numbers: those of the warm-up, then the measured ones.
     phases: &'a [Range<u64>; 2],
 }
 

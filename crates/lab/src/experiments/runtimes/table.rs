@@ -84,7 +84,7 @@ pub const DEFAULT: Row = Row {
     has_messages: true,
 };
 
-/// Largest default number of processes or threads, which most systems allow.
+/// Default maximum number of units that are processes or threads. Most systems allow this many.
 const MAX_TASKS: u64 = 10_000;
 
 // Rows with the fields that all units of a runtime share.

@@ -134,8 +134,8 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), settings)
 }
 
-/// Returns the parameters of a program. In the smallest size, lowers the number of its processes to
-/// two, if it would start more in addition to its first process.
+/// Returns the parameters `program`. At the smallest size, sets the number of processes to two if
+/// the program would start more than two besides its first one.
 fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     const SMALLEST_CASE_PROCESSES: u64 = 2;
     let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);

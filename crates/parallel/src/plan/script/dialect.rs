@@ -78,8 +78,8 @@ const MAX_SHORT_EXECUTIONS: u32 = 3;
 
 impl Dialect {
     /// Returns the source to insert at the beginning of the script. It defines the variables from
-    /// which [`Self::prefix`] builds the words that start `program`, with `options` as one argument,
-    /// and `slots` slots for measured times.
+    /// which [`Self::prefix`] builds the words that start `program`, with `options` as one
+    /// argument, and `slots` slots for measured times.
     ///
     /// In bash, the variables with these words are arrays, because arrays are never exported: even
     /// under `set -a`, commands do not find them in their environment. In other shells, `set -a`

@@ -28,7 +28,7 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Number of context switches per message from which they count as many. The article's program had
+/// Minimum number of context switches per message that counts as many. The article's program had
 /// one for every six messages.
 const MIN_SWITCHES_PER_MESSAGE: f64 = 0.1;
 
