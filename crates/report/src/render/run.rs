@@ -111,7 +111,7 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
             }
             StepRecord::Parallel(group) => {
                 let combine = how(group, plan);
-                let texts: Vec<_> = group.each.iter().map(command).collect();
+                let texts: Vec<_> = group.each.iter().map(|one| command(one, plan)).collect();
                 let text = format!("{jobs} at a time: {}; {combine}", texts.join(" | "));
                 hanging(out, "then  ", &text, width);
             }
@@ -120,8 +120,13 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
 }
 
 /// Returns the program and the arguments of a command, quoted for a shell, without control
-/// characters.
-fn command(command: &CommandRecord) -> String {
+/// characters. For a program that contend has generated, such as one for awk, returns the source of
+/// its stage.
+fn command(command: &CommandRecord, plan: &PlanRecord) -> String {
+    let is_generated = command.arguments.iter().any(|argument| argument.contains('\n'));
+    if is_generated && plan.stages.get(command.stage).is_some() {
+        return shown(command.stage, plan);
+    }
     let words = std::iter::once(&command.program).chain(&command.arguments);
     printable(&words.map(|word| quote(word)).collect::<Vec<_>>().join(" "))
 }

@@ -168,7 +168,10 @@ fn find_changes(
     if !record.candidates.is_empty()
         && let Err(why) = check_repeatable(&settings.parsed, pipeline.setup.as_deref())
     {
-        record.warnings.push(Warning::new(WarningId::NotRepeatable, format!("--try {why}")));
+        record.warnings.push(Warning::new(
+            WarningId::NotRepeatable,
+            format!("the suggestions cannot be tried: --try {why}"),
+        ));
     }
     Ok(())
 }

@@ -83,7 +83,10 @@ fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
         return line.to_owned();
     }
     let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
-    let line = if open && trial.interrupted {
+    let failed = record.warnings.iter().any(|warning| warning.id == WarningId::FailedStage);
+    let line = if failed {
+        "No rewrite was measurably faster, but the pipeline failed: see the exit codes below."
+    } else if open && trial.interrupted {
         "Interrupted before any rewrite was measurably faster."
     } else if open && !trial.settled {
         "No rewrite was measurably faster. Try a larger --budget, or a quieter machine."
