@@ -363,11 +363,15 @@ defmodule CallbackThread do
   @doc """
   Returns statistics summed over all workers that answer; all are 0 if there is no receptor.
 
-  Threads: `alive`, and `spawned`, `ended`, `crashed` and `cancelled` since the workers started.
-  Requests: `waiting` ones, which have not started, and `parked` spawners. Execution: `ready`
-  callbacks, `runners` (processes), `workers`. Memory: `chunks` of 256 slots, `rows` in ETS, and
-  non-empty `inboxes`. Messages: `dropped` ones. `watchers` are monitors and spawners that want
-  replies.
+    * `alive`: threads now; `spawned`, `ended`, `crashed`, `cancelled`: threads since the workers
+      started
+    * `waiting`: requests that were accepted and have not started; `parked`: spawners that wait for
+      room
+    * `ready`: callbacks in the queues; `runners`: processes that run callbacks; `workers`: workers
+      that answered
+    * `chunks`: chunks of 256 slots; `rows`: closures in ETS; `inboxes`: non-empty inboxes
+    * `dropped`: messages that were refused because an inbox was full
+    * `watchers`: monitors, and spawners that want replies
   """
   @spec stats(receptor()) :: %{atom() => non_neg_integer()}
   def stats(receptor) do

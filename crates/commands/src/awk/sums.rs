@@ -76,7 +76,7 @@ impl Totals {
 /// - there is no END action;
 /// - `given` has a variable that determines or describes the input, such as `RS` or `NR`;
 /// - a BEGIN action has effects, or a function does more than compute a value from its parameters;
-/// - a rule prints, or depends on other records other than by adding to a sum;
+/// - a rule prints, or depends on earlier records in any way except by adding to a sum;
 /// - an END action depends on anything but the totals, such as the last record.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;

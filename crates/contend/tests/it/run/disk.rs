@@ -9,7 +9,8 @@ use super::{
 };
 use crate::support::{Command, PublicFolder, as_nobody, contend, has, skip, text};
 
-/// Size of the input in bytes, which exceeds the memory limit of these tests.
+/// Size of the input in bytes. It exceeds the memory that lines may use while sorting, which is
+/// half of `--memory`.
 const INPUT_BYTES: usize = 12_000_000;
 const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
 /// Pipelines that sort with contend's own operator, and others that sort with a `sort` process.

@@ -131,8 +131,8 @@ impl ResolvedCase {
         u64::try_from(MAX_SAMPLE_TIME.as_nanos() / turn).unwrap_or(u64::MAX)
     }
 
-    /// Returns why this case cannot be measured on any machine, with the permitted values, or
-    /// `None` if it can.
+    /// Returns why no machine can measure this case, or `None` if there is no such reason. The
+    /// message names the values to use instead.
     pub fn conflict(&self, parameters: &Parameters) -> Option<String> {
         let (turns, max) = (turns(parameters), self.max_turns());
         let too_many =

@@ -37,7 +37,8 @@ const REFUSED: &[(char, &str)] = &[
     ('s', "how it groups items depends on the whole input"),
 ];
 
-/// Commands without side effects for any arguments, in addition to those of [`is_pure`].
+/// Commands that may run twice, whatever their arguments, in addition to those that [`is_pure`]
+/// accepts. None has side effects, except `file -C`, which writes the same file again.
 const HARMLESS: &[&str] =
     &["basename", "dirname", "echo", "file", "ls", "printf", "readlink", "realpath", "stat"];
 /// Commands whose output to a terminal differs from that to a pipe.

@@ -1,4 +1,4 @@
-//! Renders messages between partners, by mechanism.
+//! Renders the experiments in which partners exchange messages: matrices by mechanism, or tables.
 
 use contend_record::lab::Case;
 use contend_record::parameters::names;

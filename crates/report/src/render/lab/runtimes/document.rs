@@ -143,8 +143,8 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
     ))
 }
 
-/// Compares the run's size of a process with that in the document. Returns `None` if it was not
-/// measured.
+/// Compares the size of a process as measured in the run with the size in the document. Returns
+/// `None` if the run did not measure it.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
     let (reported, at_once) = (reported(case)?, case.median?);
