@@ -72,7 +72,8 @@ fn memory(record: &RunRecord, width: usize) -> Option<String> {
         line(1, "two threads", "1,724KB"),
     ];
     let mut out = grid(&rows, 1, width);
-    let note = "RSS counts shared pages in full for each process, PSS divides them by their users.";
+    let note = "RSS counts shared pages in full for each process, and PSS divides them by their users. \
+                Private pages belong to one process alone: after a fork, most are still shared.";
     paragraph(&mut out, "", note, width);
     Some(out)
 }
