@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_grammar_misplaces_is_refused_instead_of_cut_wrongly() {
+    fn misplaced_operators_are_rejected() {
         let (problem, place) = refusal("a <<E | b \"$(c | d)\" | e\n1\nE\n");
         assert!(problem.contains("here-document"), "{problem}");
         assert_eq!(place, 2);

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_ended_with_all_that_it_started() {
+    fn a_timeout_kills_all_descendants() {
         let output = tempfile::tempfile().expect("a file");
         for text in ["sleep 4711 | sleep 4711", "trap '' TERM; sleep 4711 | sleep 4711"] {
             let limit = Duration::from_millis(50);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ended_may_remove_its_temporary_files() {
+    fn terminated_commands_can_remove_temporary_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let output = tempfile::tempfile().expect("a file");
         let path = folder.path().display();

@@ -142,7 +142,7 @@ mod tests {
     const NONE: [&str; 0] = [];
 
     #[test]
-    fn what_only_reads_and_prints_may_run_again() {
+    fn read_only_commands_are_repeatable() {
         let texts = [
             "cat f | sort 2>/dev/null | uniq -c",
             "awk '$1 > 3' f | grep '>' | sed 's/>/x/'",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_wherever_it_stands() {
+    fn side_effects_are_found_in_every_position() {
         let texts = [
             "seq 3 | while read f;do tee -a m <h;done | sort | uniq",
             "{ cat h|tee -a m; } | sort | uniq",
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn unparsable_commands_are_not_repeatable() {
         let texts = [
             "echo `echo \\$(tee m)`",
             "echo \"$(echo 'a)\" | b",

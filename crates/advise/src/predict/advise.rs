@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_proved_is_put_together() {
+    fn proved_rewrites_are_combined() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
             let mut together = |prepared: &[Prepared]| {
                 let made = adviser.combine_proved(draft, prepared).expect("nothing is run");
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_together_is_not_put_together_again() {
+    fn tried_combinations_are_not_combined_again() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {
             prove(&mut prepared, RewriteId::DropCat, 0.9);
             prove(&mut prepared, RewriteId::SortUnique, 0.8);

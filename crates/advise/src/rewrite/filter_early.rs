@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_provably_commutes_is_known() {
+    fn commuting_pairs_are_proved() {
         assert!(proved("sed s/a/A/g", "grep 00"));
         assert!(proved("sed 's/a/A/g; /x/d'", "grep -v -F 0.0"));
         assert!(proved("tr abc xyz", "grep 00"));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_something_else_than_lines_does_not_move() {
+    fn stages_that_affect_the_filter_are_not_moved() {
         for text in [
             "sed s/a/b/ f | grep a",
             "sed s/a/xb/ f | grep -v xy",

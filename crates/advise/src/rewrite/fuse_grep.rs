@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_counts_or_differs_stays() {
+    fn counting_or_different_greps_are_not_fused() {
         for text in [
             "grep a | grep b",
             "grep -v a | grep b",

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_at_neighbours_or_needs_both_stays() {
+    fn squeezing_and_dependent_sets_are_not_fused() {
         for text in [
             "tr -s a | tr b c",
             "tr -cs A-Za-z '\\n' | tr A-Z a-z",

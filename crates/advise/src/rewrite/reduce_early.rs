@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_number_or_the_order_of_lines_stays() {
+    fn stages_that_change_line_count_or_order_are_kept() {
         for text in [
             "sed /x/d f | wc -l",
             "sed -n /x/p f | tail",

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_has_to_show_it_twice() {
+    fn a_winner_must_be_confirmed_by_fresh_samples() {
         let mut one = CandidateRun::new(0, String::new());
         for ratio in [0.9; 6] {
             one.add((ratio, 1.0), (1.0, 1.0));

@@ -34,7 +34,7 @@ fn is_accepted(name: &str, text: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_json_is_accepted() {
+fn valid_json_is_accepted() {
     let texts = texts("accept");
     assert!(texts.len() >= 60);
     for (name, text) in texts {
@@ -43,7 +43,7 @@ fn what_is_json_is_accepted() {
 }
 
 #[test]
-fn what_is_not_json_is_rejected() {
+fn invalid_json_is_rejected() {
     let texts = texts("reject");
     assert!(texts.len() >= 100);
     for (name, text) in texts {
@@ -52,7 +52,7 @@ fn what_is_not_json_is_rejected() {
 }
 
 #[test]
-fn what_is_left_open_is_accepted_but_for_half_a_surrogate_pair() {
+fn undefined_cases_are_accepted_except_lone_surrogates() {
     for (name, text) in texts("either") {
         assert_eq!(is_accepted(&name, &text), !name.starts_with("surrogate-"), "{name}");
     }
@@ -70,7 +70,7 @@ fn values_are_those_that_serde_json_reads() {
 }
 
 #[test]
-fn what_is_printed_and_refused_does_not_depend_on_reads() {
+fn output_and_errors_do_not_depend_on_read_sizes() {
     let all = ["accept", "reject", "either"].into_iter().flat_map(texts);
     for (name, text) in all.filter(|(_, text)| text.len() < 10_000) {
         for format in FORMATS {
@@ -89,7 +89,7 @@ fn what_is_printed_and_refused_does_not_depend_on_reads() {
 }
 
 #[test]
-fn what_is_left_open_is_decided() {
+fn undefined_cases_have_a_defined_result() {
     let lines = |text: &str| printed(text, &["."], Format::JsonLines);
     let tsv = |text: &str| printed(text, &["."], Format::PathValue);
     // A byte order mark at the beginning of the input is not printed.

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_part_may_begin_and_end_with() {
+    fn chunks_begin_and_end_with_permitted_bytes() {
         let after =
             Cut { after: ByteSet::of(|b| b.is_ascii_alphabetic()), ..Cut::between(Records::Lines) };
         assert_eq!(last(&after, "a\nb\n\n1\n"), Some(2));

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guard_refused_is_the_cause() {
+    fn the_rejection_by_the_guard_is_the_cause() {
         let guard = Guard { terminated: true, ..Guard::NONE };
         let why = after_failure("a\nb", &guard);
         assert!(matches!(&why, Fallback::GuardRefused(why) if !why.is_empty()), "{why:?}");

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guard_refuses_falls_back_and_says_why() {
+    fn rejected_input_falls_back_with_a_reason() {
         let mut group = upper();
         group.guard = crate::plan::ir::Guard { terminated: true, ..crate::plan::ir::Guard::NONE };
         let text = "one\ntwo\nthree";

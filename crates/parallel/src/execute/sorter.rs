@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_folder_does_not_take_stays_in_memory() {
+    fn runs_stay_in_memory_if_the_folder_is_full() {
         let folder = Path::new("/proc/no-such-folder");
         let lines: Vec<u8> =
             (0..4000).flat_map(|n| format!("{}\n", n % 3000).into_bytes()).collect();

@@ -92,7 +92,7 @@ fn plans_carry_operators_to_other_machines() {
 }
 
 #[test]
-fn what_depends_on_more_than_bytes_is_left_to_the_program() {
+fn locale_dependent_options_have_no_operator() {
     for text in ["wc", "wc -w", "wc -m", "wc -lm", "wc -L", "grep a", "cut -c 1", "rev"] {
         assert_eq!(operator(text, "C.UTF-8"), None, "{text}");
     }

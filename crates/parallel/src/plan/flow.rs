@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_leaves_next_to_nothing() {
+    fn counting_commands_write_almost_nothing() {
         for command in ["wc -l", "grep --count x", "head", "head -5", "tail -n 3", "head -c 9"] {
             assert!(has_volume(command, 0.0), "{command}");
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_for_is_rare_if_it_begins_with_a_letter() {
+    fn patterns_that_begin_with_a_letter_are_rare() {
         assert!(has_volume("grep ^From: words", FOUND_SHARE));
         assert!(has_volume("grep -e x", FOUND_SHARE));
         for command in ["grep -v x", "grep --invert-match x", "grep [xy] words", "grep -A 3 [x]"] {

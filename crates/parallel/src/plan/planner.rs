@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lead_back_to_earlier_lines_works_on_parts_of_files_alone() {
+    fn commands_that_look_back_need_a_seekable_input() {
         use ClassName::{Opaque, PerRecord};
         let class = |stages: &[&str]| classes(stages, false);
         assert_eq!(class(&["my-own", "col -bx", "rev"]), [Opaque, Opaque, PerRecord]);
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_as_it_is_opens_its_files_itself() {
+    fn sequential_stages_open_their_files_themselves() {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         for first in ["awk '{ n[$1]++ } END { for (k in n) print k }'", "nl", "paste - -"] {
             let plan = planned(&[&format!("cat {own} {own}"), first, "tr a b"], false);

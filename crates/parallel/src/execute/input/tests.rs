@@ -75,7 +75,7 @@ fn a_stream_is_cut_and_what_is_given_back_comes_first() {
 }
 
 #[test]
-fn what_the_guard_refuses_is_not_taken() {
+fn rejected_chunks_are_not_taken() {
     let guard = Guard { without: [0].into_iter().collect(), ..Guard::NONE };
     let launcher = launcher();
     let chunks =
@@ -137,7 +137,7 @@ fn commands_get_nothing_shortly_before_what_they_do_not_want() {
 }
 
 #[test]
-fn what_is_read_is_counted_once() {
+fn every_byte_read_is_counted_once() {
     let launcher = launcher();
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     writer.write_all(b"b\nc\nd").expect("room");

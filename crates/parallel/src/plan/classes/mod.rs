@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_program_that_is_known_is_opaque() {
+    fn other_programs_of_a_known_name_are_opaque() {
         all_opaque(&[
             ("X=1 sort", "`X=`"),
             ("POSIXLY_CORRECT=1 sort", "`POSIXLY_CORRECT=`"),

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_memory_goes_where_the_user_says() {
+    fn the_folder_for_spilling_is_the_given_one() {
         let folder = |text: &str| merge(text).folder;
         assert_eq!(folder("sort"), None);
         assert_eq!(folder("sort -T /tmp --temporary-directory=.").as_deref(), Some("/tmp"));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_lines_or_not() {
+    fn output_records_depend_on_the_sets() {
         let records = |text: &str| per_record(text).output.records;
         assert_eq!(records("tr -cs A-Za-z '\\n'"), Some(Records::Lines));
         assert_eq!(records("tr '\\n' '\\0'"), Some(Records::Nul));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_one_value_is_inserted() {
+    fn constant_variables_are_inserted() {
         let text = "f=a/b; g='x y'\nh=1 h=2\nfor i in a; do :; done; file=c";
         for (stage, wanted) in [
             ("sort $f", "sort a/b"),

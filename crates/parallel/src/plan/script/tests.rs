@@ -51,7 +51,7 @@ fn stages_get_prefixes_and_nothing_else_changes() {
 }
 
 #[test]
-fn what_is_repeated_looks_at_the_clock() {
+fn stages_in_loops_and_functions_read_the_clock() {
     for (text, wanted) in [
         ("for i in a b; do sort $i; done", "for i in a b; do @@@a?sort $i; done"),
         ("f() { sort $1 | uniq; }", "f() { @@@f?sort $1 | @l?uniq; }"),
@@ -86,7 +86,7 @@ fn many_straight_line_pipelines_share_a_clock() {
 }
 
 #[test]
-fn what_could_mean_something_else_stays() {
+fn ambiguous_stages_stay_with_the_shell() {
     for text in [
         "sort() { :; }\nsort $f | uniq() { :; }",
         "sort $a | uniq; echo ${PIPESTATUS[0]}",
@@ -120,7 +120,7 @@ fn what_could_mean_something_else_stays() {
 }
 
 #[test]
-fn what_gets_little_input_stays() {
+fn stages_with_little_input_stay_with_the_shell() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let small = format!("sort {own} | uniq -c");
     let written = format!("make >{own}; sort {own} | uniq -c");
@@ -139,7 +139,7 @@ fn what_gets_little_input_stays() {
 }
 
 #[test]
-fn what_only_looks_like_showing_functions_is_none() {
+fn similar_words_do_not_count_as_showing_functions() {
     for text in [
         "PATH=$HOME/x:$PATH",
         "PATH=/usr/bin:/bin",

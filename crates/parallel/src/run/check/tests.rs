@@ -82,7 +82,7 @@ fn an_input_is_kept_while_it_is_read() {
 }
 
 #[test]
-fn what_was_not_read_of_an_input_stays_in_it() {
+fn unread_input_is_not_consumed() {
     let (reader, mut writer) = pipe().expect("a pipe");
     let (mut passed, to) = pipe().expect("a pipe");
     let file = tempfile::tempfile().expect("room");

@@ -87,7 +87,7 @@ fn refused(stages: &[Simple]) -> String {
 }
 
 #[test]
-fn what_only_a_shell_can_start_is_refused_with_the_reason() {
+fn programs_that_need_a_shell_are_refused_with_a_reason() {
     assert_eq!(refused(&stages(&[&["no-such-program"]])), "`no-such-program` is not found");
     let mut own_path = stages(&[&["sort"]]);
     own_path[0].variables = vec![("PATH".to_owned(), Word::new("/x"))];
