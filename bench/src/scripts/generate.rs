@@ -165,8 +165,7 @@ impl Setting {
     }
 }
 
-/// Returns whether a script may process so much data that chunks of a few bytes would take too
-/// long.
+/// Returns whether a script may process too much data for chunks of a few bytes.
 fn is_long(text: &str) -> bool {
     ["big", "yes", "zero", "0000", "while :", "while printf"].iter().any(|long| text.contains(long))
 }

@@ -32,7 +32,7 @@ pub fn shrink(
     }
 }
 
-/// Replaces unusual settings by usual ones, one after the other, while the script still fails.
+/// Replaces unusual settings with usual ones, one at a time, as long as the script still fails.
 fn simpler_setting(
     mut small: Script,
     fails: &mut impl FnMut(&Script) -> Result<bool>,

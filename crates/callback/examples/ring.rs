@@ -50,7 +50,7 @@ fn member(
 }
 
 /// Builds the ring from its end: each member is spawned with the address of its neighbour, and a
-/// message tells the last member the address of the first.
+/// message gives the last member the address of the first.
 fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration>) -> Next {
     let built = member(context, None, Some(reply)).and_then(|end| {
         let mut first = end;

@@ -99,8 +99,8 @@ type Place = slab::Place<HandlerVTable>;
 /// The memory of the units, with the vtables of their closures.
 type Slab = slab::Slab<HandlerVTable>;
 
-/// Number of deliveries after which [`Core::work`] starts the delays requested meanwhile, which
-/// takes one reading of the clock.
+/// Number of deliveries after which [`Core::work`] reads the clock once, to start the delays that
+/// these deliveries have requested.
 const DELIVERIES_PER_CLOCK_READ: usize = 16;
 /// Distance in the queue, in envelopes, from the delivered envelope to the one for whose receiver
 /// memory is prefetched.

@@ -17,9 +17,9 @@ pub enum Reason {
     /// A callback panicked, with this message, or returned a [`Next`](crate::Next) that it must not
     /// return.
     Panicked(Arc<str>),
-    /// A callback failed with this description, which it passed to
-    /// [`Context::fail`](crate::Context::fail) or which tells why its return value could not take
-    /// effect.
+    /// A callback failed. The description is the one passed to
+    /// [`Context::fail`](crate::Context::fail), or says why the callback's return value could not
+    /// take effect.
     Failed(Arc<str>),
     /// The callback thread was linked to the one with this id, which ended with a reason other than
     /// `Done`.

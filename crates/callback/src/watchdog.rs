@@ -13,7 +13,7 @@ use crate::panics::drop_quietly;
 use crate::shared::Shared;
 
 /// A callback that runs for longer than the limit given to
-/// [`Builder::on_slow`](crate::Builder::on_slow), and blocks its Worker meanwhile.
+/// [`Builder::on_slow`](crate::Builder::on_slow). It blocks its Worker while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Slow {
@@ -33,8 +33,8 @@ impl fmt::Display for Slow {
 /// A hook, called for each slow callback.
 pub(crate) type Hook = Arc<dyn Fn(Slow) + Send + Sync>;
 
-/// The state of a Worker at the last check, from which the watchdog tells how long a callback has
-/// been running.
+/// The state of a Worker at the last check, from which the watchdog computes how long a callback
+/// has been running.
 #[derive(Clone, Copy)]
 struct LastCheck {
     /// Number of callbacks that the Worker had run, including the running one.

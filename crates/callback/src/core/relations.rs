@@ -35,7 +35,7 @@ impl Core {
     }
 }
 
-/// Returns the envelope that tells the other side of a relation that unit `id` has ended with
+/// Returns the envelope that notifies the other side of a relation that unit `id` has ended with
 /// `reason`. The other side then removes its record of the relation.
 fn notice(id: Id, reason: &Reason, token: Token, relation: Relation) -> Envelope {
     match relation {

@@ -31,8 +31,8 @@ fn spawn_receiver(handle: &Handle, worker: usize) -> (Address<u64>, mpsc::Receiv
     (handle.spawn_on(worker, begin).expect("room"), got)
 }
 
-/// Fills the inbox of the Worker of `to`, which must not read it meanwhile. Returns the number of
-/// messages sent.
+/// Fills the inbox of the Worker of `to`, which must not read it during the call. Returns the
+/// number of messages sent.
 fn fill_inbox(handle: &Handle, to: Address<u64>) -> u64 {
     let is_refused = |&number: &u64| handle.try_send(to, number).is_err();
     (0..1_000).find(is_refused).expect("it is full after two")
