@@ -17,6 +17,7 @@ mod check;
 mod direct;
 mod end;
 mod error;
+mod interpreter;
 mod limits;
 mod observer;
 mod outcome;
@@ -40,6 +41,7 @@ use crate::plan::text::{self, Reading};
 pub use check::BLOCK_BYTES;
 pub use end::{End, Report};
 pub use error::RunError;
+pub use interpreter::is_shell_script;
 pub use observer::{Comparison, Notice, Observer};
 pub use settings::{Request, Settings, Target};
 

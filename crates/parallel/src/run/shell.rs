@@ -13,6 +13,7 @@ use contend_sys::spawn;
 use super::check::Check;
 use super::end::{End, Report};
 use super::error::RunError;
+use super::interpreter::{Interpreter, interpreter, is_harmless};
 use super::observer::Observer;
 use super::prepared::Prepared;
 use super::records::Records;
@@ -22,9 +23,6 @@ use super::supervise::{Task, run_plan};
 use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
-
-/// Minimum length in bytes, without `#!`, of a first line that is too long to be parsed.
-const MAX_SHEBANG_BYTES: usize = 200;
 
 /// Runs a pipeline with the shell, which may replace this process. `why` is the reason why contend
 /// cannot run it itself.
@@ -177,85 +175,8 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     planner::plan(stages, &situation).stages
 }
 
-/// The program that runs a script, according to its `#!` line.
-#[derive(Debug, PartialEq, Eq)]
-enum Interpreter {
-    /// The shell sh, bash, dash or ash, and the options on the line.
-    Shell { program: String, options: Vec<String> },
-    /// Another program.
-    Other(String),
-}
-
-/// Returns the interpreter that a script's `#!` line names, or `None` if the script has no such
-/// line, or an empty or too long one. The kernel passes everything after the program as one
-/// argument.
-fn interpreter(text: &str) -> Option<Interpreter> {
-    let line =
-        text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG_BYTES)?;
-    let (mut program, mut options) = first_word(line);
-    let mut is_split = false;
-    if program.ends_with("/env") {
-        let split = options.strip_prefix("-S").or(options.strip_prefix("--split-string="));
-        is_split = split.is_some();
-        (program, options) = first_word(split.unwrap_or(options));
-    }
-    let name = program.rsplit('/').next()?;
-    if name.is_empty() {
-        return None;
-    }
-    if !["sh", "bash", "dash", "ash"].contains(&name) {
-        return Some(Interpreter::Other(program.to_owned()));
-    }
-    let options = if is_split { options.split_whitespace().collect() } else { vec![options] };
-    // None of these is an option.
-    let options = options.into_iter().filter(|option| !["", "-", "--"].contains(option));
-    let options = options.map(str::to_owned).collect();
-    Some(Interpreter::Shell { program: program.to_owned(), options })
-}
-
-/// Returns the first word of a line, and the rest.
-fn first_word(line: &str) -> (&str, &str) {
-    let line = line.trim();
-    line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
-}
-
-/// Returns whether stages can certainly be taken over if the shell gets the given option.
-fn is_harmless(option: &str) -> bool {
-    let letters = option.strip_prefix('-').unwrap_or_default();
-    !letters.is_empty() && letters.chars().all(|letter| "aefuBCE".contains(letter))
-}
-
 /// Replaces this process with the shell. Returns only if that fails.
 fn become_command(shell: &str, command: &mut Command) -> RunError {
     let source = spawn::become_command(command);
     RunError::Shell { shell: shell.to_owned(), source }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_first_line_names_a_shell_and_its_options() {
-        let named = |line: &str| interpreter(&format!("{line}\necho"));
-        let shell = |program: &str, options: &[&str]| {
-            let options = options.iter().map(|&option| option.to_owned()).collect();
-            Some(Interpreter::Shell { program: program.to_owned(), options })
-        };
-        assert_eq!(named("#!/bin/bash"), shell("/bin/bash", &[]));
-        assert_eq!(named("#! /bin/sh -eu "), shell("/bin/sh", &["-eu"]));
-        assert_eq!(named("#!/bin/sh -"), shell("/bin/sh", &[]));
-        assert_eq!(named("#!/usr/bin/env bash"), shell("bash", &[]));
-        assert_eq!(named("#!/usr/bin/env -S bash -e -u"), shell("bash", &["-e", "-u"]));
-        assert_eq!(named("#!/bin/bash -e -u"), shell("/bin/bash", &["-e -u"]));
-        for (line, program) in
-            [("#!/usr/bin/python3", "/usr/bin/python3"), ("#!/usr/bin/env -S zsh -e", "zsh")]
-        {
-            assert_eq!(named(line), Some(Interpreter::Other(program.to_owned())));
-        }
-        assert_eq!(named("echo"), None);
-        assert_eq!(named("#!"), None);
-        assert!(is_harmless("-eu"));
-        assert!(["-x", "-e -u", "-", "-s", "+e"].iter().all(|option| !is_harmless(option)));
-    }
 }
