@@ -18,6 +18,7 @@ mod compare;
 mod json;
 mod pipe;
 mod run;
+mod script;
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -177,11 +178,14 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
                 "'{pattern}' is a suite: use `contend lab suite {pattern}`"
             ));
         }
-        let names = REGISTRY.experiments.iter().map(|experiment| experiment.name);
-        let hint = suggest::nearest(pattern, names).map_or_else(
-            || "`contend lab list` shows all".to_owned(),
-            |name| format!("did you mean '{name}'?"),
-        );
+        let names = || REGISTRY.experiments.iter().map(|experiment| experiment.name);
+        let hint = suggest::nearest(pattern, names())
+            .map(str::to_owned)
+            .or_else(|| suggest::containing(pattern, names()))
+            .map_or_else(
+                || "`contend lab list` shows all".to_owned(),
+                |name| format!("did you mean '{name}'?"),
+            );
         UsageError(format!("no experiment '{pattern}'; {hint}"))
     })
 }

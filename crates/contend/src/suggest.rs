@@ -9,6 +9,13 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     (nearest.0 <= limit).then_some(nearest.1)
 }
 
+/// Returns the names that contain `typed`, joined by `' or '` to be put between quotes, or `None`
+/// if there are none, or more than three.
+pub fn containing<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let found: Vec<_> = names.into_iter().filter(|name| name.contains(typed)).collect();
+    (1..=3).contains(&found.len()).then(|| found.join("' or '"))
+}
+
 /// Returns the end of an error message that suggests the nearest name; empty if none is similar.
 pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(typed, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
@@ -42,6 +49,15 @@ mod tests {
         assert_eq!(near("knd"), Some("kind"));
         assert_eq!(near("server"), None);
         assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn a_part_of_a_few_names_is_completed() {
+        let names = ["units/create", "units/limit", "units/memory", "units/pool"];
+        assert_eq!(containing("create", names).as_deref(), Some("units/create"));
+        assert_eq!(containing("m", names).as_deref(), Some("units/limit' or 'units/memory"));
+        assert_eq!(containing("units", names), None);
+        assert_eq!(containing("fork", names), None);
     }
 
     #[test]

@@ -3,17 +3,25 @@
 //! | mistake | tip |
 //! |---|---|
 //! | `contend 'a \| b'` | `contend pipe 'a \| b'`, `contend run 'a \| b'` |
+//! | `contend build.sh` | `contend run --file build.sh` |
 //! | `contend run a -x \| b` | quote the whole pipeline |
+//! | `contend pipe --tyr` | a similar option |
+//! | `contend pipe -f build.sh` | `contend run --stats --file build.sh` |
 //! | `contend lba` | a similar verb |
+//! | `contend profile` | the verb for that purpose |
 //! | `contend lab units/create` | `contend lab run units/create` |
 //! | `contend history 7` | `contend history show 7` |
+
+use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use contend_lab::experiments::REGISTRY;
+use contend_parallel::run::is_shell_script;
 use contend_record::shell::quote;
 
 use crate::cli::Args;
+use crate::suggest;
 
 /// Adds tips to the error, or removes misleading ones. `words` is the command line without the name
 /// of the program.
@@ -22,8 +30,18 @@ pub fn add(error: &mut clap::Error, words: &[String]) {
         ErrorKind::UnknownArgument => {
             let word = error.get(ContextKind::InvalidArg);
             let tip = quote_tip(words).filter(|_| matches!(word, Some(ContextValue::String(_))));
+            let option = word.and_then(|word| match word {
+                ContextValue::String(word) => Some(word.clone()),
+                _ => None,
+            });
+            let tip = tip.or_else(|| file_tip(option.as_deref()?, words));
             // clap's own tip is to pass the option as the pipeline.
             error.insert(ContextKind::Suggested, tip.map_or(ContextValue::None, |tip| tips([tip])));
+            if error.get(ContextKind::SuggestedArg).is_none()
+                && let Some(near) = option.and_then(|option| similar_option(&option, words))
+            {
+                error.insert(ContextKind::SuggestedArg, ContextValue::String(near));
+            }
         }
         ErrorKind::InvalidSubcommand => {
             let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
@@ -52,6 +70,43 @@ fn quote_tip(words: &[String]) -> Option<String> {
     is_pipeline.then(|| format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
 }
 
+/// Returns the tip for a script that is given to `contend pipe` as to `contend run`, or `None` for
+/// other mistakes. `option` is the unknown option.
+fn file_tip(option: &str, words: &[String]) -> Option<String> {
+    let is_meant = words.first().is_some_and(|verb| verb == "pipe");
+    (is_meant && ["-f", "--file"].contains(&option)).then(|| {
+        "to run a script, with statistics on each pipeline: contend run --stats --file SCRIPT"
+            .to_owned()
+    })
+}
+
+/// Returns the visible long option of the subcommand that `option` is most similar to, or `None` if
+/// there is no similar one.
+fn similar_option(option: &str, words: &[String]) -> Option<String> {
+    let typed = option.strip_prefix("--")?;
+    let mut command = &Args::command();
+    for word in words {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let names = visible.filter_map(clap::Arg::get_long);
+    suggest::nearest(typed, names).map(|name| format!("--{name}"))
+}
+
+/// Verbs that other programs have for what contend does, and contend's own.
+const FOREIGN_VERBS: [(&str, &[&str]); 4] = [
+    ("pipe", &["profile", "prof", "trace", "perf", "stat", "top", "time", "analyze", "analyse"]),
+    ("run", &["exec", "execute", "parallel", "sh", "start"]),
+    ("lab", &["bench", "benchmark", "measure", "test", "experiment", "suite", "list"]),
+    ("compare", &["diff", "cmp"]),
+];
+
+/// Returns contend's verb for a verb of another program, or `None` for other words.
+fn verb_for(word: &str) -> Option<&'static str> {
+    let known = FOREIGN_VERBS.iter().find(|(_, foreign)| foreign.contains(&word))?;
+    Some(known.0)
+}
+
 /// Returns tips for a word in the position of a verb that is clearly something else, such as a
 /// pipeline or the name of an experiment. Returns `None` for other words.
 fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
@@ -60,6 +115,9 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
             format!("to profile this pipeline: contend pipe {}", quote(word)),
             format!("to run it in parallel: contend run {}", quote(word)),
         ]),
+        None if is_shell_script(Path::new(word)) => {
+            Some(vec![format!("to run this script: contend run --file {}", quote(word))])
+        }
         Some("history") if word.parse::<i64>().is_ok() => {
             Some(vec![format!("to show run {word}: contend history show {word}")])
         }
@@ -90,10 +148,15 @@ fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
         Some(ContextValue::String(verb)) => vec![verb],
         _ => Vec::new(),
     };
-    let visible = visible_verbs(parent(word, words));
+    let parent = parent(word, words);
+    let meant = if parent.is_none() { verb_for(word) } else { None };
+    let visible = visible_verbs(parent);
     let (mut near, others): (Vec<_>, Vec<_>) =
         visible.into_iter().partition(|verb| is_typo(word, verb));
     near.extend(others.into_iter().filter(|verb| found.contains(verb)));
+    if let Some(verb) = meant {
+        near = vec![verb.to_owned()];
+    }
     if !near.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }
@@ -172,6 +235,40 @@ mod tests {
         let error = message(&["--color", "never", "generate", "mna"]);
         assert!(error.contains("similar subcommand exists: 'man'"), "{error}");
         assert!(message(&["--color=never", "lba"]).contains("'lab'"));
+    }
+
+    #[test]
+    fn verbs_of_other_programs_are_translated() {
+        for (word, verb) in [("profile", "pipe"), ("exec", "run"), ("bench", "lab")] {
+            let message = message(&[word, "x"]);
+            assert!(message.contains(&format!("similar subcommand exists: '{verb}'")), "{message}");
+        }
+        let verbs = visible_verbs(None);
+        for (verb, foreign) in FOREIGN_VERBS {
+            assert!(verbs.iter().any(|known| known == verb), "{verb}");
+            assert!(foreign.iter().all(|word| !verbs.iter().any(|known| known == word)), "{verb}");
+        }
+    }
+
+    #[test]
+    fn a_similar_option_is_suggested_even_if_it_is_short() {
+        for (typo, option) in
+            [("--tyr", "--try"), ("--stden", "--stdin"), ("--verbos", "--verbose")]
+        {
+            let message = message(&["pipe", typo, "x"]);
+            assert!(message.contains(&format!("'{option}'")), "{message}");
+        }
+        let message = message(&["lab", "run", "--quikc", "x"]);
+        assert!(message.contains("'--quick'"), "{message}");
+    }
+
+    #[test]
+    fn a_script_for_pipe_gets_the_command_that_runs_scripts() {
+        for option in ["-f", "--file"] {
+            let message = message(&["pipe", option, "x.sh"]);
+            assert!(message.contains("contend run --stats --file SCRIPT"), "{message}");
+        }
+        assert!(!message(&["run", "-w", "x"]).contains("--file"));
     }
 
     #[test]

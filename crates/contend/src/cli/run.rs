@@ -40,7 +40,7 @@ pub struct RunArgs {
     /// standard output and exit status. The output appears once. If they differ, a message says
     /// where, and the exit status is 1. An input that can be read only once is kept in an unnamed
     /// file in TMPDIR; outputs are not kept. Pipelines with side effects are refused.
-    #[arg(long, conflicts_with_all = ["explain", "file"])]
+    #[arg(long, conflicts_with = "explain")]
     pub check: bool,
 
     /// Print which stages ran in parallel, with times and CPU use.

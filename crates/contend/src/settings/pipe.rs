@@ -11,11 +11,12 @@ use anyhow::Result;
 use contend_advise::predict::what_if::{CHANGE_WORDS, Question, QuestionError};
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render::pipe::Detail;
-use contend_shell::environment::{default_shell, in_path};
+use contend_shell::environment::default_shell;
 use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
+use super::script::check_is_command;
 use super::{default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
 use crate::exit::UsageError;
@@ -153,7 +154,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let text = args.pipeline.unwrap_or_default();
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
-    check_no_script(&text)?;
+    check_is_command(&text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
     let mut pipeline = PipelineSettings {
         shell: shell(args.shell)?,
@@ -224,29 +225,6 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
         return Err(UsageError(format!("{what} contains a NUL byte: remove it")));
     }
     Ok(())
-}
-
-/// Refuses a pipeline that is only the name of a script in the current directory, unless a command
-/// in `PATH` has that name. The shell would not find the script, because it searches `PATH` only.
-pub(super) fn check_no_script(text: &str) -> Result<(), UsageError> {
-    let name = text.trim();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    if !name.chars().all(is_name) || in_path(name).is_some() || !is_script(Path::new(name)) {
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "'{name}' is a file, not a command: `contend run --file {name}` runs a shell script in \
-         parallel, and `contend pipe ./{name}` profiles it as one stage"
-    )))
-}
-
-/// Returns whether the path is a regular file that begins with `#!` or has the extension `sh`.
-fn is_script(path: &Path) -> bool {
-    let begins_with_shebang = || {
-        let mut start = [0; 2];
-        File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
-    };
-    path.is_file() && (path.extension().is_some_and(|name| name == "sh") || begins_with_shebang())
 }
 
 /// Names of shells that are known to start every stage in a subshell.

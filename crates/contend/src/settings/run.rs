@@ -14,6 +14,7 @@ use contend_record::run::Records;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
+use super::script::{check_is_command, script_arguments};
 use super::{shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
@@ -32,6 +33,9 @@ pub struct Run {
     pub progress: bool,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
+    /// The command line that runs the commands of a script in parallel, if `--explain` or `--stats`
+    /// reports on a pipeline that only starts a shell script.
+    pub script_command: Option<String>,
 }
 
 /// Returns the settings of `contend run`.
@@ -40,9 +44,21 @@ pub struct Run {
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
+    if let (true, Target::Script(path, _)) = (args.check, &what) {
+        let path = path.display();
+        return Err(UsageError(format!(
+            "--check compares a pipeline, not a script: to compare standard output, use \
+             `cmp <(bash {path}) <(contend run --file {path})`"
+        ))
+        .into());
+    }
+    let script_command = match &what {
+        Target::Pipeline(text) if args.explain || args.stats => script_arguments(text),
+        _ => None,
+    };
     if let Target::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
-        super::pipe::check_no_script(text)?;
+        check_is_command(text)?;
         // A plain pipeline is not parsed here: that would delay its start.
         if is_blank(text) {
             parse(text).map_err(|error| UsageError(error.to_string()))?;
@@ -66,7 +82,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         record: json.is_some(),
         ..execution(args.execution, color)?
     };
-    Ok(Run { request: Request { what, settings }, progress, json })
+    let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
+    Ok(Run { request: Request { what, settings }, progress, json, script_command })
 }
 
 /// Returns whether the text consists of white space and comments only.

@@ -405,3 +405,30 @@ fn a_script_for_another_program_is_refused() {
     assert_status(&given, 0);
     assert_eq!(text(&given.stdout), "done\n");
 }
+
+#[test]
+fn a_script_gets_statistics_per_pipeline_and_the_command_that_runs_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = "seq 3 | sort -n | tail -1\nseq 4 | tr 4 5 | sort -r\n";
+    std::fs::write(folder.path().join("a.sh"), lines).expect("room");
+    let script = |words: &[&str]| {
+        let mut command = Command::new(contend());
+        let ran = run(command.arg("run").args(words).current_dir(&folder), "");
+        (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+    };
+    let (status, printed, statistics) = script(&["--stats", "-f", "a.sh"]);
+    assert_eq!((status, printed.as_str()), (Some(0), "3\n5\n3\n2\n1\n"));
+    for line in lines.lines() {
+        assert!(statistics.lines().any(|shown| shown == line), "{statistics}");
+    }
+    let hint = "in parallel: contend run --file a.sh";
+    assert!(!statistics.contains(hint), "{statistics}");
+    for option in ["--stats", "--explain"] {
+        let (status, _, error) = script(&[option, "bash a.sh"]);
+        assert!(status == Some(0) && error.contains(hint), "{option}: {error}");
+    }
+    assert!(!script(&["bash a.sh"]).2.contains(hint));
+    let (status, printed, error) = script(&["--check", "-f", "a.sh"]);
+    assert_eq!((status, printed.as_str()), (Some(2), ""));
+    assert!(error.contains("cmp <(bash a.sh) <(contend run --file a.sh)"), "{error}");
+}

@@ -162,6 +162,18 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     }
 }
 
+/// Renders [`statistics`] below the source of the stages, which tells several pipelines of a script
+/// apart. Returns an empty string without an outcome.
+pub fn statistics_in_script(record: &RunRecord, width: usize) -> String {
+    let statistics = statistics(record, width);
+    let Some(plan) = record.plan.as_ref().filter(|_| !statistics.is_empty()) else {
+        return statistics;
+    };
+    let stages: Vec<_> = plan.stages.iter().map(|stage| printable(&stage.text)).collect();
+    let source = cut(&stages.join(" | "), width.max(MIN_REPORT_COLUMNS));
+    format!("{BOLD}{source}{BOLD:#}\n{statistics}")
+}
+
 /// Renders the outcome with the figures of each stage, and the CPU time and memory used. Returns an
 /// empty string without an outcome.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
@@ -317,6 +329,16 @@ mod tests {
     #[test]
     fn statistics_say_what_was_done_where() {
         insta::assert_snapshot!(plain(&statistics(&record(), 60)));
+    }
+
+    #[test]
+    fn statistics_in_a_script_begin_with_the_source() {
+        let text = plain(&statistics_in_script(&record(), 60));
+        let (source, rest) = text.split_once('\n').expect("several lines");
+        assert_eq!(source, "cat access.log | sed 's/a long expression/that does not fit…");
+        assert_eq!(rest, plain(&statistics(&record(), 60)));
+        let unfinished = RunRecord { outcome: None, ..record() };
+        assert_eq!(statistics_in_script(&unfinished, 60), "");
     }
 
     #[test]

@@ -23,10 +23,15 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, json } = settings;
+    let Run { request, progress, json, script_command } = settings;
     let mut reporter = Reporter::new(progress, request.settings.check);
     let end = engine::run(&request, &mut reporter)?;
-    conclude(end, request.settings.stats, json)
+    let statistics = request.settings.stats.then_some(render::run::statistics as Render);
+    let exit = conclude(end, statistics, json)?;
+    if let Some(command) = script_command {
+        output::stderr(&format!("To run the pipelines of the script in parallel: {command}\n"))?;
+    }
+    Ok(exit)
 }
 
 /// Runs a stage of shell text if this process was started for one, or returns `None`.
@@ -38,24 +43,29 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Begun::Over(end) => return conclude(end, false, None),
+        Begun::Over(end) => return conclude(end, None, None),
         Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);
     let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
-    conclude(end, stage.settings.stats, stage.json)
+    let statistics = stage.settings.stats.then_some(render::run::statistics_in_script as Render);
+    conclude(end, statistics, stage.json)
 }
 
-/// Reports on a run that has ended, and returns the outcome for this process.
-fn conclude(end: End, stats: bool, json: Option<ReportFile>) -> Result<Exit> {
+/// Renders the statistics of a run in the given number of columns.
+type Render = fn(&RunRecord, usize) -> String;
+
+/// Reports on a run that has ended, and returns the outcome for this process. `statistics` renders
+/// the statistics, if they are requested.
+fn conclude(end: End, statistics: Option<Render>, json: Option<ReportFile>) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {
             explain(*report, json)?;
             Exit::Success
         }
         End::Finished { exit_code, report } => {
-            report_on(*report, stats, json)?;
+            report_on(*report, statistics, json)?;
             Exit::Pipeline(exit_code)
         }
         End::Interrupted(signal) => Exit::Signal(signal),
@@ -75,11 +85,11 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the statistics of a run if `stats` is set, and writes its record. In a script that a
-/// shell ran, each pipeline has already printed its own statistics.
-fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
-    if stats && !report.by_shell {
-        output::stderr(&render::run::statistics(&report.record, output::width()))?;
+/// Prints the statistics of a run with `statistics`, if given, and writes its record. In a script
+/// that a shell ran, each pipeline has already printed its own statistics.
+fn report_on(report: Report, statistics: Option<Render>, json: Option<ReportFile>) -> Result<()> {
+    if let Some(render) = statistics.filter(|_| !report.by_shell) {
+        output::stderr(&render(&report.record, output::width()))?;
     }
     if let Some(file) = json {
         file.write(&render::json::run(&complete(report))?)?;
