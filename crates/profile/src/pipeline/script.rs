@@ -68,25 +68,12 @@ pub fn script(
     let [fd, spare] = unused_fds(setup, &parsed.text);
     let setup = setup.unwrap_or("");
     let traps_errors = setup.contains("ERR");
-    let mut script = String::new();
-    if !setup.is_empty() {
-        script.push_str(setup);
-        script.push('\n');
-        if setup.ends_with('\\') {
-            script.push('\n');
-        }
-    }
-    // All code before the user's text is on one line, so that line numbers in the shell's messages
-    // count from the beginning of that text.
     let asks_status = parsed.text.contains("$?");
-    let status = if asks_status { "_contend_status=$?; " } else { "" };
-    let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
-    if options.pipefail {
-        script.push_str("(set -o pipefail) 2>/dev/null && command set -o pipefail; ");
-    }
-    if traps_errors {
-        script.push_str("_contend_trap=$(command trap -p ERR); command trap - ERR; ");
-    }
+    let mut script = String::new();
+    push_setup(&mut script, setup);
+    // All code from here to the user's text is on one line, so that line numbers in the shell's
+    // messages count from the beginning of that text.
+    push_save(&mut script, asks_status, traps_errors, options.pipefail);
     let _ = write!(script, "command set -o >{channel}; ");
     if options.silent {
         let _ = write!(script, "{{ ( command exec 2>&{spare} {spare}>&-; ");
@@ -98,6 +85,48 @@ pub fn script(
         "command read -r _contend_pid </proc/self/stat; \
          command printf '%s\\n' \"$_contend_pid\" >{channel}; {NO_LASTPIPE}; "
     );
+    push_restore(&mut script, asks_status, traps_errors);
+    push_stages(&mut script, parsed, gate, fd);
+    // The second newline is for text that ends in a backslash. The `:` keeps the shell from
+    // executing the last stage in its own process instead of a new one.
+    script.push_str("\n\n:\n)");
+    if options.silent {
+        let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
+    }
+    if traps_errors {
+        script.push_str("\ncommand eval \"${_contend_trap:-:}\"");
+    }
+    let _ = write!(script, "\n{}\n", ending(setup, parsed, end));
+    script
+}
+
+/// Appends the user's setup on lines of its own.
+fn push_setup(script: &mut String, setup: &str) {
+    if setup.is_empty() {
+        return;
+    }
+    script.push_str(setup);
+    script.push('\n');
+    if setup.ends_with('\\') {
+        script.push('\n');
+    }
+}
+
+/// Appends the commands that save the shell's options, and on request `$?` and the ERR trap, in
+/// variables, and turn off what would react to the script's own commands.
+fn push_save(script: &mut String, asks_status: bool, traps_errors: bool, pipefail: bool) {
+    let status = if asks_status { "_contend_status=$?; " } else { "" };
+    let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");
+    if pipefail {
+        script.push_str("(set -o pipefail) 2>/dev/null && command set -o pipefail; ");
+    }
+    if traps_errors {
+        script.push_str("_contend_trap=$(command trap -p ERR); command trap - ERR; ");
+    }
+}
+
+/// Appends the commands that restore what [`push_save`] has saved, and unset the variables.
+fn push_restore(script: &mut String, asks_status: bool, traps_errors: bool) {
     if traps_errors {
         script.push_str("case $_contend in *E*) command eval \"$_contend_trap\";; esac; ");
     }
@@ -117,18 +146,6 @@ pub fn script(
         "case $_contend in *e*) command set -e;; esac; \
          case $_contend in *x*) {forget}; command set -x;; {last};; esac; "
     );
-    push_stages(&mut script, parsed, gate, fd);
-    // The second newline is for text that ends in a backslash. The `:` keeps the shell from
-    // executing the last stage in its own process instead of a new one.
-    script.push_str("\n\n:\n)");
-    if options.silent {
-        let _ = write!(script, "; }} {spare}>&2 2>/dev/null");
-    }
-    if traps_errors {
-        script.push_str("\ncommand eval \"${_contend_trap:-:}\"");
-    }
-    let _ = write!(script, "\n{}\n", ending(setup, parsed, end));
-    script
 }
 
 /// Returns the last lines of the script, which end the shell as the pipeline itself would. The
