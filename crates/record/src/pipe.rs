@@ -62,7 +62,8 @@ pub struct PipeRecord {
     /// Medians over several runs (`--runs`); all other fields except `exit_code` are then those of
     /// the run with the median wall time. Null for a single run.
     pub runs: Option<Runs>,
-    /// Changes to the pipeline that are worth considering, best prediction first.
+    /// Changes to the pipeline that are worth considering, best prediction first. After a trial,
+    /// the winner comes first, and then those with the shortest measured wall times.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
     /// How the candidates were tried (`--try`); null if no trial was requested or possible, or if

@@ -97,7 +97,8 @@ const COMBINE_AFTER_SHARE: f64 = 0.75;
 /// is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
-/// Runs a trial, and adds the measurements to the candidates. Once all are decided or most of the
+/// Runs a trial, adds the measurements to the candidates, and sorts them: the winner comes first
+/// (see [`rank`]). Once all are decided or most of the
 /// budget is used, `together` may add one candidate that combines the faster ones. After each
 /// round, `on_round` receives the number of rounds and the share of the budget used. If a signal
 /// interrupts the rounds, the samples so far are kept.
@@ -123,6 +124,7 @@ pub fn run(
     let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, on_round)?;
     let seconds = begun.elapsed().as_secs_f64();
     let (winner, confirmed) = confirmed_winner(config, original, candidates)?;
+    let winner = rank(candidates, winner);
     Ok(Trial {
         input: config.what.clone(),
         rounds,
@@ -216,6 +218,26 @@ fn confirmed_winner(
         }
     }
     Ok((None, None))
+}
+
+/// Moves the winner to the front, and sorts the other candidates: recommended ones, those without a
+/// gain, wrong ones, and at last those without measurements. Candidates of a group are in ascending
+/// order of wall time, or keep their order if they have none. Returns the new index of the winner.
+fn rank(candidates: &mut [Prepared], winner: Option<usize>) -> Option<usize> {
+    let mut others = &mut *candidates;
+    if let Some(place) = winner {
+        others[..=place].rotate_right(1);
+        others = &mut others[1..];
+    }
+    let wall = |one: &Prepared| one.candidate.wall_ratio.as_ref().map_or(f64::MAX, |of| of.median);
+    let group = |one: &Prepared| match one.candidate.verdict {
+        verdict if verdict.recommends() => 0,
+        Verdict::Wrong => 2,
+        _ if one.candidate.wall_ratio.is_some() => 1,
+        _ => 3,
+    };
+    others.sort_by(|a, b| group(a).cmp(&group(b)).then(wall(a).total_cmp(&wall(b))));
+    winner.map(|_| 0)
 }
 
 /// Copies the measurements so far into the candidates' records.
