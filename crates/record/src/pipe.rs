@@ -200,9 +200,9 @@ impl Stage {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
-    /// Returns whether the stage failed, or may have failed because its exit status is unknown. A
-    /// stage that SIGPIPE killed, or that exited with status 141 because SIGPIPE killed its
-    /// command, has not failed: its reader needed no more data.
+    /// Returns whether the stage failed. A stage that was interrupted, or whose exit status is
+    /// unknown, counts as failed. A stage that SIGPIPE killed, or that exited with status 141
+    /// because SIGPIPE killed its command, does not: its reader needed no more data.
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
         match self.outcome {

@@ -114,8 +114,8 @@ fn change_with_interval(ratio: &Estimate) -> String {
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
-/// Formats the ratio of the named quantity with its interval, as in `−40 % wall [−41 %, −39 %]`.
-/// With fewer than three samples, the interval is left out.
+/// Formats the ratio of a quantity, such as `wall`, and its interval as changes in percent, as in
+/// `−40 % wall [−41 %, −39 %]`. With fewer than three samples, the interval is left out.
 fn change_of(ratio: &Estimate, quantity: &str) -> String {
     let text = change_with_interval(ratio);
     let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
@@ -204,7 +204,8 @@ mod tests {
         }
     }
 
-    /// Returns the record of a pipeline that took 7 s and for which the model predicts `wall`.
+    /// Returns the record of a pipeline that took 7 s, with one candidate. `wall` is the wall time,
+    /// in seconds, that the model predicts for the unchanged pipeline.
     pub(super) fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
         let answer = WhatIf {
             question: "cpus 8".to_owned(),

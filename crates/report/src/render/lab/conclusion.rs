@@ -53,7 +53,7 @@ pub enum Reason {
     OneCpu,
     /// The measurements differ by less than their uncertainty.
     WithinNoise,
-    /// Other load, the hypervisor or a quota affected the measurements, or may have.
+    /// Other load, the hypervisor or a quota affected the measurements, or may have affected them.
     Disturbed,
     /// The situation described by the conclusion did not occur.
     DidNotOccur,
@@ -96,7 +96,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on a claim that was either observed or not.
+    /// Returns `Confirmed` if the claim was observed, and `NotConfirmed` otherwise.
     pub fn of(is_observed: bool) -> Self {
         if is_observed { Self::Confirmed } else { Self::NotConfirmed }
     }

@@ -54,7 +54,7 @@ pub fn way(case: &Case) -> String {
     }
 }
 
-/// Formats a size that is given in bytes in the largest binary unit, rounded down.
+/// Formats a size, which is given in bytes, in B, KiB or MiB, rounded down.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -63,7 +63,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the number of bytes copied per second, or `None` if the case was not measured.
+/// Returns the number of bytes copied per second, or `None` if the case was not measured or does
+/// not give the size of the file.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }

@@ -9,8 +9,8 @@ use contend_record::parameters::{Value, names};
 use super::super::layout::{DIM, paragraph};
 use super::shown;
 
-/// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
-/// red. The foreground is black.
+/// Background colours from fast to slow, as ANSI 256-colour codes: from blue through green, yellow
+/// and orange to red. The foreground is black.
 const HEAT_COLOURS: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
 /// Width of a cell of the map, in columns.
 const CELL_COLUMNS: usize = 5;

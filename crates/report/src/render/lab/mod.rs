@@ -45,8 +45,9 @@ pub enum Detail {
     Full,
 }
 
-/// Returns the report of a run, for a terminal with `width` columns, at least 60. The report of a
-/// run without a chapter always has the demonstrations and the tables of all experiments.
+/// Returns the report of a run, for a terminal with `width` columns, or with 60 if `width` is
+/// smaller. The report of a run without a chapter always has the demonstrations and the tables of
+/// all experiments.
 pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     let mut out = String::new();
     if shows_experiments(record, detail) {
@@ -322,7 +323,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
 }
 
 /// Describes the precision of the measurements, and explains brackets and parentheses. Returns
-/// `None` without cases that were timed with their CPU time.
+/// `None` without timed cases, which are those with the metric `cpu_self`.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();

@@ -54,7 +54,8 @@ fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> S
     }
 }
 
-/// Returns a phrase that describes a stage by `kind`, the record's name of its longest waits.
+/// Returns a phrase, such as `disk-bound`, for a stage whose longest waits have the name `kind` in
+/// the record.
 fn wait_name(kind: &'static str) -> &'static str {
     match kind {
         "sleep" => "sleeping",

@@ -241,8 +241,8 @@ fn hold(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns the time between the production and the arrival of a line in seconds, or `None` if the
-/// timeline lacks one of these steps.
+/// Returns the time from the production of a line to its arrival, in seconds and at least 0, or
+/// `None` if the timeline lacks one of these steps.
 fn held(case: &Case, line: usize) -> Option<f64> {
     let at = |what: &str| {
         let what = format!("line {line} {what}");

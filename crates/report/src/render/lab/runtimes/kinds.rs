@@ -11,7 +11,7 @@ use super::super::table::values;
 pub struct Kind<'a> {
     /// Name of the kind: the value of the parameter `unit`.
     pub unit: String,
-    /// Letter that marks the kind in charts; a space after the first 52 kinds.
+    /// Letter that marks the kind in charts; a space for each kind after the 52nd.
     pub mark: char,
     /// Measured cases of memory, by ascending number of units; empty if only the round trip was
     /// measured.
@@ -106,7 +106,7 @@ impl Kind<'_> {
     }
 
     /// Returns the size of one unit in bytes as the runtime reports it, or `None` if the runtime
-    /// does not, or if it is indistinguishable from 0.
+    /// reports no size, or if the size is indistinguishable from 0.
     pub fn counted(&self) -> Option<f64> {
         rising(self.counted?)
     }
