@@ -37,7 +37,7 @@ pub enum RewriteId {
     ReduceEarly,
     /// Only the first lines are kept while sorting, because no others are used.
     TopLines,
-    /// A command compares bytes instead of characters of a language (`LC_ALL=C`).
+    /// A command works on bytes instead of the characters of a locale (`LC_ALL=C`).
     ByteLocale,
     /// `awk` is replaced by another implementation.
     AnotherAwk,
@@ -231,7 +231,7 @@ pub struct LoadFigures {
     pub user_seconds: f64,
     /// System time of all copies, in seconds.
     pub system_seconds: f64,
-    /// Throughput: number of copies that end in a second.
+    /// Throughput: number of copies that end per second.
     pub copies_per_second: f64,
 }
 

@@ -76,7 +76,7 @@ fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     Some(format!("Wall times are not predicted, because {cause} during the profile."))
 }
 
-/// Writes a wrapped paragraph, all lines of which are indented by `indent` columns.
+/// Writes a wrapped paragraph with every line indented by `indent` columns.
 fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     let indent = " ".repeat(indent);
     let options = textwrap::Options::new(prose_width(width))

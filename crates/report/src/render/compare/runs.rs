@@ -14,7 +14,8 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Number of experiments that are named. Further ones are only counted, unless there is just one.
+/// Number of experiments that the description of a run names. Further experiments are only counted,
+/// unless there is exactly one.
 const MAX_NAMED_EXPERIMENTS: usize = 4;
 
 /// A function that describes one property of a machine.

@@ -22,7 +22,7 @@ pub struct Conclusion {
 /// A verdict, and the evidence for it in sentences.
 pub type Judgement = (Verdict, String);
 
-/// Renders each conclusion: the verdict on it and its claim, with the evidence below.
+/// Renders each conclusion: the verdict and the claim, with the evidence below.
 pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     for conclusion in conclusions {
@@ -49,7 +49,7 @@ pub enum Verdict {
 pub enum Reason {
     /// The cases needed for a judgement were not measured.
     NotMeasured,
-    /// The run could use only one CPU, or less.
+    /// The run could use at most one CPU.
     OneCpu,
     /// The measurements differ by less than their uncertainty.
     WithinNoise,

@@ -78,9 +78,9 @@ pub fn limit(case: &Case) -> Option<&str> {
     }
 }
 
-/// Describes how long copying the largest file within memory takes, the additional cost of each
-/// page of a file, and which method copied only a smaller file. Returns `None` if these were not
-/// measured.
+/// Describes how long it takes to copy the bytes of the largest file within memory, the additional
+/// cost of each page of a file, and which method copied only a smaller file. Returns `None` if
+/// these were not measured.
 fn memory(cases: &[&Case]) -> Option<String> {
     let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
     let (bytes_copied, time) =

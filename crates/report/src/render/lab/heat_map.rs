@@ -104,8 +104,8 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     format!("{style}{text:>CELL_COLUMNS$}{style:#}")
 }
 
-/// Returns a line for each distance between CPUs: its shortest and longest time, or the only one
-/// with its interval.
+/// Returns a line for each distance between CPUs: its shortest and longest time, or its only time
+/// with the interval.
 fn distances(cases: &[&Case]) -> Vec<String> {
     let mut distances: Vec<(&str, Vec<&Case>)> = Vec::new();
     for case in cases {

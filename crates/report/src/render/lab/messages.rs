@@ -7,7 +7,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
-/// Columns of the table of messages, for cases whose parameters are not those of the matrices.
+/// Columns of the table that is shown instead of matrices if the cases have other parameters.
 const ROUND_TRIP: [MetricColumn; 6] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 80),
@@ -160,8 +160,8 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Lists the number of system calls of the partner `who` (`main` or `sub`) by the name of the call.
-/// Returns the word `none` if there are no such numbers.
+/// Lists how often the partner `who` (`main` or `sub`) made each system call. Returns the word
+/// `none` if no call was counted.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {

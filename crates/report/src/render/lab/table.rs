@@ -8,8 +8,8 @@ use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
 
-/// A column of a table: its heading, the minimum width of the terminal for it to be shown, in
-/// columns, and a function that formats the cell of a case.
+/// A column of a table: its heading, the minimum terminal width at which it is shown (in columns),
+/// and a function that formats the cell of a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -33,8 +33,8 @@ pub fn generic(cases: &[&Case], width: usize) -> String {
     tables.join("\n")
 }
 
-/// A column for a metric: its heading, the name of the metric, and the minimum width of the
-/// terminal for it to be shown, in columns.
+/// A column for a metric: its heading, the name of the metric, and the minimum terminal width at
+/// which the column is shown (in columns).
 pub type MetricColumn = (&'static str, &'static str, usize);
 
 /// Renders tables with the value of each case, under the heading `value`, and the measured metrics

@@ -1,5 +1,5 @@
-//! Bars that show how stages spent their time. The number of cells with an activity's symbol shows
-//! the activity's share of the run; their position does not show when it happened.
+//! Bars that show how stages spent their time. Each activity has its own symbol. The number of
+//! cells with the symbol shows the activity's share of the run, but not when it happened.
 
 use anstyle::{AnsiColor, Style};
 use contend_record::pipe::Stage;

@@ -72,7 +72,7 @@ fn wait_name(kind: &'static str) -> &'static str {
 }
 
 /// Writes the findings. A summary has at most three important findings, and the number of further
-/// important ones. A full report has all findings, and the CPU time per gigabyte.
+/// important ones. A full report has all findings and, for enough data, the CPU time per gigabyte.
 pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let shown: Vec<&Finding> = match detail {
         Detail::Full => record.findings.iter().collect(),

@@ -108,8 +108,8 @@ fn sed(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns a row for each stage: the name, truncated to `room` columns, `empty` empty cells, the
-/// article's CPU use if it is reported, and the run's measurements.
+/// Returns a row for each stage: the name (truncated to `room` columns), then `empty` empty cells,
+/// the article's CPU use (an empty cell if it is not reported), and the run's measurements.
 fn stage_rows<'a>(
     stages: &'a [Stage],
     article: &'a [f64],

@@ -1,4 +1,4 @@
-//! Renders points of several series as a chart of characters with two logarithmic axes.
+//! Renders points of several series as a text chart with two logarithmic axes.
 
 use super::super::super::units::{bytes, count};
 

@@ -13,7 +13,7 @@ pub struct Kind<'a> {
     pub unit: String,
     /// Letter that marks the kind in charts; a space for each kind after the 52nd.
     pub mark: char,
-    /// Measured cases of memory, by ascending number of units; empty if only the round trip was
+    /// Cases that measured memory, by ascending number of units; empty if only the round trip was
     /// measured.
     pub cases: Vec<&'a Case>,
     /// Fitted line of memory in bytes over number of units; `None` without one.
@@ -68,7 +68,8 @@ fn rising(line: &Line) -> Option<f64> {
 pub const INDISTINGUISHABLE: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
-    /// Returns the case of memory with the most units, or `None` if memory was not measured.
+    /// Returns the case that measured the memory of the most units, or `None` if memory was not
+    /// measured.
     pub fn largest(&self) -> Option<&Case> {
         self.cases.last().copied()
     }

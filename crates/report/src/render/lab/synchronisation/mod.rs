@@ -1,5 +1,5 @@
 //! Chapter of the suite `synchronisation`: the table of its source, a test report, with additional
-//! columns for the run, and whether its measurements confirm the report's conclusions.
+//! columns for the run, and whether the run's measurements confirm the report's conclusions.
 
 mod conclusions;
 #[cfg(test)]
