@@ -10,7 +10,7 @@
 //! | one of two sizes, both of which a line needs | [`LINE_WORTH`] |
 //! | the last size, and with it the whole group | [`GROUP_WORTH`] |
 //!
-//! So sizes are left out before whole groups, and expensive ones before cheap ones.
+//! Sizes thus tend to be left out before whole groups, and expensive cases before cheap ones.
 
 use std::time::Duration;
 

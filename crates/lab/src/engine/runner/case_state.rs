@@ -70,8 +70,8 @@ impl<'a> CaseState<'a> {
         self.stopped.is_some() || self.skipped.is_some()
     }
 
-    /// Returns whether the case counts when the budget is divided: all cases but skipped ones do,
-    /// even if they are done.
+    /// Returns whether the case counts when the budget is divided. All cases do, even if they are
+    /// done, except for skipped ones without samples.
     pub(super) fn shares_budget(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }

@@ -54,10 +54,10 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
 
-/// Returns the expected time until the run ends, if `budget` remains.
+/// Returns the expected time until the run ends, where `budget` is the rest of the budget.
 ///
-/// Cases that have not been visited take their first sample even if the budget is used. The other
-/// samples share the rest of the budget.
+/// Cases that have not been visited are expected to take their first sample even if the budget is
+/// used. All other samples share the rest of the budget.
 pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
     let mut done: Vec<&str> = shared_work(states).collect();

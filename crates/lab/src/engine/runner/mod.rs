@@ -19,7 +19,7 @@
 //! | event | [`Stopped`] | the case then has |
 //! |---|---|---|
 //! | its interval is narrow, at two checks in a row | `Interval` | its samples |
-//! | it has its number of samples | `Count` | its samples |
+//! | it has its fixed or maximum number of samples | `Count` | its samples |
 //! | no time is left for a sample | `Budget` | its samples, or a reason for having none |
 //! | a signal asks the run to stop | `Interrupt` | the same |
 //! | its process fails | `Failure` | the same, and the message |
@@ -27,7 +27,8 @@
 //!
 //! Rules:
 //!
-//! - Cases share the budget evenly: a case that has used its share waits for the others.
+//! - Adaptive cases share evenly what cases with a fixed number of samples leave of the budget. A
+//!   case that has used such a share waits for the others.
 //! - A case with a fixed number of samples takes the first one even if the budget is used. The time
 //!   limit of a plan has no such exception.
 //! - Every adaptive sample has a process of its own, unless the process takes long to start.

@@ -13,7 +13,7 @@ use crate::engine::protocol::Measurement;
 
 /// A machine that measures cases.
 pub trait World {
-    /// Returns the time since a fixed moment.
+    /// Returns the time since a fixed moment, less the time for which the run was stopped (Ctrl-Z).
     fn now(&self) -> Duration;
     /// Returns whether a signal has asked the run to stop.
     fn interrupted(&self) -> bool;
@@ -50,8 +50,8 @@ pub trait World {
 /// Conditions under which a case is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeasuringConditions {
-    /// Time at which the run has to end, on the clock of [`World::now`], or `None` without a time
-    /// limit.
+    /// Time at which the last sample of the run has to end, on the clock of [`World::now`], or
+    /// `None` without a time limit.
     pub deadline: Option<Duration>,
     /// Whether to leave out metrics that require a long wait.
     pub skip_slow_metrics: bool,

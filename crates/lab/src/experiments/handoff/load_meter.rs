@@ -26,7 +26,8 @@ impl LoadMeter {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Includes the CPU time of `sub` in samples from now on. There are no samples before.
+    /// Sets `sub`, without which there are no samples. Has no effect if `sub` has no CPU clock or
+    /// another partner has been set.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
             let _ = self.sub.set(clock); // already set only if `watch` was called twice

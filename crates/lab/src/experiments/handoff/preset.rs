@@ -1,4 +1,5 @@
-//! Presets: default parameters that reproduce the programs of the test report.
+//! Presets: default parameters that reproduce the programs of the test report on inter-process
+//! synchronisation.
 
 use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::partners::Placement;
@@ -8,7 +9,7 @@ use crate::support::partners::Placement;
 pub struct Preset {
     /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     pub mechanisms: [&'static Mechanism; 4],
-    /// Factor on the work in a turn.
+    /// Factor by which the work of a turn is multiplied.
     pub factor: u64,
     /// Whether main computes as much as sub in each turn.
     pub main_works: bool,

@@ -24,7 +24,7 @@ pub const TICK: Setting = Setting::number(
     1_000_000,
 );
 
-/// Work in a turn before the factor, in microseconds of CPU time.
+/// CPU time of the work in a turn, before multiplication by [`FACTOR`], in microseconds.
 pub const WORK: Setting = Setting::number(
     "work_us",
     "CPU time of the work in a turn, in microseconds [default: 37]",
@@ -32,7 +32,7 @@ pub const WORK: Setting = Setting::number(
     10_000_000,
 );
 
-/// Factor on the work of a turn.
+/// Factor by which the work of a turn is multiplied.
 pub const FACTOR: Setting = Setting::number(
     "factor",
     "factor on the work of a turn [default: 100 in experiments whose name ends with +, otherwise \
@@ -50,7 +50,7 @@ pub const TURNS: Setting = Setting::number(
     100_000_000,
 );
 
-/// Mechanism of the hand-offs in both directions, which has to wait.
+/// Mechanism of the hand-offs in both directions. Mechanisms that do not wait are not allowed.
 pub const MECHANISM: Setting = Setting::named(
     names::MECHANISM,
     "mechanism by which partners notify each other",
