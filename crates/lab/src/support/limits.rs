@@ -60,7 +60,7 @@ impl std::fmt::Debug for WatchedLimit {
     }
 }
 
-/// Whether a limit on units is exhausted.
+/// The result of checking whether a limit on units is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exhaustion {
     /// The kernel has counted refusals since the limit was first read.

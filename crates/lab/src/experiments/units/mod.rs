@@ -3,8 +3,8 @@
 //! ```text
 //!  experiment      measured                                   not measured
 //!  ──────────────  ─────────────────────────────────────────  ────────────────────────────────
-//!  units/create    time to create n units that write a byte,  the parent's memory, stacks, the
-//!                  and to wait for all of them                program, workers of a pool
+//!  units/create    time to create n short-lived units, and    the parent's memory, stacks, the
+//!                  to wait for all of them                    program, workers of a pool
 //!  units/startup   time to start a command and reap it, or    looking up the command and its
 //!                  of an iteration of a loop in bash          version
 //!  units/memory    memory that n waiting units add            creating and releasing them
