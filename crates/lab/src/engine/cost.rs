@@ -76,7 +76,7 @@ pub enum CostModel {
 }
 
 impl CostModel {
-    /// [`Cost::DEFAULT`] for all cases.
+    /// The model in which every case has the cost [`Cost::DEFAULT`].
     pub const DEFAULT: Self = Self::Linear { base: Cost::DEFAULT, per_ns: &[] };
 
     /// Returns the cost of the case with the given parameters.

@@ -10,7 +10,8 @@
 //!   process.
 //! - If the engine dies, the kernel sends the process a signal. The process finishes its sample,
 //!   reaps its children and exits; after 20 s, it is killed.
-//! - If the process dies, the kernel kills its children.
+//! - If the process dies, the kernel kills its children, except for programs that end on their own,
+//!   such as `cp`.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-/// A reading of the kernel's CPU accounting, for the CPUs that this process may use.
+/// A reading of the kernel's CPU accounting, for the CPUs that this process may use. The values
+/// start at different moments, so only differences between two readings are meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Busy time of all these CPUs.

@@ -12,8 +12,8 @@ use crate::engine::experiment::{Subject, SubjectError};
 use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 
-/// Time in which this process may finish its sample and reap its children after the engine has
-/// died. Then it is killed.
+/// Time for which this process may outlive the engine, to finish its sample and reap its children.
+/// It is killed after that time.
 const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
 /// Answers requests from standard input on standard output, as [`serve`] does. First prepares this

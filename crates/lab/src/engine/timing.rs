@@ -1,4 +1,4 @@
-//! The timed loop.
+//! Times operations in a loop.
 //!
 //! Only the loop runs between the two readings of the clock. The cost of the clock and of an empty
 //! loop is measured first and subtracted.

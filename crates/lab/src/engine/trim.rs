@@ -53,7 +53,7 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
 }
 
 /// Returns the groups, each as the indexes of its candidates in ascending order. The sizes of a
-/// group thus have the order of the plan, which usually is ascending.
+/// group thus keep the order of the plan, which is usually ascending.
 fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     let key = |candidate: &Candidate<'_>| {
         let words = candidate.parameters.iter();

@@ -1,4 +1,4 @@
-//! The state of a case while it is measured.
+//! The state of a case while it is measured. Each visit to the case takes one sample.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //!
 //! The estimate for an unmeasured case is its declared cost, scaled by the ratio of measured
 //! durations to declared costs. The ratio is that of measured cases of the same experiment if there
-//! are any, and otherwise that of all measured cases, but then at least 1. It is kept within
-//! bounds, and is 1 before the first sample.
+//! are any, and otherwise that of all measured cases, but then at least 1. It is clamped to the
+//! range from `MIN_SLOWDOWN` to `MAX_SLOWDOWN`, and is 1 before the first sample.
 
 use std::time::Duration;
 

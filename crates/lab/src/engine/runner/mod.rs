@@ -388,8 +388,8 @@ impl<'a> Run<'a> {
 
     /// Opens the case unless it has a session, and warms up the new process of an adaptive case.
     /// The first process finds the number of iterations for a sample; later processes run a quarter
-    /// of that number. Returns the very first iteration as the sample if it takes very long, and
-    /// otherwise `None`.
+    /// of that number. Returns the very first iteration as the sample if it takes long
+    /// ([`LONG_ITERATION_FACTOR`]), and otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -500,8 +500,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Saves the record once there is a sample, and then every [`SAVE_INTERVAL`], so that a killed
-    /// run loses little.
+    /// Saves the record once there is a sample, and then if [`SAVE_INTERVAL`] has passed since the
+    /// last save, so that a killed run loses little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);
         let due = match self.last_saved {

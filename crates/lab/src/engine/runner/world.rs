@@ -21,8 +21,8 @@ pub trait World {
     fn reading(&mut self) -> Reading;
     /// Returns the number of CPUs that this process may use.
     fn cpus(&self) -> usize;
-    /// Measures the cost and the resolution of the clock, the cost of the loop, and the distance
-    /// between two CPUs if this process may use two.
+    /// Measures the cost and the resolution of the clock, the cost of an iteration of the timed
+    /// loop, and the distance between two CPUs if this process may use two.
     ///
     /// # Errors
     /// Returns an error if the calibration fails or is interrupted.
@@ -93,7 +93,7 @@ pub trait Observer {
     fn measuring(&mut self, progress: &Progress<'_>);
     /// Called at each step of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// Called with the unfinished record: first when there is a sample, then at intervals of a few
+    /// Called with the unfinished record: first once there is a sample, then at intervals of a few
     /// seconds or more.
     fn save(&mut self, record: &RunRecord);
 }

@@ -21,7 +21,7 @@ impl LoadMeter {
     /// Time between two samples.
     const SAMPLING_INTERVAL: Duration = Duration::from_millis(50);
 
-    /// Creates a meter for the calling thread, which is main.
+    /// Creates a meter for a session in which the calling thread is main.
     pub fn new() -> Self {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
@@ -46,7 +46,8 @@ impl LoadMeter {
 
     /// Runs `body` and returns its result and the largest load between two consecutive samples, in
     /// percent of the CPUs that this process may use. The load is `None` if there were no two such
-    /// samples, for example because `body` was too short. May be called only once.
+    /// samples, for example because `body` was too short. A meter measures only its first call;
+    /// later ones return no load.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

@@ -4,7 +4,7 @@
 use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::partners::Placement;
 
-/// A program of the test report, as defaults of parameters that the user does not set.
+/// A program of the test report, as defaults for parameters that the user does not set.
 #[derive(Debug)]
 pub struct Preset {
     /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
@@ -18,8 +18,8 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Creates a preset in which sub announces its start with a semaphore, the factor on the work
-    /// is 1, main does not work, and the scheduler places the partners.
+    /// Creates a preset in which sub announces its start with a semaphore, only sub works, with a
+    /// factor of 1, and the scheduler places the partners.
     pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 use super::primitives;
 use crate::engine::setting::Setting;
 
-/// Length of a sleep of the mechanisms that sleep, in microseconds.
+/// Length of each sleep in mechanisms that sleep, in microseconds.
 pub const PERIOD: Setting = Setting::number(
     "period_us",
     "microseconds that `sleep`, `timer` and `pause` sleep each time [default: 1000]",

@@ -3,7 +3,7 @@
 //! Three kinds of processes take part:
 //!
 //! ```text
-//!  watchdog (process of the case)  predicts, forks the creator, checks memory if that is silent
+//!  watchdog (process of the case)  predicts the limit, forks the creator, watches it and memory
 //!     └─ creator                   creates units up to the cap or a limit, which it identifies
 //!          └─ units                wait
 //! ```
@@ -177,8 +177,8 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Returns `limit`. If it limits processes or all tasks, counts the creator as a further unit in
-/// use.
+/// Returns `limit`, with the creator counted as a further unit in use if the limit applies to
+/// processes or to all tasks.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())

@@ -1,4 +1,4 @@
-//! Hand-offs with events that have the semantics of Windows, built on a futex.
+//! Hand-offs with events as on Windows, built on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-/// A counter of posts and a counter of consumed posts. Each counter has its own cache line, to
-/// which only one partner writes, so a turn moves each line to the other CPU and back once. The
-/// counters wrap around.
+/// A counter of posts and a counter of consumed posts. Each counter has its own cache line. The
+/// poster never reads the consumed posts, so a turn moves only the line of the posts between the
+/// CPUs. The counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 

@@ -26,7 +26,7 @@ enum SpawnerCommand {
     Reserve(usize, Reply<()>),
     /// Create the given number of units; the reply is the number actually created.
     Add(u64, Reply<u64>),
-    /// Send a message to all units from the given index on; the reply follows the last one.
+    /// Send a message to all units from the given index on; the reply follows the last message.
     Release(usize, Reply<()>),
     /// Free the addresses of released units and spare room.
     Forget(Reply<()>),
