@@ -202,7 +202,7 @@ pub enum Cap {
 /// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Sizes used in the source documents with which reports compare the results.
+    /// The sizes in the source documents that reports compare with the results.
     Full,
     /// Smaller sizes for a quick run.
     Quick,

@@ -10,8 +10,8 @@
 //!   process.
 //! - If the engine dies, the kernel sends the process a signal. The process finishes its sample,
 //!   reaps its children and exits; after 20 s, it is killed.
-//! - If the process dies, the kernel kills its children, except for programs that end on their own,
-//!   such as `cp`.
+//! - If the process dies, the kernel kills its children, except for those that end on their own,
+//!   such as `cp` or the supervisor of a server.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -193,8 +193,8 @@ struct CaseProcess {
     reaped: bool,
     /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// Time at which the last sample of the run has to end, not counting time for which the engine
-    /// was stopped, or `None` without a time limit.
+    /// Time by which the last sample of the run has to end, before the time for which the engine
+    /// was stopped is added; `None` without a time limit.
     deadline: Option<Instant>,
 }
 

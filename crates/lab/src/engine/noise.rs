@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-/// A reading of the kernel's CPU accounting, for the CPUs that this process may use. The values
-/// start at different moments, so only differences between two readings are meaningful.
+/// A reading of the kernel's CPU accounting, for the CPUs that this process may use. The counters
+/// start at different times, so only differences between two readings are meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Busy time of all these CPUs.

@@ -54,7 +54,7 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
 
-/// Returns the expected time until the run ends, where `budget` is the rest of the budget.
+/// Returns the expected time until the run ends, where `budget` is the remaining budget.
 ///
 /// Cases that have not been visited are expected to take their first sample even if the budget is
 /// used. All other samples share the rest of the budget.

@@ -100,7 +100,7 @@ pub fn run(
 }
 
 /// A period whose samples are judged together, since the kernel's CPU accounting is too coarse for
-/// a single one.
+/// a single sample.
 struct Window {
     /// Start of the period, on the clock of [`World::now`].
     since: Duration,
@@ -256,8 +256,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns whether too little time is left for another sample of the case. The first sample may
-    /// exceed the budget: it needs only some budget in an adaptive case, and none in a case with a
-    /// fixed number of samples. The deadline always applies.
+    /// exceed the budget: an adaptive case takes it unless the budget is used up, and a case with a
+    /// fixed number of samples takes it even then. The deadline always applies.
     fn lacks_time(&self, index: usize) -> bool {
         let state = &self.states[index];
         let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);

@@ -46,8 +46,8 @@ impl LoadMeter {
 
     /// Runs `body` and returns its result and the largest load between two consecutive samples, in
     /// percent of the CPUs that this process may use. The load is `None` if there were no two such
-    /// samples, for example because `body` was too short. A meter measures only its first call;
-    /// later ones return no load.
+    /// samples, for example because `body` was too short. Only the first call measures a load; the
+    /// load of later calls is `None`.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

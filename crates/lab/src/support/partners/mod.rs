@@ -224,8 +224,8 @@ impl Pair {
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Binds main to its CPU and runs its part. With `Placement::TwoAwakeCpus`, threads keep both
-    /// CPUs awake meanwhile.
+    /// Binds the calling thread to main's CPU and runs `main`. With `Placement::TwoAwakeCpus`,
+    /// spinning threads keep both CPUs awake until `main` returns.
     fn run_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,

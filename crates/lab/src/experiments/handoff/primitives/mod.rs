@@ -76,7 +76,7 @@ pub struct SleepTiming {
 /// A mechanism by which partners notify each other: a row of `TABLE`.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Value of the `mechanism` parameter and of the parameters for one direction.
+    /// Name, as a value of the parameters `mechanism`, `start`, `to_sub`, `to_main` and `end`.
     pub name: &'static str,
     /// One-line description for lists and reports.
     pub summary: &'static str,

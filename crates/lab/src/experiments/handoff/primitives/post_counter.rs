@@ -20,7 +20,7 @@ impl PostCounter {
         Shared::new([const { Line(AtomicU32::new(0)) }; 2]).map(Self)
     }
 
-    /// Returns the counter of posts, which is a word on which a futex can wait.
+    /// Returns the counter of posts, on which a waiter can sleep with `futex(2)`.
     #[inline]
     pub fn posted(&self) -> &AtomicU32 {
         &self.0[0]
