@@ -250,7 +250,7 @@ pub trait Subject {
     /// by default, for subjects without such metrics.
     fn skip_slow_metrics(&mut self) {}
 
-    /// Returns facts for the record, such as the memory of the parent process. None by default.
+    /// Returns facts for the record, such as the memory of the parent process. Empty by default.
     fn facts(&self) -> Facts {
         Facts::new()
     }

@@ -9,7 +9,7 @@ use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// A set of callback threads that each wait for one message, with a closure of 8 bytes. One further
+/// A set of callback threads. Each has a closure of 8 bytes and waits for one message. One further
 /// unit, the spawner, creates them and sends the messages.
 #[derive(Debug)]
 pub struct Callbacks {
