@@ -389,7 +389,7 @@ impl<'a> Run<'a> {
     /// Opens the case unless it has a session, and warms up the new process of an adaptive case.
     /// The first process finds the number of iterations for a sample; later processes run a quarter
     /// of that number. Returns the very first iteration as the sample if it takes long
-    /// ([`LONG_ITERATION_FACTOR`]), and otherwise `None`.
+    /// (`LONG_ITERATION_FACTOR`), and otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);

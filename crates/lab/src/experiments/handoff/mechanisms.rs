@@ -115,8 +115,8 @@ impl HandOff {
 const CALIBRATION_TURNS: u64 = 10;
 /// Target time for the turns that are timed together.
 const SAMPLE_TIME: Duration = Duration::from_millis(15);
-/// Maximum expected time for timing up to [`MIN_P999_SAMPLES`] turns individually, if the turns
-/// timed together are fewer.
+/// Maximum expected time for timing up to `MIN_P999_SAMPLES` turns individually, if the turns timed
+/// together are fewer.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
 /// Minimum number of turns of a sample that are timed together.
 const MIN_TURNS: u64 = 4;

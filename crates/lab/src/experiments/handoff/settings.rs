@@ -24,7 +24,7 @@ pub const TICK: Setting = Setting::number(
     1_000_000,
 );
 
-/// CPU time of the work in a turn, before multiplication by [`FACTOR`], in microseconds.
+/// CPU time of the work in a turn, before multiplication by `FACTOR`, in microseconds.
 pub const WORK: Setting = Setting::number(
     "work_us",
     "CPU time of the work in a turn, in microseconds [default: 37]",
