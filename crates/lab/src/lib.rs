@@ -1,7 +1,7 @@
 //! Experiments that measure the cost of concurrency, and the engine that runs them.
 //!
 //! An experiment is a constant in a module of [`experiments`] and a row of its table. The engine
-//! plans the cases of the chosen experiments ([`engine::plan`]), starts a process for each
+//! plans the cases of the chosen experiments ([`engine::plan`]), runs each in processes of its own
 //! ([`engine::isolate`], [`engine::serve`]), and samples them in rounds until their confidence
 //! intervals are narrow or the budget is used ([`engine::runner`]). The result is a
 //! [`contend_record::lab::RunRecord`].

@@ -37,7 +37,7 @@ pub enum RewriteId {
     ReduceEarly,
     /// Only the first lines are kept while sorting, because no others are used.
     TopLines,
-    /// A command compares bytes instead of characters of a language (`LC_ALL=C`).
+    /// A command works on bytes instead of the characters of a locale (`LC_ALL=C`).
     ByteLocale,
     /// `awk` is replaced by another implementation.
     AnotherAwk,
@@ -151,8 +151,8 @@ pub enum Basis {
     Costs,
 }
 
-/// How the candidates were tried: they and the original ran by turns, and their outputs were
-/// compared.
+/// How the candidates were tried: in each round, they and the original ran one after another, and
+/// their outputs were compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// What the pipelines read in the trial.
@@ -183,8 +183,8 @@ pub struct Trial {
     /// Wall times of the original and of the winner on the whole input, in seconds; null if
     /// `confirmed_on_whole_input` is null.
     pub whole_wall_seconds: Option<[f64; 2]>,
-    /// Results with several copies at the same time (`--copies`, `--sweep-copies`); empty if they
-    /// were not requested.
+    /// Results with several copies at the same time (`--copies`, `--sweep-copies`), for each number
+    /// of copies that was measured; empty if none was.
     pub load: Vec<LoadPoint>,
 }
 
@@ -214,7 +214,7 @@ impl Trial {
 pub struct LoadPoint {
     /// Number of copies of one pipeline that ran at the same time.
     pub copies: usize,
-    /// Figures of the original, then of the candidates that were tried.
+    /// Figures of the original, then of at most three candidates with the same output.
     pub figures: Vec<LoadFigures>,
 }
 
@@ -231,7 +231,7 @@ pub struct LoadFigures {
     pub user_seconds: f64,
     /// System time of all copies, in seconds.
     pub system_seconds: f64,
-    /// Throughput: number of copies that end in a second.
+    /// Throughput: number of copies that end per second.
     pub copies_per_second: f64,
 }
 

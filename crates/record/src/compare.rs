@@ -89,8 +89,8 @@ pub struct Case {
     /// versions.
     #[serde(default, skip_serializing_if = "View::is_table")]
     pub view: View,
-    /// Parameters of the case; without `turns`, from which figures were scaled, if the runs differ
-    /// in it.
+    /// Parameters of the case. `turns`, the number of turns from which figures were scaled, is left
+    /// out if the runs differ in it.
     pub parameters: Parameters,
     /// The result of each run for the case, in the order of `runs`.
     pub sides: Vec<Side>,

@@ -62,7 +62,7 @@ pub struct RunRecord {
     /// The machine on which the run was measured.
     pub host: Host,
     /// Cost of the clock and of an empty loop; null if it was not measured, because the measurement
-    /// failed or the run ended before.
+    /// failed or the run ended before it.
     pub calibration: Option<Calibration>,
     /// The cases, in the order of the plan.
     pub cases: Vec<Case>,
@@ -84,7 +84,7 @@ pub enum Ending {
     Unfinished,
     /// A signal stopped the run before it was complete.
     Interrupted,
-    /// Every case has the samples that it needs, or the budget was used.
+    /// The run ended by itself: no case needed another sample, or no time was left for one.
     Complete,
     /// The run completed, but could not measure any case.
     Empty,
@@ -187,9 +187,9 @@ pub enum Unit {
 pub enum Stopped {
     /// The interval of the median is narrow enough.
     Interval,
-    /// The case has its fixed number of samples.
+    /// The case has its fixed number of samples, or the maximum number.
     Count,
-    /// The budget of the run was used.
+    /// The budget or the time limit of the run left too little time for another sample.
     Budget,
     /// A signal stopped the run.
     Interrupt,
@@ -274,9 +274,9 @@ pub struct LimitReport {
     pub stopped_by: StoppedBy,
     /// Observations that identify what ended the attempt, each in a sentence.
     pub evidence: Vec<String>,
-    /// Whether the predicted limit stopped the attempt, at about the predicted number of units, or
-    /// whether the prediction is at least the number at which the cap stopped it; null if there was
-    /// no prediction, or if no unit could be created.
+    /// Whether the attempt ended as predicted: the predicted limit stopped it at about the
+    /// predicted number of units, or the cap stopped it at no more than that number. Null if there
+    /// was no prediction, or if no unit could be created.
     pub prediction_held: Option<bool>,
 }
 

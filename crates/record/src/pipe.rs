@@ -60,7 +60,8 @@ pub struct PipeRecord {
     /// How the stages were observed, and what that cost.
     pub observation: Observation,
     /// Medians over several runs (`--runs`); all other fields except `exit_code` are then those of
-    /// the run with the median wall time. Null for a single run.
+    /// the run with the median wall time, or of the faster of the two middle runs. Null for a
+    /// single run.
     pub runs: Option<Runs>,
     /// Changes to the pipeline that are worth considering, best prediction first. After a trial,
     /// the winner comes first, and then those with the shortest measured wall times.
@@ -201,9 +202,9 @@ impl Stage {
         (self.on_cpu_seconds + self.other_wait_seconds - self.other_waits.stopped).max(0.0)
     }
 
-    /// Returns whether the stage failed, or may have failed because its exit status is unknown. A
-    /// stage that SIGPIPE killed, or that exited with status 141 because SIGPIPE killed its
-    /// command, has not failed: its reader needed no more data.
+    /// Returns whether the stage failed. A stage that was interrupted, or whose exit status is
+    /// unknown, counts as failed. A stage that SIGPIPE killed, or that exited with status 141
+    /// because SIGPIPE killed its command, does not: its reader needed no more data.
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
         match self.outcome {
@@ -337,7 +338,8 @@ pub struct Total {
     /// User and system time of all stages, in percent of the pipeline's wall time; 200 is two fully
     /// used CPUs.
     pub cpu_percent: f64,
-    /// Largest number of bytes that any one stage read or wrote; null if no count could be read.
+    /// Largest number of bytes that any one stage read or wrote; null if no count above 0 could be
+    /// read.
     pub bytes: Option<u64>,
     /// Whether `bytes` and `cpu_seconds_per_gigabyte` may be inexact.
     #[serde(default)]
@@ -359,7 +361,7 @@ pub struct Bottleneck {
     /// What limits the throughput: a stage, the CPUs, a program or device at either end of the
     /// pipeline, or nothing that stands out.
     pub kind: BottleneckKind,
-    /// Position of a stage, from 1: the bottleneck itself, or for `machine` the stage that uses
+    /// Position of a stage, from 1: the bottleneck itself, or for `machine` the stage that uses the
     /// most CPU time. Null for the other kinds.
     pub stage: Option<usize>,
     /// Whether the bottleneck mostly uses CPU time or mostly waits; null if `kind` is `none`.

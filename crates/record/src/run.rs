@@ -126,8 +126,8 @@ pub struct CommandRecord {
 pub enum StatusRule {
     /// Only 0 is not a failure.
     Zero,
-    /// 0 if anything matched and 1 otherwise, as of `grep`; the smallest status of all chunks
-    /// counts.
+    /// 0 and 1 are not failures: as with `grep`, 0 means that anything matched, and 1 that nothing
+    /// did. The smallest status of all chunks counts.
     Matches,
 }
 
@@ -242,8 +242,8 @@ pub enum CombineRecord {
     /// Concatenated in input order, then piped through the given command.
     Through(CommandRecord),
     /// Totals, piped through the given command. The first line of each output has `exact` and an
-    /// amount unless a value was rounded. The group falls back if a value was rounded, or if the
-    /// amounts add up to too much.
+    /// amount unless a value was rounded. The group falls back if a value was rounded, if an output
+    /// is incomplete, or if the amounts add up to too much for an exact sum.
     Totals(CommandRecord),
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Writer {
     /// Version number of contend.
     pub version: String,
-    /// Git commit that contend was built from; null if the build could not determine it, as outside
-    /// of a repository.
+    /// Git commit that contend was built from; null if the build could not determine it, for
+    /// example outside of a repository.
     pub commit: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use contend_record::stats::{Ratio, median};
 /// Compares runs with the first one, the baseline. Cases match if they have the same experiment and
 /// the same parameters, except for the number of turns from which their figures were scaled. If a
 /// run has a case several times, the first occurrences in all runs match, then the second ones, and
-/// so on.
+/// so on. Leaves the field `contend` empty.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {

@@ -21,8 +21,8 @@ pub struct Cost {
     pub shared: Option<SharedCost>,
 }
 
-/// Work that several cases of a run need and that the first of them does for all, for example
-/// compiling a probe.
+/// Work that several cases of a run need, such as compiling a probe. The first of these cases does
+/// it for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCost {
     /// Name of the work, the same in all cases that share it.
@@ -67,7 +67,8 @@ pub enum CostModel {
     Linear {
         /// Cost of a case in which the parameters of `per_ns` are 0 or missing.
         base: Cost,
-        /// Parameters, and the additional time of a sample for each unit of them, in nanoseconds.
+        /// Pairs of a parameter's name and the time that each unit of the parameter adds to a
+        /// sample, in nanoseconds.
         per_ns: &'static [(&'static str, u64)],
     },
     /// A function that computes the cost of a case.
@@ -75,7 +76,7 @@ pub enum CostModel {
 }
 
 impl CostModel {
-    /// [`Cost::DEFAULT`] for all cases.
+    /// The model in which every case has the cost [`Cost::DEFAULT`].
     pub const DEFAULT: Self = Self::Linear { base: Cost::DEFAULT, per_ns: &[] };
 
     /// Returns the cost of the case with the given parameters.
@@ -92,8 +93,8 @@ impl CostModel {
     }
 }
 
-/// Returns the total time in which cases with these costs are set up and take their first samples,
-/// one after another. Each piece of shared work counts once.
+/// Returns the total time that cases with these costs need for setup and first samples, one case
+/// after another. Each piece of shared work counts once.
 pub fn first_samples<'a>(costs: impl Iterator<Item = &'a Cost> + Clone) -> Duration {
     let own: Duration = costs.clone().map(Cost::first).sum();
     own + shared(costs)

@@ -65,8 +65,8 @@ pub struct Demands {
     /// Returns the limit, shared with other programs, that a case would exhaust or nearly exhaust,
     /// or `None` if there is none. A user has to allow such a case explicitly.
     pub exhausts: fn(&Parameters) -> Option<Limit>,
-    /// Returns why the parameters of a case cannot be combined on any machine, with the allowed
-    /// values, or `None` if they can.
+    /// Returns why the parameters of a case cannot be combined on any machine, and which values are
+    /// allowed, or `None` if they can be combined.
     pub conflict: fn(&Parameters) -> Option<String>,
 }
 
@@ -88,8 +88,8 @@ impl Demands {
         Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
     }
 
-    /// Returns these demands with samples whose time grows with parameters: by the given number of
-    /// nanoseconds for each unit of a parameter. The base is the cost set by
+    /// Returns these demands with a sample time that grows linearly with parameters: each unit of a
+    /// parameter adds the given number of nanoseconds. The base is the cost set by
     /// [`Self::with_cost_ms`], or else [`Cost::DEFAULT`].
     #[must_use]
     pub const fn with_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
@@ -202,7 +202,7 @@ pub enum Cap {
 /// The size of a run's cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Sizes used in the source documents with which reports compare the results.
+    /// The sizes in the source documents that reports compare with the results.
     Full,
     /// Smaller sizes for a quick run.
     Quick,
@@ -250,7 +250,7 @@ pub trait Subject {
     /// by default, for subjects without such metrics.
     fn skip_slow_metrics(&mut self) {}
 
-    /// Returns facts for the record, such as the memory of the parent process. None by default.
+    /// Returns facts for the record, such as the memory of the parent process. Empty by default.
     fn facts(&self) -> Facts {
         Facts::new()
     }
@@ -300,7 +300,7 @@ impl Sample {
         Self { value, ..Self::default() }
     }
 
-    /// Returns the sample with the metric `name`, in addition to its other metrics.
+    /// Adds the metric `name`, or replaces it, and returns the sample.
     #[must_use]
     pub fn with(mut self, name: &str, unit: Unit, value: f64) -> Self {
         self.metrics.insert(name.to_owned(), (value, unit));
@@ -333,7 +333,7 @@ impl SubjectError {
 
 /// Adds context to the errors of system calls.
 pub trait ErrorContext<T> {
-    /// Adds `what` to an error: the failed action, as a phrase that follows "cannot".
+    /// Adds context to an error: `what` is the failed action, as a phrase that follows "cannot".
     ///
     /// # Errors
     /// Returns the error as [`SubjectError::Syscall`] with `what`.

@@ -10,7 +10,8 @@
 //!   process.
 //! - If the engine dies, the kernel sends the process a signal. The process finishes its sample,
 //!   reaps its children and exits; after 20 s, it is killed.
-//! - If the process dies, the kernel kills its children.
+//! - If the process dies, the kernel kills its children, except for those that end on their own,
+//!   such as `cp` or the supervisor of a server.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -59,8 +60,8 @@ pub struct Machine {
     scratch: Option<TempDir>,
 }
 
-/// Each living process of a case, with the CPU time that it last reported; zero before its first
-/// sample.
+/// The living processes of cases, each with the CPU time that it last reported: zero before its
+/// first sample.
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
@@ -192,12 +193,13 @@ struct CaseProcess {
     reaped: bool,
     /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// Time at which the run has to end, not counting time for which the engine was stopped. `None`
-    /// without a time limit.
+    /// Time by which the last sample of the run has to end, before the time for which the engine
+    /// was stopped is added; `None` without a time limit.
     deadline: Option<Instant>,
 }
 
-/// Maximum time to wait for a reply of an adaptive case. It ends hanging commands.
+/// Maximum time to wait for a reply of an adaptive case. The process is then killed, since a
+/// command may hang.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time to wait for a reply of a case with a fixed number of samples, which may take long.
 const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
@@ -245,7 +247,8 @@ impl CaseProcess {
 
     /// Blocks until a reply other than a step arrives, and passes steps to `on_step`. At the
     /// timeout, at the deadline of the run, or on a signal to stop, kills the process and returns
-    /// an error. Also returns an error if the request failed or the process has ended.
+    /// an error. Also returns an error if the request failed, the reply cannot be parsed, or the
+    /// process has ended.
     fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
         let deadline = Instant::now() + self.answer_timeout;
         loop {
@@ -391,8 +394,8 @@ impl CaseProcess {
     }
 }
 
-/// Waits until the processes in the group of a case, which have been killed, have ended, and reaps
-/// those that are children of this process.
+/// Reaps the killed processes in the group of a case. Blocks until the group is empty, or until
+/// none of its processes is a child of this process.
 fn reap_group(group: Pid) {
     while rustix::process::test_kill_process_group(group).is_ok() {
         match child::peek(Which::Group(group)) {

@@ -50,7 +50,8 @@ mod tests {
         paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Also checks the engine's tests, which define their own experiments.
+    /// Checks that no source file of the engine, tests included, refers to `crate::experiments` or
+    /// `crate::support`.
     #[test]
     fn the_engine_imports_no_experiment() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine"));

@@ -1,12 +1,14 @@
 //! Detects whether other programs used the CPUs while samples were taken, and whether the
 //! hypervisor moved a CPU.
 //!
-//! The kernel accounts for CPU time in ticks of 10 ms, which is too coarse for a single sample. All
-//! samples in a window of time are therefore judged together by the use of the CPUs.
+//! The kernel accounts for CPU time in ticks of 10 ms, which is too coarse for a single sample. The
+//! samples of a time window are therefore judged together, by the CPU time that other programs used
+//! in it.
 
 use std::time::Duration;
 
-/// A reading of the kernel's CPU accounting, for the CPUs that this process may use.
+/// A reading of the kernel's CPU accounting, for the CPUs that this process may use. The counters
+/// start at different times, so only differences between two readings are meaningful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Busy time of all these CPUs.
@@ -28,7 +30,7 @@ pub const MIN_WINDOW: Duration = Duration::from_millis(600);
 /// Share of the CPU time that other programs may use without a warning.
 pub const TOLERATED_SHARE: f64 = 0.05;
 
-/// Length of a tick of the kernel's CPU accounting, which is its error for each CPU.
+/// Length of a tick of the kernel's CPU accounting: the error of a reading for each CPU.
 const TICK_LENGTH: Duration = Duration::from_millis(10);
 
 /// The CPU time that other programs used between two readings.
@@ -59,8 +61,8 @@ impl Others {
     }
 }
 
-/// Maximum ratio of two measurements of the distance between the same CPUs. A virtual CPU that the
-/// hypervisor moves to another core changes the distance by more.
+/// Maximum ratio of two measurements of the distance between CPUs that have stayed where they were.
+/// A virtual CPU that the hypervisor moves to another core changes the distance by more.
 const MAX_DISTANCE_RATIO: f64 = 1.5;
 
 /// Returns whether two measurements of a cache line's round-trip time differ so much that the

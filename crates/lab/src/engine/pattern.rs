@@ -1,7 +1,7 @@
 //! Patterns for experiment names.
 
-/// Returns whether `pattern` matches the whole of `name`. `*` matches any string, even an empty
-/// one.
+/// Returns whether `pattern` matches the whole of `name`. `*` matches any string, including the
+/// empty one.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

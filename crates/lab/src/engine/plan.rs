@@ -60,7 +60,7 @@ pub struct Plan {
     pub suite: Option<&'static Suite>,
     /// Cases in the order of the report, skipped ones included.
     pub cases: Vec<PlannedCase>,
-    /// Number of cases left out to keep the time limit.
+    /// Number of cases left out to stay within the time limit.
     pub left_out: usize,
     /// Size and options of the cases.
     pub scope: Scope,
@@ -89,8 +89,9 @@ pub struct Condition {
     pub value: String,
 }
 
-/// Returns whether the conditions `only` admit the case with these `parameters`. All these
-/// conditions apply to the experiment of the case, and `all` has the parameters of all its cases.
+/// Returns whether the conditions `only` admit the case with these `parameters`. `only` has just
+/// the conditions that apply to the case's experiment, and `all` has the parameters of all cases of
+/// that experiment.
 fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> bool {
     only.iter().all(|condition| {
         let name = condition.name.as_str();

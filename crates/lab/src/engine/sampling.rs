@@ -1,4 +1,4 @@
-//! The samples of a case: the rules for when there are enough, and their summary.
+//! Collects the samples of a case, decides when there are enough, and summarises them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::engine::protocol::Measurement;
 
 /// Width below which an interval counts as narrow, relative to the median.
 const MAX_RELATIVE_WIDTH: f64 = 0.02;
-/// Minimum number of undisturbed samples before an interval is checked. With fewer, it may be
-/// narrow by chance. It also has to be narrow at two checks in a row.
+/// Minimum number of undisturbed samples before the interval is checked: with fewer, it may be
+/// narrow by chance. For the same reason, it has to be narrow at two checks in a row.
 const MIN_INTERVAL_SAMPLES: usize = 12;
 
 /// The samples of a case so far.
@@ -26,8 +26,8 @@ pub struct Samples {
     taken: Vec<Sample>,
     /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved a CPU.
     disturbed: Vec<usize>,
-    /// Number of undisturbed samples at which the interval is computed next. Each check takes
-    /// milliseconds.
+    /// Number of undisturbed samples at which the interval is computed next. Checks are rare
+    /// because each takes milliseconds.
     next_check: usize,
     /// Whether the interval was narrow at the previous check.
     was_narrow: bool,
@@ -37,7 +37,7 @@ pub struct Samples {
 
 impl Samples {
     /// Creates an empty set of samples. `limit` is the maximum number of samples with adaptive
-    /// sampling, and `seed` that of the random numbers that determine the intervals.
+    /// sampling, and `seed` seeds the random numbers that determine the intervals.
     pub fn new(sampling: Sampling, limit: usize, seed: u64) -> Self {
         Self {
             sampling,

@@ -12,14 +12,14 @@ use crate::engine::experiment::{Subject, SubjectError};
 use crate::engine::protocol::{Measurement, Reply, Request};
 use crate::engine::registry::Registry;
 
-/// Time in which this process may finish its sample and reap its children after the engine has
-/// died. Then it is killed.
+/// Time for which this process may outlive the engine, to finish its sample and reap its children.
+/// It is killed after that time.
 const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 
 /// Answers requests from standard input on standard output, as [`serve`] does. First prepares this
 /// process:
 ///
-/// - Resets the dispositions of signals except SIGPIPE.
+/// - Resets the dispositions of signals, except that SIGPIPE stays ignored.
 /// - Lets this process outlive its parent by at most 20 s.
 /// - Replaces both streams by `/dev/null`, so that children can neither read requests nor write
 ///   between replies.

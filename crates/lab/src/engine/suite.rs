@@ -12,7 +12,8 @@ pub struct Suite {
     pub summary: &'static str,
     /// Report chapter that presents the results.
     pub chapter: Chapter,
-    /// Patterns for names of experiments, or names of families, that select the experiments.
+    /// Patterns for experiment names, and names of families. The suite has the experiments that
+    /// match one of them.
     pub patterns: &'static [&'static str],
     /// Conditions on cases: a pattern for experiment names, a parameter, and a value. Experiments
     /// with the parameter run only cases with one of the values given for it; an empty value admits

@@ -1,4 +1,4 @@
-//! The timed loop.
+//! Times operations in a loop.
 //!
 //! Only the loop runs between the two readings of the clock. The cost of the clock and of an empty
 //! loop is measured first and subtracted.
@@ -28,7 +28,7 @@ const CALIBRATION_RUNS: usize = 11;
 const LOOP_ITERATIONS: u64 = 50_000;
 
 impl Overhead {
-    /// Measures the overhead. Takes some milliseconds.
+    /// Measures the overhead, which takes a few milliseconds.
     pub fn measure() -> Self {
         let clock = median_of_runs(|| {
             let started = Instant::now();
@@ -120,7 +120,7 @@ pub struct Timed<F> {
     operation: F,
     /// Number of units that one operation creates. Measurements are divided by it.
     units: u64,
-    /// Children that outlive an operation. Their CPU time counts as that of children that have
+    /// Children that outlive an operation. Their CPU time counts like that of children that have
     /// ended.
     children: Vec<Pid>,
     facts: Facts,
@@ -141,8 +141,8 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
         self
     }
 
-    /// Sets the children that outlive an operation, so that their CPU time counts as well as that
-    /// of children that have ended.
+    /// Sets the children that outlive an operation, so that their CPU time counts like that of
+    /// children that have ended.
     #[must_use]
     pub fn with_children(mut self, children: Vec<Pid>) -> Self {
         self.children = children;

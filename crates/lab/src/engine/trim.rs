@@ -10,7 +10,7 @@
 //! | one of two sizes, both of which a line needs | [`LINE_WORTH`] |
 //! | the last size, and with it the whole group | [`GROUP_WORTH`] |
 //!
-//! So sizes are left out before whole groups, and expensive ones before cheap ones.
+//! Sizes thus tend to be left out before whole groups, and expensive cases before cheap ones.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub fn trim(candidates: &[Candidate<'_>], limit: Duration) -> Vec<usize> {
 }
 
 /// Returns the groups, each as the indexes of its candidates in ascending order. The sizes of a
-/// group thus have the order of the plan, which usually is ascending.
+/// group thus keep the order of the plan, which is usually ascending.
 fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     let key = |candidate: &Candidate<'_>| {
         let words = candidate.parameters.iter();

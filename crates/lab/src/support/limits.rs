@@ -16,7 +16,7 @@ use rustix::process::{Resource, getpid, getrlimit, getuid};
 /// The kind of units: processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitKind {
-    /// Processes, created by fork(2).
+    /// Processes, created by `fork(2)`.
     Process,
     /// Threads of one process.
     Thread,
@@ -60,7 +60,7 @@ impl std::fmt::Debug for WatchedLimit {
     }
 }
 
-/// Whether a limit on units is exhausted.
+/// The result of checking whether a limit on units is exhausted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exhaustion {
     /// The kernel has counted refusals since the limit was first read.
@@ -101,7 +101,7 @@ impl WatchedLimit {
         self
     }
 
-    /// Reads the current use and the refusals, and returns whether the limit is exhausted. It
+    /// Reads the current use and the refusals, and returns whether the limit is exhausted. A limit
     /// counts as full if less than a thousandth of it would be left after one more unit.
     pub fn read_exhaustion(&self) -> Exhaustion {
         let Limit { name, value, per_unit, .. } = &self.limit;
@@ -194,8 +194,8 @@ pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
 const SHARED_LIMIT_NAMES: [&str; 5] =
     [NPROC, CGROUP_PIDS, "kernel.threads-max", "kernel.pid_max", "vm.overcommit"];
 
-/// Returns the tightest limit on units of typical size that other programs share, or `None` if
-/// there is none.
+/// Returns the tightest limit that this process shares with other programs, for units of typical
+/// size, or `None` if there is none.
 pub fn tightest_shared(kind: UnitKind) -> Option<Limit> {
     let all = limits_on(kind, typical_resources(kind)).into_iter().map(|watched| watched.limit);
     all.into_iter().find(|limit| SHARED_LIMIT_NAMES.contains(&limit.name.as_str()))

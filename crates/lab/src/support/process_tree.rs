@@ -37,9 +37,9 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     Ok(taken)
 }
 
-/// Calls `read` until the proportional set sizes of two consecutive results differ by at most 64
-/// KiB, for about a second at most, and returns the last result. Kernels and runtimes defer some of
-/// their memory management.
+/// Calls `read` every 50 ms until the proportional set sizes of two consecutive results differ by
+/// at most 64 KiB, or about a second has passed. Returns the last result. Kernels and runtimes
+/// defer some of their memory management.
 ///
 /// # Errors
 /// Returns the error of `read`.

@@ -1,4 +1,4 @@
-//! Counters of system calls, which experiments increment themselves at each call that they make.
+//! Counters of system calls. Experiments increment them for each call that they make themselves.
 
 macro_rules! calls {
     ($($variant:ident = $name:literal),* $(,)?) => {
@@ -8,7 +8,7 @@ macro_rules! calls {
             $(#[doc = concat!("`", $name, "(2)`.")] $variant),*
         }
 
-        /// Names of the system calls as strace(1) prints them, in the order of `Call`.
+        /// Names of the system calls as `strace(1)` prints them, in the order of `Call`.
         const CALL_NAMES: [&str; CALL_COUNT] = [$($name),*];
 
         /// Number of variants of `Call`.

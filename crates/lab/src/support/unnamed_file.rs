@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 
-/// Returns a path in `folder` for a new file, without creating the file. Other calls, also those of
-/// other running processes, return different paths.
+/// Returns a path in `folder` for a new file, without creating the file. No other call returns the
+/// same path, not even in another running process.
 pub fn unique_path_in(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

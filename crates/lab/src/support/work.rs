@@ -16,7 +16,7 @@ impl Work {
     pub const NONE: Self = Self { steps: 0 };
 
     /// Creates a computation that takes about `time` of CPU time. First measures the time of a
-    /// step, as the median of nine trials of some milliseconds each.
+    /// step, as the median of nine trials of a few milliseconds each.
     pub fn lasting(time: Duration) -> Self {
         const STEPS_PER_TRIAL: u64 = 2_000_000;
         const TRIALS: usize = 9;

@@ -24,8 +24,8 @@ pub struct RunRecord {
     pub started_at: String,
     /// The plan of the pipeline; null if only a shell can run the text.
     pub plan: Option<PlanRecord>,
-    /// Stages that the shell passes to contend; absent if there are none, as always if contend runs
-    /// the text without a shell.
+    /// Stages that the shell passes to contend; absent if there are none, which is always the case
+    /// if contend runs the text without a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,
     /// Stages that look as if they could run in parallel but stay with the shell, and why. Present

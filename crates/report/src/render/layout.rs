@@ -11,7 +11,7 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const WARN: Style = AnsiColor::Red.on_default();
 
-/// Minimum width of a report, in columns. A narrower terminal may wrap or cut its lines.
+/// Minimum width of a report, in columns. A narrower terminal may wrap or cut the lines.
 pub(super) const MIN_REPORT_COLUMNS: usize = 60;
 
 /// Maximum width of a line of prose, in columns. Longer lines are hard to read.
@@ -94,8 +94,8 @@ fn blocks(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
     blocks
 }
 
-/// Returns a copy of the table with only the given columns. The cells of the last one that are
-/// wider than `room` are wrapped.
+/// Returns a copy of the table with only the given columns. Cells of the last column that are wider
+/// than `room` are wrapped.
 fn with_columns(table: &Table, columns: &[usize], room: usize) -> Table {
     let mut some = plain_table();
     for row in table.row_iter() {
@@ -158,8 +158,8 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a string into lines. No line ends after a digit, which a unit may follow, between "stage"
-/// and its number, or at a hyphen within a name.
+/// Wraps a string into lines. Never breaks a line after a digit, because a unit may follow, nor
+/// between "stage" and its number, nor at a hyphen within a name.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;

@@ -12,7 +12,7 @@ use super::units::{bytes, nanoseconds, ratio};
 /// A purpose for which a reader wants the best mechanism.
 struct Purpose {
     what: &'static str,
-    /// Returns whether a mechanism qualifies, given its fact `waits`.
+    /// Returns whether a mechanism qualifies, given its fact `waits`: how a partner waits.
     admits: fn(&str) -> bool,
     figure: Figure,
 }

@@ -4,7 +4,7 @@
 /// - tabs and newlines by spaces,
 /// - other ASCII control characters by control pictures, such as `␛` for escape,
 /// - control characters from U+0080 by the replacement character, and
-/// - characters that change the writing direction by their code points.
+/// - characters that embed, override or isolate a writing direction by their code points.
 pub fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, character| {
         match character {

@@ -50,7 +50,7 @@ pub fn page(record: &RunRecord) -> Option<String> {
 }
 
 /// Describes the number of samples of each measurement, and the number of points of each fitted
-/// line; empty without either.
+/// line; empty if neither is known.
 fn how_sure(record: &RunRecord, kinds: &[Kind<'_>]) -> String {
     let points =
         range(kinds.iter().filter_map(|kind| kind.memory_line.as_ref()).map(|line| line.points));

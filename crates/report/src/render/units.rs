@@ -36,8 +36,8 @@ pub fn count(value: f64) -> String {
     scaled(value, &["", "k", "M", "G", "T"])
 }
 
-/// Formats a ratio with two or three significant digits, or whole above 100: `0.031`, `0.98`,
-/// `1.00`, `12.3`, `310`.
+/// Formats a ratio with three decimal places below 0.1, two below 10, one below 100, and none
+/// above: `0.031`, `0.98`, `1.00`, `12.3`, `310`. From 100,000, a decimal prefix follows: `2.50M`.
 pub fn ratio(value: f64) -> String {
     let digits = match value.abs() {
         ..0.0995 => 3,

@@ -1,4 +1,4 @@
-//! The state of a case while it is measured.
+//! The state of a case while it is measured. Each visit to the case takes one sample.
 
 use std::time::Duration;
 
@@ -70,8 +70,8 @@ impl<'a> CaseState<'a> {
         self.stopped.is_some() || self.skipped.is_some()
     }
 
-    /// Returns whether the case counts when the budget is divided: all cases but skipped ones do,
-    /// even if they are done.
+    /// Returns whether the case counts when the budget is divided. All cases do, even if they are
+    /// done, except for skipped ones without samples.
     pub(super) fn shares_budget(&self) -> bool {
         self.skipped.is_none() || self.samples.count() > 0
     }

@@ -2,8 +2,8 @@
 //!
 //! The estimate for an unmeasured case is its declared cost, scaled by the ratio of measured
 //! durations to declared costs. The ratio is that of measured cases of the same experiment if there
-//! are any, and otherwise that of all measured cases, but then at least 1. It is kept within
-//! bounds, and is 1 before the first sample.
+//! are any, and otherwise that of all measured cases, but then at least 1. It is clamped to the
+//! range from `MIN_SLOWDOWN` to `MAX_SLOWDOWN`, and is 1 before the first sample.
 
 use std::time::Duration;
 
@@ -54,10 +54,10 @@ fn slowdown(states: &[CaseState<'_>], experiment: &str) -> f64 {
     own.or_else(all).unwrap_or(1.0).clamp(MIN_SLOWDOWN, MAX_SLOWDOWN)
 }
 
-/// Returns the expected time until the run ends, if `budget` remains.
+/// Returns the expected time until the run ends, where `budget` is the remaining budget.
 ///
-/// Cases that have not been visited take their first sample even if the budget is used. The other
-/// samples share the rest of the budget.
+/// Cases that have not been visited are expected to take their first sample even if the budget is
+/// used. All other samples share the rest of the budget.
 pub(super) fn remaining(states: &[CaseState<'_>], budget: Duration) -> Duration {
     let (mut first, mut more) = (Duration::ZERO, Duration::ZERO);
     let mut done: Vec<&str> = shared_work(states).collect();

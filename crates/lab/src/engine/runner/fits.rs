@@ -64,8 +64,9 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
 /// Cases that differ only in their number of workers, each with that number.
 type Members<'a> = Vec<(u64, &'a Case)>;
 
-/// Returns the scaling laws of the cases, measured with `cpus` usable CPUs. `cases` are the records
-/// of the cases in `planned`.
+/// Returns the scaling laws fitted to the cases, which were measured with `cpus` usable CPUs.
+/// `cases` are the records of the cases in `planned`, and `seed` seeds the random numbers that
+/// determine the intervals.
 pub(super) fn scaling(
     planned: &[PlannedCase],
     cases: &[Case],
@@ -148,7 +149,8 @@ mod tests {
 
     const SCALES: Experiment = Experiment { fit: experiment::Fit::Scaling, ..ADAPTIVE };
 
-    /// Returns the laws through 1, 2 and 3 threads with seven samples each, some of them disturbed.
+    /// Returns the laws fitted to cases with 1, 2 and 3 threads. Each case has seven equal samples
+    /// of `seconds`, the first `disturbed` of which are disturbed.
     fn laws_with(disturbed: [usize; 3], seconds: [f64; 3]) -> Vec<ScalingFit> {
         let cases: Vec<Case> = (1..)
             .zip(disturbed.into_iter().zip(seconds))
@@ -167,7 +169,8 @@ mod tests {
         scaling(&planned, &cases, 4.0, 42).into_iter().filter(|fit| fit.over == "threads").collect()
     }
 
-    /// Times with 1, 2 and 3 threads, in seconds, if one tenth of the work is serial.
+    /// Times in seconds with 1, 2 and 3 threads that each do the same amount of work, a tenth of
+    /// which is serial.
     const SECONDS_WITH_SERIAL_TENTH: [f64; 3] = [1.0, 1.1, 1.2];
 
     #[test]

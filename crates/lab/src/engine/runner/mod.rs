@@ -19,7 +19,7 @@
 //! | event | [`Stopped`] | the case then has |
 //! |---|---|---|
 //! | its interval is narrow, at two checks in a row | `Interval` | its samples |
-//! | it has its number of samples | `Count` | its samples |
+//! | it has its fixed or maximum number of samples | `Count` | its samples |
 //! | no time is left for a sample | `Budget` | its samples, or a reason for having none |
 //! | a signal asks the run to stop | `Interrupt` | the same |
 //! | its process fails | `Failure` | the same, and the message |
@@ -27,7 +27,8 @@
 //!
 //! Rules:
 //!
-//! - Cases share the budget evenly: a case that has used its share waits for the others.
+//! - Adaptive cases share evenly what cases with a fixed number of samples leave of the budget. A
+//!   case that has used such a share waits for the others.
 //! - A case with a fixed number of samples takes the first one even if the budget is used. The time
 //!   limit of a plan has no such exception.
 //! - Every adaptive sample has a process of its own, unless the process takes long to start.
@@ -99,7 +100,7 @@ pub fn run(
 }
 
 /// A period whose samples are judged together, since the kernel's CPU accounting is too coarse for
-/// a single one.
+/// a single sample.
 struct Window {
     /// Start of the period, on the clock of [`World::now`].
     since: Duration,
@@ -255,8 +256,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns whether too little time is left for another sample of the case. The first sample may
-    /// exceed the budget: it needs only some budget in an adaptive case, and none in a case with a
-    /// fixed number of samples. The deadline always applies.
+    /// exceed the budget: an adaptive case takes it unless the budget is used up, and a case with a
+    /// fixed number of samples takes it even then. The deadline always applies.
     fn lacks_time(&self, index: usize) -> bool {
         let state = &self.states[index];
         let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
@@ -387,8 +388,8 @@ impl<'a> Run<'a> {
 
     /// Opens the case unless it has a session, and warms up the new process of an adaptive case.
     /// The first process finds the number of iterations for a sample; later processes run a quarter
-    /// of that number. Returns the very first iteration as the sample if it takes very long, and
-    /// otherwise `None`.
+    /// of that number. Returns the very first iteration as the sample if it takes long
+    /// (`LONG_ITERATION_FACTOR`), and otherwise `None`.
     fn warm_up(&mut self, index: usize) -> Result<Option<Measurement>, SessionError> {
         if self.states[index].session.is_some() {
             return Ok(None);
@@ -499,8 +500,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Saves the record once there is a sample, and then every [`SAVE_INTERVAL`], so that a killed
-    /// run loses little.
+    /// Saves the record once there is a sample, and then if [`SAVE_INTERVAL`] has passed since the
+    /// last save, so that a killed run loses little.
     fn save_regularly(&mut self) {
         let since = |last_saved| self.world.now().saturating_sub(last_saved);
         let due = match self.last_saved {

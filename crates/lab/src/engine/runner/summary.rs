@@ -68,8 +68,7 @@ fn lost_cpu(case: &Case) -> f64 {
 }
 
 /// Returns warnings about conditions that make the measurements of the whole run less reliable.
-/// Judges by two readings of the accounting of `cpus` CPUs, taken `before` and `after` the run,
-/// with the time `wall` between them.
+/// `before` and `after` are readings of the accounting of `cpus` CPUs, taken `wall` apart.
 pub(super) fn run_warnings(
     before: Reading,
     after: Reading,

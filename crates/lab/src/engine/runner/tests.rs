@@ -30,7 +30,7 @@ struct State {
     taken: Vec<String>,
     of_case: BTreeMap<String, usize>,
     interrupt_after: Option<usize>,
-    /// Range of sample indices during which another program keeps a CPU busy.
+    /// Range of sample indexes during which another program keeps a CPU busy.
     neighbour: std::ops::Range<usize>,
     busy: Duration,
     open: usize,
@@ -238,8 +238,8 @@ fn measurements_match_the_simulated_world() {
     assert!((line.slope - 1e6).abs() < 1.0 && line.intercept.abs() < 1.0, "{line:?}");
 }
 
-/// Scatters samples around a known value, with a standard deviation of 5 %. Counts how often an
-/// interval contains the value, and how often the intervals of two runs overlap.
+/// Checks that at least 90 % of the intervals contain the true value, and that at least 95 %
+/// overlap the interval of a second run, if samples scatter with a standard deviation of 5 %.
 #[test]
 fn intervals_contain_the_truth_and_overlap() {
     let once = |seed: u64| {
@@ -423,8 +423,8 @@ impl Observer for Reported {
     fn save(&mut self, _: &RunRecord) {}
 }
 
-/// Returns the time of an iteration in nanoseconds: about ten seconds in long cases, and some
-/// milliseconds in others.
+/// Returns the time of an iteration in nanoseconds: about ten seconds in long cases, and 1 to 7 ms
+/// in others.
 fn long_or_short(parameters: &Parameters, taken: usize) -> Result<f64, SessionError> {
     let n = parameters.number("n").unwrap_or(0) as f64;
     match parameters.text("kind") {

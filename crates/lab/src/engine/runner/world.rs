@@ -13,7 +13,7 @@ use crate::engine::protocol::Measurement;
 
 /// A machine that measures cases.
 pub trait World {
-    /// Returns the time since a fixed moment.
+    /// Returns the time since a fixed moment, less the time for which the run was stopped (Ctrl-Z).
     fn now(&self) -> Duration;
     /// Returns whether a signal has asked the run to stop.
     fn interrupted(&self) -> bool;
@@ -21,8 +21,8 @@ pub trait World {
     fn reading(&mut self) -> Reading;
     /// Returns the number of CPUs that this process may use.
     fn cpus(&self) -> usize;
-    /// Measures the cost and the resolution of the clock, the cost of the loop, and the distance
-    /// between two CPUs if this process may use two.
+    /// Measures the cost and the resolution of the clock, the cost of an iteration of the timed
+    /// loop, and the distance between two CPUs if this process may use two.
     ///
     /// # Errors
     /// Returns an error if the calibration fails or is interrupted.
@@ -50,8 +50,8 @@ pub trait World {
 /// Conditions under which a case is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeasuringConditions {
-    /// Time at which the run has to end, on the clock of [`World::now`], or `None` without a time
-    /// limit.
+    /// Time at which the last sample of the run has to end, on the clock of [`World::now`], or
+    /// `None` without a time limit.
     pub deadline: Option<Duration>,
     /// Whether to leave out metrics that require a long wait.
     pub skip_slow_metrics: bool,
@@ -93,7 +93,7 @@ pub trait Observer {
     fn measuring(&mut self, progress: &Progress<'_>);
     /// Called at each step of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
-    /// Called with the unfinished record: first when there is a sample, then at intervals of a few
+    /// Called with the unfinished record: first once there is a sample, then at intervals of a few
     /// seconds or more.
     fn save(&mut self, record: &RunRecord);
 }

@@ -119,9 +119,9 @@ impl Location {
     }
 }
 
-/// Returns why files in a tmpfs may not use `needed` bytes if `available` bytes of memory are
-/// available, or `None` if they may. Checking the free space of the tmpfs is not enough, because it
-/// can exceed the machine's memory.
+/// Returns why files in a tmpfs may not use `needed` of the `available` bytes of memory, or `None`
+/// if they may. `limits::memory_floor` bytes have to stay free. Checking the free space of the
+/// tmpfs is not enough, because it can exceed the machine's memory.
 fn insufficient_memory(needed: u64, available: u64) -> Option<String> {
     let free = available.saturating_sub(limits::memory_floor());
     (needed > free).then(|| format!("needs {needed} bytes of memory, but only {free} may be used"))

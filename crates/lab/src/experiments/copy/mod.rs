@@ -104,7 +104,7 @@ const LOCATION: Setting = Setting::named(
     "where both files are: on a disk (`disk`) or in memory (`tmpfs`)",
     Location::names,
 );
-/// State of the page cache before the copy: `warm` if it contains the source, or `cold`.
+/// State of the page cache before the copy: `warm` if it contains the source, and otherwise `cold`.
 const CACHE: Setting = Setting::named(
     names::CACHE,
     "whether the source is in the page cache before the copy (`warm`) or not (`cold`)",

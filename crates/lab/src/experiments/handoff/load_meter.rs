@@ -21,12 +21,13 @@ impl LoadMeter {
     /// Time between two samples.
     const SAMPLING_INTERVAL: Duration = Duration::from_millis(50);
 
-    /// Creates a meter for the calling thread, which is main.
+    /// Creates a meter for a session in which the calling thread is main.
     pub fn new() -> Self {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Includes the CPU time of `sub` in samples from now on. There are no samples before.
+    /// Sets `sub`, without which there are no samples. Has no effect if `sub` has no CPU clock or
+    /// another partner has been set.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
             let _ = self.sub.set(clock); // already set only if `watch` was called twice
@@ -45,7 +46,8 @@ impl LoadMeter {
 
     /// Runs `body` and returns its result and the largest load between two consecutive samples, in
     /// percent of the CPUs that this process may use. The load is `None` if there were no two such
-    /// samples, for example because `body` was too short. May be called only once.
+    /// samples, for example because `body` was too short. Only the first call measures a load; the
+    /// load of later calls is `None`.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

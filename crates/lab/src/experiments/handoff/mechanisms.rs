@@ -115,8 +115,8 @@ impl HandOff {
 const CALIBRATION_TURNS: u64 = 10;
 /// Target time for the turns that are timed together.
 const SAMPLE_TIME: Duration = Duration::from_millis(15);
-/// Maximum time of the individually timed turns, if the other turns of the sample are too few for a
-/// 99.9th percentile.
+/// Maximum expected time for timing up to `MIN_P999_SAMPLES` turns individually, if the turns timed
+/// together are fewer.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
 /// Minimum number of turns of a sample that are timed together.
 const MIN_TURNS: u64 = 4;

@@ -16,8 +16,8 @@
 //!
 //! The elapsed time of a session runs from main's first turn after the warm-up until main has
 //! received `end`, or until sub has exited if `end` does not wait. For percentiles, main times
-//! single turns from its post until its wait returns. If a partner dies, the other one is woken and
-//! reports an error.
+//! single turns from its post until its wait returns. If sub ends early, main is woken and reports
+//! an error. If main fails, sub is killed or woken, and ends.
 //!
 //! - `partners`: sessions, as drawn above
 //! - `primitives`: the synchronisation primitives and the table of mechanisms

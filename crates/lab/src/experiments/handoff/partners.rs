@@ -114,8 +114,9 @@ impl Partners {
 }
 
 /// Returns why the given mechanisms cannot be combined, with the names of possible replacements, or
-/// `None` if they can. A side that does not wait posts many times before the other side checks, so
-/// every post must be counted.
+/// `None` if they can. A side that does not wait may post many times before the other side checks,
+/// so every post must be counted. If sub waits for signals, main has to wait at `start`, until sub
+/// has registered.
 pub fn conflict(mechanisms: [&Mechanism; 4]) -> Option<String> {
     let [start, to_sub, to_main, _] = mechanisms;
     if !start.waits && to_sub.name == "signal" {

@@ -1,14 +1,15 @@
-//! Presets: default parameters that reproduce the programs of the test report.
+//! Presets: default parameters that reproduce the programs of the test report on inter-process
+//! synchronisation.
 
 use super::primitives::{Mechanism, SEMAPHORE};
 use crate::support::partners::Placement;
 
-/// A program of the test report, as defaults of parameters that the user does not set.
+/// A program of the test report, as defaults for parameters that the user does not set.
 #[derive(Debug)]
 pub struct Preset {
     /// Mechanisms for `start`, `to_sub`, `to_main` and `end` of a session, in this order.
     pub mechanisms: [&'static Mechanism; 4],
-    /// Factor on the work in a turn.
+    /// Factor by which the work of a turn is multiplied.
     pub factor: u64,
     /// Whether main computes as much as sub in each turn.
     pub main_works: bool,
@@ -17,8 +18,8 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Creates a preset in which sub announces its start with a semaphore, the factor on the work
-    /// is 1, main does not work, and the scheduler places the partners.
+    /// Creates a preset in which sub announces its start with a semaphore, only sub works, with a
+    /// factor of 1, and the scheduler places the partners.
     pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

@@ -145,7 +145,8 @@ pub const SWEEP: Experiment = Experiment {
 
 const SWEEP_BASE: Preset = Preset::new(SEMAPHORE, SEMAPHORE, SEMAPHORE);
 
-/// Returns the cases of a preset, which always name the placement.
+/// Returns the cases of a preset. Each has a `placement` parameter, even if the scheduler places
+/// the partners.
 fn cases(scope: &Scope, preset: &Preset) -> Vec<Parameters> {
     let default = Parameters::new().with(names::PLACEMENT, preset.placement.name());
     with_ticks_and_turns(scope, preset, vec![default])

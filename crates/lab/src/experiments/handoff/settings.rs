@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, names};
 use super::primitives;
 use crate::engine::setting::Setting;
 
-/// Length of a sleep of the mechanisms that sleep, in microseconds.
+/// Length of each sleep in mechanisms that sleep, in microseconds.
 pub const PERIOD: Setting = Setting::number(
     "period_us",
     "microseconds that `sleep`, `timer` and `pause` sleep each time [default: 1000]",
@@ -24,7 +24,7 @@ pub const TICK: Setting = Setting::number(
     1_000_000,
 );
 
-/// Work in a turn before the factor, in microseconds of CPU time.
+/// CPU time of the work in a turn, before multiplication by `FACTOR`, in microseconds.
 pub const WORK: Setting = Setting::number(
     "work_us",
     "CPU time of the work in a turn, in microseconds [default: 37]",
@@ -32,7 +32,7 @@ pub const WORK: Setting = Setting::number(
     10_000_000,
 );
 
-/// Factor on the work of a turn.
+/// Factor by which the work of a turn is multiplied.
 pub const FACTOR: Setting = Setting::number(
     "factor",
     "factor on the work of a turn [default: 100 in experiments whose name ends with +, otherwise \
@@ -50,7 +50,7 @@ pub const TURNS: Setting = Setting::number(
     100_000_000,
 );
 
-/// Mechanism of the hand-offs in both directions, which has to wait.
+/// Mechanism of the hand-offs in both directions. Mechanisms that do not wait are not allowed.
 pub const MECHANISM: Setting = Setting::named(
     names::MECHANISM,
     "mechanism by which partners notify each other",

@@ -215,7 +215,8 @@ fn times(pipeline: &[RunningStage]) -> PipelineTimes {
 }
 
 /// Builds the sample. With several copies, the times of a stage are means over the copies, `user`
-/// and `system` are totals, and the times of a copy are medians.
+/// and `system` are totals, and the times of a copy (`copy_real`, `copy_user`, `copy_system`) are
+/// medians.
 fn sample(stages: &[Stage], copies: &[PipelineTimes], wall: Duration, bytes: u64) -> Sample {
     let nanos = |time: Duration| time.as_nanos() as f64;
     let mean = |of: &dyn Fn(&PipelineTimes) -> Duration| {

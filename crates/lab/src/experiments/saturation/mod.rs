@@ -70,8 +70,8 @@ const fn experiment(
     }
 }
 
-/// Appends the description common to all experiments of this family to `$work`, which is specific
-/// to one.
+/// Appends the description that all experiments of this family share to `$work`, the description of
+/// what the workers of one experiment do.
 macro_rules! about {
     ($work:literal) => {
         concat!(

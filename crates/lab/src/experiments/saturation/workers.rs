@@ -19,7 +19,7 @@ pub trait Workload: Sync {
     /// gate opens, is timed.
     fn prepare(&self) -> Box<dyn FnOnce() + '_>;
 
-    /// Returns facts for the record, by default none.
+    /// Returns facts for the record. Empty by default.
     fn facts(&self) -> Facts {
         Facts::new()
     }

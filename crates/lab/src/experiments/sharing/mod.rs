@@ -116,8 +116,8 @@ fn task(pid: i32, tid: i32) -> Task {
     }
 }
 
-/// Waits, for about 100 ms at most, until the main thread of process `pid`, which is about to
-/// block, is asleep.
+/// Waits until the main thread of process `pid`, which is about to block, is asleep, or until about
+/// 100 ms have passed.
 fn wait_until_asleep(pid: i32) {
     for _ in 0..200 {
         if task(pid, pid).state == "S" {

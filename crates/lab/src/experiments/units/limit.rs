@@ -3,7 +3,7 @@
 //! Three kinds of processes take part:
 //!
 //! ```text
-//!  watchdog (process of the case)  predicts, forks the creator, checks free memory every 20 ms
+//!  watchdog (process of the case)  predicts the limit, forks the creator, watches it and memory
 //!     └─ creator                   creates units up to the cap or a limit, which it identifies
 //!          └─ units                wait
 //! ```
@@ -88,8 +88,9 @@ fn lower_cap(default: u64, safe: Option<u64>) -> u64 {
     safe.map_or(default, |safe| default.min(safe.max(1)))
 }
 
-/// Returns the tightest limit that other programs share, if the case may create all units that the
-/// limit allows except those left free for other programs. Otherwise returns `None`.
+/// Returns the tightest limit shared with other programs if the case may reach it: if the case has
+/// no cap, or its cap is at least the number of units usable within the limit. Returns `None`
+/// otherwise, or if there is no such limit.
 fn nearly_exhausted_limit(parameters: &Parameters) -> Option<Limit> {
     let limit = limits::tightest_shared(kind(parameters))?;
     let cap = parameters.number("cap");
@@ -176,8 +177,8 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Returns `limit`. If it limits processes or all tasks, counts the creator as a further unit in
-/// use.
+/// Returns `limit`, with the creator counted as a further unit in use if the limit applies to
+/// processes or to all tasks.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())
@@ -193,8 +194,8 @@ fn with_creator_process(mut limit: Limit) -> Limit {
 const TOLERANCE_RATIO: f64 = 0.02;
 /// Difference between the number of units and its prediction that is tolerated in any case.
 const TOLERANCE_UNITS: f64 = 4.0;
-/// Tolerated difference for a limit by memory, as a share of the prediction, which is an estimate
-/// from a few units.
+/// Tolerated difference if memory ended the search, as a share of the prediction. The memory of a
+/// unit is an estimate from a few units.
 const MEMORY_TOLERANCE_RATIO: f64 = 0.3;
 
 /// Returns whether the search ended as predicted: the predicted limit stopped it at about the
@@ -454,8 +455,8 @@ fn await_end(creator: Pid) {
     }
 }
 
-/// Reaps units whose creator was killed, until there are none. The kernel kills them and makes them
-/// children of this process.
+/// Reaps all children of this process, and blocks until there are none. They are units whose
+/// creator was killed: the kernel kills such units and makes them children of this process.
 fn reap_orphans() {
     while let Ok(found) = child::peek(Which::Any) {
         match found {

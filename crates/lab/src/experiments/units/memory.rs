@@ -98,7 +98,8 @@ struct MemorySnapshot {
 
 impl MemorySnapshot {
     /// Reads a snapshot of this process, its `children` and the kernel. Kernel memory comes first,
-    /// because reading `/proc` of a process allocates some. Fails if a child cannot be read.
+    /// because reading `/proc` of a process allocates kernel memory. Fails if a child cannot be
+    /// read.
     fn read(children: &[Pid]) -> Result<Self, SubjectError> {
         let own = getpid();
         let mut snapshot = Self {
@@ -141,8 +142,8 @@ pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Whether other programs created or ended more than a few tasks meanwhile. If so, the kernel
-    /// memory of the whole machine does not describe the units.
+    /// Whether other programs created or ended more than a few tasks during the measurement. If so,
+    /// the kernel memory of the whole machine does not describe the units.
     disturbed: bool,
     /// Time from the creation of the first unit until all units wait.
     pub create_time: Duration,

@@ -3,8 +3,8 @@
 //! ```text
 //!  experiment      measured                                   not measured
 //!  ──────────────  ─────────────────────────────────────────  ────────────────────────────────
-//!  units/create    time to create n units that write a byte,  the parent's memory, stacks, the
-//!                  and to wait for all of them                program, workers of a pool
+//!  units/create    time to create n short-lived units, and    the parent's memory, stacks, the
+//!                  to wait for all of them                    program, workers of a pool
 //!  units/startup   time to start a command and reap it, or    looking up the command and its
 //!                  of an iteration of a loop in bash          version
 //!  units/memory    memory that n waiting units add            creating and releasing them
@@ -13,10 +13,10 @@
 //!  units/limit     number of units at the limit or the cap    (nothing is timed)
 //! ```
 //!
-//! Every case runs in a process of its own, which creates its units, or forks the process that does
-//! (`units/limit`):
+//! Every case runs in a process of its own, which creates the units or, in `units/limit`, forks
+//! their creator. Modules without an experiment:
 //!
-//! - `parent`: the memory of that process, which decides what a fork costs
+//! - `parent`: the memory of the creator, which determines the cost of a fork
 //! - `parked`: waiting units of every kind
 //! - `pool`: workers that exist before the measurement
 //! - `null_write`: the work of a created unit that executes no program

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 
 static NULL_DEVICE: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Returns `/dev/null`, open for writing. The first call in a process opens it, so it has to
+/// Returns `/dev/null`, open for writing. The first call in a process opens the device, and has to
 /// precede the measurement.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ pub const HUGE_PAGES: &str = "huge_pages";
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// Memory that the creating process has touched, if any. It is freed when this is dropped.
+/// Memory that the creating process has touched, if any; freed on drop.
 #[derive(Debug)]
 pub struct Parent(Option<Pages>);
 

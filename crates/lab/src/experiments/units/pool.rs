@@ -43,8 +43,8 @@ impl ThreadPool {
         Ok(Self { shared })
     }
 
-    /// Has the threads write one byte to `/dev/null` `jobs` times, and waits until they have. The
-    /// pool must have at least one thread.
+    /// Makes the threads write one byte to `/dev/null` `jobs` times, and blocks until they have
+    /// done so. The pool must have at least one thread.
     pub fn run(&self, jobs: u64) {
         for _ in 0..jobs {
             let mut queue = self.shared.lock();
@@ -119,8 +119,8 @@ impl ProcessPool {
         &self.workers
     }
 
-    /// Has the processes write one byte to `/dev/null` `jobs` times, and waits until they have.
-    /// There must not be more jobs than a pipe has room for, usually 65,536.
+    /// Makes the processes write one byte to `/dev/null` `jobs` times, and blocks until they have
+    /// done so. There must not be more jobs than a pipe has room for, usually 65,536.
     ///
     /// # Errors
     /// Returns an error if all processes have exited before the call, or a pipe fails.

@@ -7,7 +7,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// `exit(0)` as machine code, or nothing for other architectures.
+/// `exit(0)` as machine code; empty on architectures other than `x86_64` and `aarch64`.
 #[cfg(target_arch = "x86_64")]
 const MACHINE_CODE: &[u8] = &[
     0x31, 0xff, // xor edi, edi

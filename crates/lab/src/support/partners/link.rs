@@ -76,7 +76,7 @@ impl Link {
         Ok(array::from_fn(|index| self.values[index].load(Ordering::Relaxed)))
     }
 
-    /// Stores the message of the error because of which sub ends early, cut after 192 bytes.
+    /// Stores the message of the error that ends sub early, truncated to 192 bytes.
     pub(super) fn explain(&self, why: &io::Error) {
         let text = why.to_string();
         for (to, bytes) in self.why.iter().zip(text.as_bytes().chunks(8)) {

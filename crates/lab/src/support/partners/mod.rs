@@ -30,7 +30,7 @@ pub use usage::ResourceUsage;
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// Whether partners are processes or threads.
+/// The kind of two partners: processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerKind {
     /// Two processes, of which main creates sub.
@@ -42,7 +42,7 @@ pub enum PartnerKind {
 /// The configuration of two partners.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
-    /// Whether the partners are processes or threads.
+    /// Kind of the partners: processes or threads.
     pub kind: PartnerKind,
     /// CPUs on which the partners run.
     pub placement: Placement,
@@ -99,7 +99,9 @@ impl Pair {
     /// Returns an error if:
     /// - `main` fails;
     /// - `sub` is a thread and fails or panics (a process breaks the link instead);
-    /// - a partner cannot be started, bound to its CPU or reaped.
+    /// - a partner cannot be started, bound to its CPU or reaped;
+    /// - the CPU affinity of the calling thread cannot be read;
+    /// - a CPU cannot be kept awake.
     pub fn run<T>(
         &self,
         link: &Link,
@@ -222,8 +224,8 @@ impl Pair {
         self.placement.cpus().map_or(Ok(()), |cpus| cpu::pin(cpus[who]))
     }
 
-    /// Binds main to its CPU and runs its part. With `Placement::TwoAwakeCpus`, threads keep both
-    /// CPUs awake meanwhile.
+    /// Binds the calling thread to main's CPU and runs `main`. With `Placement::TwoAwakeCpus`,
+    /// spinning threads keep both CPUs awake until `main` returns.
     fn run_main<T>(
         &self,
         main: impl FnOnce() -> Result<T, SubjectError>,

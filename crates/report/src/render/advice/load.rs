@@ -1,5 +1,5 @@
-//! Renders the part of a trial with several concurrent copies as text, with the numbers of copies
-//! between which the ranking changes.
+//! Renders, as text, how the pipelines of a trial compare with several concurrent copies, and
+//! between which numbers of copies the ranking changes.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,13 @@ use super::super::layout::{BOLD, aligned_left, dimmed, paragraph, plain_table, s
 use super::super::units::seconds;
 use super::{change, pasted};
 
-/// Maximum width of the bars, in columns. The table before them takes `TABLE_COLUMNS`.
+/// Maximum width of the bars, in columns. The columns to their left take `TABLE_COLUMNS`.
 const BAR_COLUMNS: usize = 24;
 const TABLE_COLUMNS: usize = 68;
 
-/// Writes the measurements of the original and the candidates with several concurrent copies.
-/// Writes nothing if there are none.
+/// Writes the section about several concurrent copies: the measurements of the original and the
+/// candidates, and how the ranking depends on the number of copies. Writes nothing if the trial has
+/// no such measurements.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     if trial.load.is_empty() {
         return;
@@ -50,8 +51,8 @@ pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, widt
     }
 }
 
-/// The ratio of two pipelines' wall times in the same round, at one number of copies, with its 95 %
-/// interval (or its range, with fewer than six rounds).
+/// The median ratio of two pipelines' wall times in the same round, at one number of copies, with
+/// its 95 % interval (or the range of the ratios, with fewer than six rounds).
 struct Ratio {
     median: f64,
     range: [f64; 2],
@@ -111,8 +112,8 @@ fn copies(number: usize) -> String {
 }
 
 /// Writes a table of the ratio of each candidate's wall time to the original's, with a column for
-/// each number of copies. A mark means that the ratio differs from 1 by more than chance, so the
-/// ranking changes where the mark does.
+/// each number of copies. A mark shows that the candidate is faster or slower beyond noise, so the
+/// ranking changes where the mark changes.
 fn crossing(out: &mut String, trial: &Trial, width: usize) {
     let mut table = plain_table();
     let counts = trial.load.iter().map(|point| format!("{}×", point.copies));

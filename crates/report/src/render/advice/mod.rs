@@ -76,7 +76,7 @@ fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     Some(format!("Wall times are not predicted, because {cause} during the profile."))
 }
 
-/// Writes a wrapped paragraph, all lines of which are indented by `indent` columns.
+/// Writes a wrapped paragraph with every line indented by `indent` columns.
 fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
     let indent = " ".repeat(indent);
     let options = textwrap::Options::new(prose_width(width))
@@ -114,8 +114,8 @@ fn change_with_interval(ratio: &Estimate) -> String {
     format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
 }
 
-/// Formats the ratio of the named quantity with its interval, as in `−40 % wall [−41 %, −39 %]`.
-/// With fewer than three samples, the interval is left out.
+/// Formats the ratio of a quantity, such as `wall`, and its interval as changes in percent, as in
+/// `−40 % wall [−41 %, −39 %]`. With fewer than three samples, the interval is left out.
 fn change_of(ratio: &Estimate, quantity: &str) -> String {
     let text = change_with_interval(ratio);
     let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
@@ -204,7 +204,8 @@ mod tests {
         }
     }
 
-    /// Returns the record of a pipeline that took 7 s and for which the model predicts `wall`.
+    /// Returns the record of a pipeline that took 7 s, with one candidate. `wall` is the wall time,
+    /// in seconds, that the model predicts for the unchanged pipeline.
     pub(super) fn record(wall: Option<f64>, candidate: Candidate) -> PipeRecord {
         let answer = WhatIf {
             question: "cpus 8".to_owned(),

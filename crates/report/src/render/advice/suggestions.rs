@@ -19,9 +19,10 @@ use super::{
 /// Maximum number of suggestions in a summary, including `contend run`.
 const MAX_SUGGESTIONS: usize = 2;
 
-/// Writes the suggestions. A summary has the best rewrite and `contend run`, or two rewrites. After
-/// a trial, which says more about rewrites, only `contend run` is suggested. Writes nothing if
-/// there are no suggestions.
+/// Writes the suggestions. A full report has all promising rewrites and `contend run`. A summary
+/// has at most two suggestions, among them `contend run` if it is expected to be faster. After a
+/// trial, which says more about rewrites, only `contend run` is suggested. Writes nothing if there
+/// are no suggestions.
 pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let promising: Vec<&Candidate> = match record.trial {
         Some(_) => Vec::new(),
@@ -58,7 +59,7 @@ pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width:
 }
 
 /// Returns the command that runs the pipeline in parallel, and its benefit in words, or `None` if
-/// no finding says that it is expected to be faster.
+/// no finding says that a parallel run is expected to be faster.
 fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
     let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
     Some((format!("contend run {}", quote_text(&record.command)), finding.message.clone()))
@@ -119,8 +120,8 @@ fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
 }
 
 /// Returns whether the candidate is predicted to save more than 2 % of wall time, or more than
-/// about a tenth of CPU time without a longer wall time. An unknown wall time counts as not longer.
-/// Returns `false` for a candidate whose output is known to differ.
+/// about 12 % of CPU time while wall time grows by less than 2 %. An unknown wall time counts as
+/// unchanged. Returns `false` for a candidate whose output is known to differ.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;

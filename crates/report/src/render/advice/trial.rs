@@ -139,7 +139,7 @@ fn was_tried(candidate: &Candidate) -> bool {
     candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
 }
 
-/// Describes how many rounds were made on which input, and why the trial ended.
+/// Describes how many rounds ran, on which input, and why the trial ended.
 fn effort(trial: &Trial) -> String {
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let end = if trial.interrupted {

@@ -16,11 +16,12 @@ use super::layout::{BOLD, dimmed, paragraph_after, warn};
 use super::text::printable;
 use super::units::counted;
 
-/// Minimum width of a report, in columns. A narrower terminal may wrap or cut its lines.
+/// Minimum width of a report, in columns. A narrower terminal may wrap or cut the lines.
 const MIN_COMPARISON_COLUMNS: usize = 40;
 
-/// Returns the report of a comparison, for a terminal with `width` columns, at least 40: the runs,
-/// the tables, the cases that not all runs have measured, the warnings, and a legend.
+/// Returns the report of a comparison: the runs, the tables, the cases that not all runs have
+/// measured, the warnings, and a legend. The report fits a terminal with `width` columns, or with
+/// 40 if `width` is smaller.
 pub fn report(record: &CompareRecord, width: usize) -> String {
     let width = width.max(MIN_COMPARISON_COLUMNS);
     let mut out = String::new();

@@ -14,7 +14,8 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted};
 use super::words;
 
-/// Number of experiments that are named. Further ones are only counted, unless there is just one.
+/// Number of experiments that the description of a run names. Further experiments are only counted,
+/// unless there is exactly one.
 const MAX_NAMED_EXPERIMENTS: usize = 4;
 
 /// A function that describes one property of a machine.
@@ -128,8 +129,9 @@ fn content(run: &Run) -> String {
     }
 }
 
-/// Describes how many cases have higher or lower values than in the first run, or values within
-/// noise; empty for the first run, and without ratios.
+/// Describes how many cases have values that are higher than in the first run, lower, within noise,
+/// or based on too few samples. Returns an empty string for the first run, and if no case has a
+/// ratio.
 fn against_the_first(record: &CompareRecord, index: usize) -> String {
     let Some(first) = record.runs.first().filter(|_| index > 0) else { return String::new() };
     let values = record.cases.iter().filter_map(|case| case.value.as_ref());

@@ -41,7 +41,7 @@ impl Column {
 /// Columns that stay together if the table is split.
 pub type Block = Vec<Column>;
 
-/// A table with a row for each case, whose columns all have the same number of cells.
+/// A table with a row for each case. All columns must have the same number of cells.
 #[derive(Debug)]
 pub struct Cases {
     /// Columns that identify the rows, repeated in every piece.

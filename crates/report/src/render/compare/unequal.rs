@@ -10,7 +10,7 @@ use super::super::layout::{BOLD, grouped, paragraph};
 use super::super::text::printable;
 use super::{is_in_all, words};
 
-/// Maximum number of cases in a group that are listed individually by their parameters.
+/// Maximum size of a group whose cases are listed individually, by their parameters.
 const MAX_NAMED_CASES: usize = 3;
 
 /// Writes the cases that not all runs have measured, grouped by their state in each run, with a

@@ -40,8 +40,8 @@ pub fn content(chapter: Chapter, record: &RunRecord, width: usize) -> Option<Con
     }
 }
 
-/// Renders a chapter in the given detail, wrapped to `width` columns. The tables must have been
-/// rendered for the same width.
+/// Renders a chapter with the given amount of detail, wrapped to `width` columns. The tables must
+/// have been rendered for the same width.
 pub fn render(
     content: &Content,
     chapter: Chapter,

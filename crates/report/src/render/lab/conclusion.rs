@@ -22,7 +22,7 @@ pub struct Conclusion {
 /// A verdict, and the evidence for it in sentences.
 pub type Judgement = (Verdict, String);
 
-/// Renders each conclusion: the verdict on it and its claim, with the evidence below.
+/// Renders each conclusion: the verdict and the claim, with the evidence below.
 pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {
     let mut out = String::new();
     for conclusion in conclusions {
@@ -49,11 +49,11 @@ pub enum Verdict {
 pub enum Reason {
     /// The cases needed for a judgement were not measured.
     NotMeasured,
-    /// The run could use only one CPU, or less.
+    /// The run could use at most one CPU.
     OneCpu,
     /// The measurements differ by less than their uncertainty.
     WithinNoise,
-    /// Other load, the hypervisor or a quota affected the measurements, or may have.
+    /// Other load, the hypervisor or a quota affected the measurements, or may have affected them.
     Disturbed,
     /// The situation described by the conclusion did not occur.
     DidNotOccur,
@@ -96,7 +96,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on a claim that was either observed or not.
+    /// Returns `Confirmed` if the claim was observed, and `NotConfirmed` otherwise.
     pub fn of(is_observed: bool) -> Self {
         if is_observed { Self::Confirmed } else { Self::NotConfirmed }
     }

@@ -54,7 +54,7 @@ pub fn way(case: &Case) -> String {
     }
 }
 
-/// Formats a size that is given in bytes in the largest binary unit, rounded down.
+/// Formats a size, which is given in bytes, in B, KiB or MiB, rounded down.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -63,7 +63,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Returns the number of bytes copied per second, or `None` if the case was not measured.
+/// Returns the number of bytes copied per second, or `None` if the case was not measured or does
+/// not give the size of the file.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
@@ -77,9 +78,9 @@ pub fn limit(case: &Case) -> Option<&str> {
     }
 }
 
-/// Describes how long copying the largest file within memory takes, the additional cost of each
-/// page of a file, and which method copied only a smaller file. Returns `None` if these were not
-/// measured.
+/// Describes how long it takes to copy the bytes of the largest file within memory, the additional
+/// cost of each page of a file, and which method copied only a smaller file. Returns `None` if
+/// these were not measured.
 fn memory(cases: &[&Case]) -> Option<String> {
     let case = cases.iter().max_by_key(|case| case.parameters.number(names::BYTES))?;
     let (bytes_copied, time) =

@@ -6,7 +6,7 @@ use contend_record::parameters::names;
 use super::super::layout::paragraph;
 use super::table::{self, MetricColumn, TimeOf, figure, matrix};
 
-/// Columns of the table of mechanisms, for cases whose parameters are not those of the matrices.
+/// Columns of the table that is shown instead of the matrices if the cases have other parameters.
 const MECHANISMS: [MetricColumn; 5] = [
     ("p50", "p50", 90),
     ("p99", "p99", 0),

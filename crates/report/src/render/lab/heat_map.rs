@@ -9,8 +9,8 @@ use contend_record::parameters::{Value, names};
 use super::super::layout::{DIM, paragraph};
 use super::shown;
 
-/// Background colours from fast to slow, as ANSI 256-colour codes: blue, green, yellow, orange,
-/// red. The foreground is black.
+/// Background colours from fast to slow, as ANSI 256-colour codes: from blue through green, yellow
+/// and orange to red. The foreground is black.
 const HEAT_COLOURS: [u8; 7] = [117, 121, 155, 227, 221, 215, 210];
 /// Width of a cell of the map, in columns.
 const CELL_COLUMNS: usize = 5;
@@ -104,8 +104,8 @@ fn cell(value: Option<f64>, unit: f64, [least, most]: [f64; 2]) -> String {
     format!("{style}{text:>CELL_COLUMNS$}{style:#}")
 }
 
-/// Returns a line for each distance between CPUs: its shortest and longest time, or the only one
-/// with its interval.
+/// Returns a line for each distance between CPUs: its shortest and longest time, or its only time
+/// with the interval.
 fn distances(cases: &[&Case]) -> Vec<String> {
     let mut distances: Vec<(&str, Vec<&Case>)> = Vec::new();
     for case in cases {

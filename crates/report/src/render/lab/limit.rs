@@ -8,8 +8,8 @@ use contend_record::parameters::names;
 use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
 
-/// Renders a paragraph on the outcome and the table of limits, for each case that searched for a
-/// limit.
+/// Renders, for each case that searched for a limit, a paragraph on the outcome and the table of
+/// limits.
 pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {

@@ -37,7 +37,7 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Share of the memory of one unit below which a part of it is not mentioned.
+/// Minimum share of a unit's memory for a part of it, such as the page tables, to be mentioned.
 const MIN_MENTIONED_SHARE: f64 = 0.002;
 
 /// Describes the memory of one more unit and its parts, from the slopes of `fit` and of the lines

@@ -7,7 +7,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, count, counted, ratio};
 use super::table::{self, MetricColumn, figure, grid, matrix, row, values};
 
-/// Columns of the table of messages, for cases whose parameters are not those of the matrices.
+/// Columns of the table that is shown instead of matrices if the cases have other parameters.
 const ROUND_TRIP: [MetricColumn; 6] = [
     ("p99", "p99", 0),
     ("p99.9", "p99.9", 80),
@@ -57,19 +57,20 @@ const ROUND_TRIPS: [(&str, Cell); 3] = [
     ("system calls", |case| calls(case).map_or_else(String::new, calls_shown)),
 ];
 
-/// Returns the CPU time per message of both partners together, in nanoseconds, or `None` if it was
-/// not measured.
+/// Returns the CPU time that both partners together use per message, in nanoseconds, or `None` if
+/// it was not measured.
 pub fn cpu(case: &Case) -> Option<f64> {
     Some(case.metric("cpu_main")? + case.metric("cpu_sub")?)
 }
 
-/// Returns the number of system calls per message of both partners together, or `None` if it was
-/// not measured.
+/// Returns the number of system calls that both partners together make per message, or `None` if it
+/// was not measured.
 pub fn calls(case: &Case) -> Option<f64> {
     Some(case.metric("calls_main")? + case.metric("calls_sub")?)
 }
 
-/// Returns the number of bytes that arrive per second, or `None` if the case was not measured.
+/// Returns the number of bytes that arrive per second, or `None` if the case was not measured or
+/// does not give the length of a message.
 pub fn bandwidth(case: &Case) -> Option<f64> {
     Some(case.parameters.number(names::BYTES)? as f64 / case.median? * 1e9)
 }
@@ -80,9 +81,9 @@ fn calls_shown(calls: f64) -> String {
     if calls < 0.0005 { "0".to_owned() } else { ratio(calls) }
 }
 
-/// Renders matrices with a row for each mechanism and a column for each value of the parameter
-/// `columns`. Each kind of partners, value of the parameter `each` and element of `cells` has a
-/// matrix of its own. Falls back to a table if the cases have other parameters.
+/// Renders a matrix for each combination of a kind of partners, a value of the parameter `each`,
+/// and an element of `cells`. A matrix has a row for each mechanism and a column for each value of
+/// the parameter `columns`. Falls back to a table if the cases have other parameters.
 fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width: usize) -> String {
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
@@ -114,8 +115,9 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     out
 }
 
-/// Renders a table of the forms of the source document's program, which sends many messages of one
-/// byte, with a row for each of its two processes.
+/// Renders a table about the source document's program, which sends many messages of one byte. Each
+/// form of the program has a row for each of its two processes. Lost messages are noted below the
+/// table.
 pub fn one_byte(cases: &[&Case], width: usize) -> String {
     let mut lines = vec![row([
         "form",
@@ -158,8 +160,8 @@ pub fn one_byte(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Lists the number of system calls of the partner `who` (`main` or `sub`) by the name of the call.
-/// Returns `none` if there are no such numbers.
+/// Lists how often the partner `who` (`main` or `sub`) made each system call. Returns the word
+/// `none` if no call was counted.
 pub fn by_name(case: &Case, who: &str) -> String {
     let of = format!("{who}.");
     let named = case.metrics.iter().filter_map(|(name, metric)| {

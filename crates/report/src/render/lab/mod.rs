@@ -41,12 +41,13 @@ pub enum Detail {
     /// The conclusions, their meaning, and the tables that compare the run with the source
     /// document.
     Summary,
-    /// The summary, further comparisons, and the demonstrations and the table of every experiment.
+    /// The summary, further comparisons, all demonstrations, and the table of every experiment.
     Full,
 }
 
-/// Returns the report of a run, for a terminal with `width` columns, at least 60. The report of a
-/// run without a chapter always has the demonstrations and the tables of all experiments.
+/// Returns the report of a run, for a terminal with `width` columns, or with 60 if `width` is
+/// smaller. The report of a run without a chapter always has the demonstrations and the tables of
+/// all experiments.
 pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     let mut out = String::new();
     if shows_experiments(record, detail) {
@@ -56,8 +57,8 @@ pub fn report(record: &RunRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-/// Returns whether the report of a run in the given detail has the demonstrations and the tables of
-/// every experiment.
+/// Returns whether the report of a run, with the given amount of detail, has the demonstrations and
+/// the tables of all experiments.
 pub fn shows_experiments(record: &RunRecord, detail: Detail) -> bool {
     detail == Detail::Full || record.chapter.is_none()
 }
@@ -114,8 +115,8 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
 }
 
 /// Renders the cases of each experiment: its table, the cases that were not measured, and warnings.
-/// An experiment whose views are all in `complete` has no table here, and does not appear at all if
-/// all of its cases were measured.
+/// An experiment whose cases all have a view in `complete` has no table here, and does not appear
+/// at all if none of its cases was skipped.
 fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
     let mut out = String::new();
     for name in record.experiments() {
@@ -322,7 +323,7 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
 }
 
 /// Describes the precision of the measurements, and explains brackets and parentheses. Returns
-/// `None` without cases that were timed with their CPU time.
+/// `None` without timed cases, which are those with the metric `cpu_self`.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
@@ -346,9 +347,9 @@ pub(super) fn shown(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Returns the first measured case that has the given view and all of the given parameters, whose
-/// values are given as formatted text. The case may have further parameters. Returns `None` if
-/// there is no such case.
+/// Returns the first measured case with the given view and parameters. The values of parameters are
+/// compared as formatted text. The case may have further parameters. Returns `None` if there is no
+/// such case.
 fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> Option<&'a Case> {
     record.cases_of(view).find(|case| {
         case.median.is_some()

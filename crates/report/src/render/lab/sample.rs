@@ -27,7 +27,7 @@ pub fn record(chapter: Option<Chapter>, cases: Vec<Case>) -> RunRecord {
 }
 
 /// Returns the rendered chapter of a record in full detail, without styles and with single spaces;
-/// empty if the record has no chapter, or nothing for it.
+/// empty if the record has no chapter, or no measurements for it.
 pub fn chapter_text(record: &RunRecord, width: usize) -> String {
     let text = record.chapter.and_then(|chapter| {
         let content = super::chapter::content(chapter, record, width)?;

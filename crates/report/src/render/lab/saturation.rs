@@ -85,7 +85,7 @@ pub fn workers(case: &Case) -> f64 {
 
 /// Returns the throughput of `case` relative to that of the case with one worker and otherwise the
 /// same parameters. If `case` itself is that case, the ratio has no interval. Returns `None` if
-/// either case was not measured.
+/// there is no case with one worker, or if either case was not measured.
 pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
     let rest =
         |parameters: &Parameters| parameters.without(names::PROCESSES).without(names::THREADS);

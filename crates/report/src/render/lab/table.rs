@@ -8,8 +8,8 @@ use super::super::text::printable;
 use super::super::units::{nanoseconds, percent};
 use super::shown;
 
-/// A column: the heading, the minimum width at which it is shown, in columns, and a function that
-/// formats the cell of a case.
+/// A column of a table: its heading, the minimum terminal width at which it is shown (in columns),
+/// and a function that formats the cell of a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
 const COLUMNS: [Column; 9] = [
@@ -33,8 +33,8 @@ pub fn generic(cases: &[&Case], width: usize) -> String {
     tables.join("\n")
 }
 
-/// A column of metrics: the heading, the name of the metric, and the minimum width at which it is
-/// shown, in columns.
+/// A column for a metric: its heading, the name of the metric, and the minimum terminal width at
+/// which the column is shown (in columns).
 pub type MetricColumn = (&'static str, &'static str, usize);
 
 /// Renders tables with the value of each case, under the heading `value`, and the measured metrics
@@ -177,8 +177,8 @@ pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// Formats a time that is given in nanoseconds; empty if it is `None`, and `0` below half a
-/// nanosecond.
+/// Formats a time that is given in nanoseconds; empty if it is `None`, and `0` if it is less than
+/// half a nanosecond from 0.
 pub fn figure(nanos: Option<f64>) -> String {
     match nanos {
         None => String::new(),

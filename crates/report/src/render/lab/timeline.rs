@@ -14,7 +14,7 @@ pub fn heading(experiment: &str) -> String {
     format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
 }
 
-/// Renders one step, and a table of the tasks at the time if there are any.
+/// Renders one step and, if its tasks were observed, a table of them.
 pub fn step(step: &Step, width: usize) -> String {
     let mut out = String::new();
     let mut line = format!("{} {}", step.who, step.what);
@@ -52,7 +52,7 @@ fn cells(task: &Task) -> [String; 9] {
     ]
 }
 
-/// Renders, for each case, the conclusions that follow from its steps, and a note on the figures.
+/// Renders the conclusions that follow from the steps of each case, and then a note on the figures.
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {

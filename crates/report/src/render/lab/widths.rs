@@ -1,5 +1,5 @@
-//! Tests that the reports of stored runs, of suites and of single experiments, fit into the width
-//! of the terminal.
+//! Tests the reports of stored runs of suites and of single experiments: they fit into the width of
+//! the terminal, and those of suites give the answer first.
 
 use contend_record::compare::Origin;
 use contend_record::lab::{Chapter, RunRecord};

@@ -1,5 +1,5 @@
-//! Bars that show how stages spent their time: the number of cells with an activity's symbol is its
-//! share of the run, whenever it happened.
+//! Bars that show how stages spent their time. Each activity has its own symbol. The number of
+//! cells with the symbol shows the activity's share of the run, but not when it happened.
 
 use anstyle::{AnsiColor, Style};
 use contend_record::pipe::Stage;
@@ -81,7 +81,7 @@ impl Activity {
 }
 
 /// Returns a bar of at most `cells` columns, without styles. A share of 1 corresponds to `cells`
-/// columns; if the shares add up to more than 1, the whole bar does. Cells are distributed by the
+/// columns; if the shares add up to more than 1, their sum does. Cells are distributed by the
 /// largest remainder method, so the length of the bar is correctly rounded, and each part is off by
 /// less than one cell. Negative shares count as 0.
 pub fn bar(shares: &[(Activity, f64)], cells: usize) -> String {

@@ -41,7 +41,8 @@ pub enum Detail {
     Full,
 }
 
-/// Returns the report of a profiled pipeline, for a terminal with `width` columns, at least 60.
+/// Returns the report of a profiled pipeline, for a terminal with `width` columns, or with 60 if
+/// `width` is smaller.
 pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     let record = &visible(record);
     let width = width.max(MIN_REPORT_COLUMNS);

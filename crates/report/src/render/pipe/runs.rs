@@ -35,7 +35,7 @@ pub(super) fn headline(out: &mut String, runs: &Runs, exit: &str, width: usize) 
 }
 
 /// Renders a table of each stage's medians with their intervals, or ranges with fewer than six
-/// runs. `record` is that of the run which the report shows.
+/// runs. `record` is the record of the run that the report shows.
 pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     let enough = runs.count >= MIN_CI95_SAMPLES;
     let interval = |estimate: &Estimate| interval(estimate, enough);

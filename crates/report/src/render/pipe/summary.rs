@@ -122,7 +122,8 @@ pub(super) fn stages(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &legend(record, has_unknown, index + 3, width), width);
 }
 
-/// Returns whether the stage itself is the bottleneck. If the CPUs are, no stage is.
+/// Returns whether the stage itself is the bottleneck. Returns `false` for every stage if the
+/// bottleneck is the CPUs, the input or the output.
 fn is_bottleneck(record: &PipeRecord, stage: &Stage) -> bool {
     record.bottleneck.kind == BottleneckKind::Stage && record.bottleneck.stage == Some(stage.index)
 }
@@ -164,7 +165,7 @@ fn bar_cells(width: usize) -> usize {
     }
 }
 
-/// Returns the activity on which a stage spent most time, with its share of the pipeline's wall
+/// Returns the activity on which a stage spent the most time, with its share of the pipeline's wall
 /// time; empty if the share is too small to show.
 fn main_activity(stage: &Stage, wall_seconds: f64, width: usize) -> String {
     let most = Activity::ALL

@@ -86,8 +86,8 @@ fn cpu_share(cpu_percent: f64, wall: f64) -> String {
     if wall < MIN_CPU_SHARE_SECONDS { dash() } else { percent(cpu_percent, 100.0) }
 }
 
-/// Returns the longest kind of a stage's other waits, or `None` if all of these together are too
-/// short to mention.
+/// Returns the kind that makes up the largest part of a stage's other waits, or `None` if all other
+/// waits together are too short to mention.
 pub(super) fn main_wait(stage: &Stage) -> Option<&'static str> {
     let named = stage.other_waits.named();
     let (name, _) = named.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;

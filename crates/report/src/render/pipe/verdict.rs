@@ -54,7 +54,8 @@ fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> S
     }
 }
 
-/// Returns a phrase that describes a stage by `kind`, the record's name of its longest waits.
+/// Returns a phrase, such as `disk-bound`, for a stage whose longest waits have the name `kind` in
+/// the record.
 fn wait_name(kind: &'static str) -> &'static str {
     match kind {
         "sleep" => "sleeping",
@@ -71,7 +72,7 @@ fn wait_name(kind: &'static str) -> &'static str {
 }
 
 /// Writes the findings. A summary has at most three important findings, and the number of further
-/// important ones. A full report has all findings, and the CPU time per gigabyte.
+/// important ones. A full report has all findings and, for enough data, the CPU time per gigabyte.
 pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
     let shown: Vec<&Finding> = match detail {
         Detail::Full => record.findings.iter().collect(),

@@ -27,7 +27,7 @@ pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     counts_calls: true,
 };
 
-/// The `sendfile` method, with the system call that web servers use to send files.
+/// The `sendfile` method, which makes the system call that web servers use to send files.
 pub const SENDFILE: CopyMethod = CopyMethod {
     name: "sendfile",
     summary: "sendfile: the kernel copies",
@@ -95,7 +95,7 @@ fn copy_whole_file(
     Ok(())
 }
 
-/// Returns `bytes`, or an error if it is 0, because the copy would never end.
+/// Returns `bytes`, or an error if it is 0, because the copy would then never end.
 fn require_progress(bytes: usize) -> io::Result<usize> {
     if bytes == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }

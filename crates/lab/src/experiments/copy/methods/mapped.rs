@@ -11,7 +11,7 @@ use crate::support::syscalls::Call;
 
 const ADVICE_NAMES: &[&str] = &["none", "sequential", "populate", "huge-pages"];
 
-/// The `mmap-bytes` method, as in the article on mmap and shared memory.
+/// The `mmap-bytes` method, which copies byte by byte, as in the article on mmap and shared memory.
 pub const BY_BYTE: CopyMethod = CopyMethod {
     name: "mmap-bytes",
     summary: "both files mapped, copied byte by byte through pointers",

@@ -86,8 +86,8 @@ pub struct CopyMethod {
     pub blocks: &'static [u64],
     /// Mapping advice to measure; empty if the method does not map files.
     pub advices: &'static [&'static str],
-    /// Returns why the method cannot be used at a location with some mapping advice, or `None` if
-    /// it can.
+    /// Returns why the method cannot be used at the given location with the given mapping advice,
+    /// or `None` if it can.
     pub unavailable: fn(Location, MappingAdvice) -> Option<String>,
     /// Allocates resources before the timed copy, for a block size in bytes; `None` if the method
     /// needs no resources.

@@ -3,8 +3,8 @@
 use super::{CopyMethod, Resources, always_available};
 use crate::support::syscalls::Call;
 
-/// The `read-write` method: one block at a time. With blocks of one byte, the default file is
-/// smaller.
+/// The `read-write` method: one block at a time. With blocks of one byte, the file is smaller by
+/// default, because each byte takes two system calls.
 pub const METHOD: CopyMethod = CopyMethod {
     name: "read-write",
     summary: "read and write, one block at a time",

@@ -1,4 +1,4 @@
-//! Hand-offs with events that have the semantics of Windows, built on a futex.
+//! Hand-offs with events as on Windows, built on a futex.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,7 +43,7 @@ enum Reset {
 
 const UNSET: u32 = 0;
 const SET: u32 = 1;
-/// Not set, and a waiter may be asleep.
+/// State of an event that is not set and on which a waiter may be asleep.
 const UNSET_WITH_WAITERS: u32 = 2;
 
 struct Event {

@@ -1,5 +1,5 @@
-//! Synchronisation primitives. Each submodule implements one or two, and `TABLE` lists the
-//! mechanisms that create them.
+//! Synchronisation primitives. Each submodule implements one or two, except for the helpers
+//! `polling` and `post_counter`. `TABLE` lists the mechanisms that create primitives.
 
 mod condition;
 mod event;
@@ -35,7 +35,8 @@ pub trait SyncPrimitive: Sync {
         Ok(())
     }
 
-    /// Makes the current or the next wait of the waiter return.
+    /// Makes the current or the next wait of the waiter return. May block, for example while a pipe
+    /// is full.
     ///
     /// # Errors
     /// Returns the error of the failed system call.
@@ -75,7 +76,7 @@ pub struct SleepTiming {
 /// A mechanism by which partners notify each other: a row of `TABLE`.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Value of the `mechanism` parameter and of the parameters for one direction.
+    /// Name, as a value of the parameters `mechanism`, `start`, `to_sub`, `to_main` and `end`.
     pub name: &'static str,
     /// One-line description for lists and reports.
     pub summary: &'static str,

@@ -13,6 +13,9 @@ struct Polling<P> {
 }
 
 /// Creates a primitive whose waiter polls and calls `between` after each failed poll.
+///
+/// # Errors
+/// Returns an error if shared memory cannot be mapped.
 pub fn polling<P>(between: P) -> Result<Box<dyn SyncPrimitive>, SubjectError>
 where
     P: Fn() -> io::Result<()> + Sync + 'static,

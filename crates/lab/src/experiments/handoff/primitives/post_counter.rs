@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contend_sys::shared::{Line, Shared};
 
-/// A counter of posts and a counter of consumed posts. Each counter has its own cache line, to
-/// which only one partner writes, so a turn moves each line to the other CPU and back once. The
-/// counters wrap around.
+/// A counter of posts and a counter of consumed posts. Each counter has its own cache line. The
+/// poster never reads the consumed posts, so a turn moves only the line of the posts between the
+/// CPUs. The counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 
@@ -20,7 +20,7 @@ impl PostCounter {
         Shared::new([const { Line(AtomicU32::new(0)) }; 2]).map(Self)
     }
 
-    /// Returns the counter of posts, which is a word on which a futex can wait.
+    /// Returns the counter of posts, on which a waiter can sleep with `futex(2)`.
     #[inline]
     pub fn posted(&self) -> &AtomicU32 {
         &self.0[0]

@@ -9,7 +9,7 @@ use contend_callback::{Address, Context, Never, Next, Receptor, Reply};
 use super::{ParkedUnits, check_all_ended};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// A set of callback threads that each wait for one message, with a closure of 8 bytes. One further
+/// A set of callback threads. Each has a closure of 8 bytes and waits for one message. One further
 /// unit, the spawner, creates them and sends the messages.
 #[derive(Debug)]
 pub struct Callbacks {
@@ -26,7 +26,7 @@ enum SpawnerCommand {
     Reserve(usize, Reply<()>),
     /// Create the given number of units; the reply is the number actually created.
     Add(u64, Reply<u64>),
-    /// Send a message to all units from the given index on; the reply follows the last one.
+    /// Send a message to all units from the given index on; the reply follows the last message.
     Release(usize, Reply<()>),
     /// Free the addresses of released units and spare room.
     Forget(Reply<()>),

@@ -1,7 +1,7 @@
 //! Parked units of every kind, which wait until they are released.
 //!
-//! [`ParkedUnits`] and [`empty_set`] form one interface: every kind of unit is a child module that
-//! implements the trait, and [`empty_set`] names the children, so the modules import each other.
+//! Each kind of unit is a child module that implements [`ParkedUnits`]. [`empty_set`] creates a set
+//! of units of a given kind, so this module and its children import each other.
 //!
 //! ```text
 //!            add(n)             await_all            release

@@ -108,8 +108,8 @@ fn bottleneck(record: &RunRecord) -> Judgement {
     (Verdict::of(4 * count >= 3 * all), text)
 }
 
-/// Formats the ratios of the times of `new` to those of `old`, as in `mawk 1.20 times the wall
-/// time, 1.10 times the CPU time`.
+/// Formats the wall and CPU times of `new` as multiples of those of `old`, after `name`, as in
+/// `mawk 1.20 times the wall time, 1.10 times the CPU time`.
 fn ratios(name: &str, old: &Case, new: &Case) -> String {
     format!(
         "{name} {:.2} times the wall time, {:.2} times the CPU time",
@@ -125,9 +125,9 @@ fn none_left(record: &RunRecord, pairs: &[(&str, &Case, &Case)]) -> Verdict {
     Verdict::Inconclusive(if is_disturbed { Reason::Disturbed } else { Reason::DidNotOccur })
 }
 
-/// Calls `verdict` to judge a tokenizer of four commands against one of a single command, for each
-/// awk for which `applies` returns `true`. If there is no such awk, the judgement is inconclusive,
-/// with the evidence `otherwise`.
+/// Judges tokenizers of four commands against those of one command. Calls `verdict` for each awk
+/// for which `applies` returns `true`, and combines the verdicts. If there is no such awk, the
+/// judgement is inconclusive, with the evidence `otherwise`.
 fn splits(
     record: &RunRecord,
     applies: impl Fn(&Case, &Case) -> bool,

@@ -1,9 +1,9 @@
 //! Compares the times of two pipelines, as far as the measurements of a run can distinguish them.
 //!
-//! Wall times are compared only if other processes did not spoil them. A case is spoiled if other
-//! processes used the CPUs during every sample and the wall time is far longer than the CPU time
-//! explains. CPU times are always compared. Two times count as different if they differ by more
-//! than a margin, which is wider with few samples and in a disturbed run.
+//! Wall times are compared only if disturbances did not spoil them. A case is spoiled if every
+//! sample was disturbed, by other processes or the hypervisor, and the wall time is far longer than
+//! the CPU time explains. CPU times are always compared. Two times count as different if they
+//! differ by more than a margin, which is wider with few samples and in a disturbed run.
 
 use std::cmp::Ordering;
 
@@ -21,9 +21,9 @@ fn margin(record: &RunRecord, one: &Case, other: &Case) -> f64 {
     }
 }
 
-/// Returns whether other processes spoiled the wall time of a case: they used the CPUs during every
-/// sample, and the wall time is far above its lower bound. The bound is the longer of two times:
-/// the CPU time of the slowest stage, and that of all stages divided by the number of CPUs.
+/// Returns whether disturbances spoiled the wall time of a case: every sample was disturbed, and
+/// the wall time is more than 1.25 times its lower bound. The bound is the longer of two times: the
+/// CPU time of the slowest stage, and that of all stages divided by the number of CPUs.
 pub fn is_spoiled(record: &RunRecord, case: &Case) -> bool {
     const MIN_SPOILED_RATIO: f64 = 1.25;
     let slowest = case.stages.iter().map(Stage::cpu).fold(0.0, f64::max);

@@ -14,8 +14,8 @@ pub fn sentences(record: &RunRecord) -> Vec<String> {
     [seds, copies, filter, startup].into_iter().filter_map(|sentence| sentence(record)).collect()
 }
 
-/// Formats the ratios of the times of `new` to those of `old`, as in `0.40 times the wall time and
-/// 1.50 times the CPU time`. Leaves out wall times if other processes spoiled either one.
+/// Formats the times of `new` as multiples of those of `old`, as in `0.40 times the wall time and
+/// 1.50 times the CPU time`. Leaves out wall time if disturbances spoiled that of either case.
 fn compared(record: &RunRecord, new: &Case, old: &Case) -> String {
     let cpu_time = format!("{} times the CPU time", ratio(cpu(new) / cpu(old).max(1.0)));
     match real_time(record, new, old) {

@@ -108,8 +108,8 @@ fn sed(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns a row for each stage: the name, truncated to `room` columns, `empty` empty cells, the
-/// article's CPU use if it is reported, and the run's measurements.
+/// Returns a row for each stage: the name (truncated to `room` columns), then `empty` empty cells,
+/// the article's CPU use (an empty cell if it is not reported), and the run's measurements.
 fn stage_rows<'a>(
     stages: &'a [Stage],
     article: &'a [f64],
@@ -241,8 +241,8 @@ fn hold(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns the time between the production and the arrival of a line in seconds, or `None` if the
-/// timeline lacks one of these steps.
+/// Returns the time from the production of a line to its arrival, in seconds and at least 0, or
+/// `None` if the timeline lacks one of these steps.
 fn held(case: &Case, line: usize) -> Option<f64> {
     let at = |what: &str| {
         let what = format!("line {line} {what}");

@@ -1,5 +1,5 @@
-//! Tests that the article's own measurements confirm its conclusions, and that other measurements
-//! do not.
+//! Tests that the article's own measurements confirm its conclusions (except B, which is within
+//! noise), and that other measurements do not.
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, Metric, RunRecord, Stage, Step, Unit, View};
@@ -46,8 +46,8 @@ fn pipeline(
     case
 }
 
-/// Returns the case of a stage that receives a line every second, and delays all five lines until
-/// the last second if `is_held`.
+/// Returns the case of a stage for which five lines are produced, one second apart from 0 s. If
+/// `is_held`, all of them arrive at 5 s; otherwise, each arrives when it is produced.
 fn held(stage: &str, is_held: bool) -> Case {
     let mut case =
         case(("pipeline/hold", View::PipelineHold), Parameters::new().with("stage", stage), 1.0);
@@ -149,7 +149,7 @@ fn disturbed_wall_times_are_not_compared() {
     }
 }
 
-/// Other load can delay single lines of a stage that forwards every line immediately.
+/// A stage that forwards every line is no barrier, even if other load delays its first line.
 #[test]
 fn a_single_late_line_is_not_a_stage_that_holds_its_output() {
     let mut cases = the_article();

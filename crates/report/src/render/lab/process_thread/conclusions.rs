@@ -103,7 +103,7 @@ fn memory(record: &RunRecord) -> Judgement {
 /// ratio contains 1. If each case has only one sample, they count as equal if they differ by less
 /// than about a quarter. Returns `None` if a case has no samples, or if the ratio is unbounded.
 fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
-    /// Ratio below which two single samples count as equal.
+    /// Ratio of the larger to the smaller of two single samples below which they count as equal.
     const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;
     let ratio = Ratio::of(&one.samples, &other.samples, seed)?;
     let is_equal = match ratio.ci95.or(ratio.range) {

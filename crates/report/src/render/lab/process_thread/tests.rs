@@ -1,4 +1,4 @@
-//! Tests that verdicts follow from the measurements of the record.
+//! Tests that the workshop's figures confirm its conclusions, and that other figures do not.
 
 use contend_record::lab::{Case, Chapter, Limit, LimitReport, RunRecord, StoppedBy, View};
 use contend_record::parameters::Parameters;

@@ -1,4 +1,4 @@
-//! Renders points of several series as a chart of characters with two logarithmic axes.
+//! Renders points of several series as a text chart with two logarithmic axes.
 
 use super::super::super::units::{bytes, count};
 
@@ -7,7 +7,7 @@ use super::super::super::units::{bytes, count};
 pub struct Series {
     /// Letter that marks the points of the series.
     pub mark: char,
-    /// The points, as number and bytes, both above 0.
+    /// The points: a number of units and their bytes, both above 0.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -18,9 +18,12 @@ const LABEL_COLUMNS: usize = 9;
 /// Mark for points of several series that coincide.
 const OVERLAP_MARK: char = '*';
 
-/// Renders a chart of bytes over numbers, at most `width` columns wide. `width` must be at least
-/// 60. Returns `None` if there are no points, or if all values on one of the axes are the same
-/// power of ten.
+/// Renders a chart of bytes over numbers of units, at most `width` columns wide and never wider
+/// than 111. Returns `None` if there are no points, or if all values on one of the axes are the
+/// same power of ten.
+///
+/// # Panics
+/// Panics if there is a chart to render and `width` is less than 12.
 pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     let points = || all.iter().flat_map(|series| &series.points);
     let (left, right) = decades(points().map(|point| point.0))?;
@@ -65,8 +68,9 @@ pub fn bytes_over_numbers(all: &[Series], width: usize) -> Option<String> {
     Some(out)
 }
 
-/// Returns the exponents of the powers of ten nearest to the smallest value, at or below it, and to
-/// the largest value, at or above it. Returns `None` if the exponents are equal, or without values.
+/// Returns the exponents of the two powers of ten that enclose all values: the largest that is at
+/// most the smallest value, and the smallest that is at least the largest value. Returns `None` if
+/// the exponents are equal, or without values.
 fn decades(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
         (least.min(value), most.max(value))

@@ -34,8 +34,8 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     out
 }
 
-/// Returns the chapter, or `None` if neither the evaluation nor the memory nor the round trip of
-/// any unit was measured.
+/// Returns the chapter, or `None` if the run has measured neither the evaluation, nor the memory of
+/// units, nor round trips.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let cases = |view| -> Vec<&Case> {
         record.cases_of(view).filter(|case| case.median.is_some()).collect()

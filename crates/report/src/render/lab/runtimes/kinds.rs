@@ -11,9 +11,9 @@ use super::super::table::values;
 pub struct Kind<'a> {
     /// Name of the kind: the value of the parameter `unit`.
     pub unit: String,
-    /// Letter that marks the kind in charts; a space after the first 52 kinds.
+    /// Letter that marks the kind in charts; a space for each kind after the 52nd.
     pub mark: char,
-    /// Measured cases of memory, by ascending number of units; empty if only the round trip was
+    /// Cases that measured memory, by ascending number of units; empty if only the round trip was
     /// measured.
     pub cases: Vec<&'a Case>,
     /// Fitted line of memory in bytes over number of units; `None` without one.
@@ -68,7 +68,8 @@ fn rising(line: &Line) -> Option<f64> {
 pub const INDISTINGUISHABLE: &str = "indistinguishable from 0";
 
 impl Kind<'_> {
-    /// Returns the case of memory with the most units, or `None` if memory was not measured.
+    /// Returns the case that measured the memory of the most units, or `None` if memory was not
+    /// measured.
     pub fn largest(&self) -> Option<&Case> {
         self.cases.last().copied()
     }
@@ -106,7 +107,7 @@ impl Kind<'_> {
     }
 
     /// Returns the size of one unit in bytes as the runtime reports it, or `None` if the runtime
-    /// does not, or if it is indistinguishable from 0.
+    /// reports no size, or if the size is indistinguishable from 0.
     pub fn counted(&self) -> Option<f64> {
         rising(self.counted?)
     }

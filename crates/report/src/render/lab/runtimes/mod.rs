@@ -18,7 +18,8 @@ use super::super::units::count;
 use super::shown;
 use super::table::{figure, grid, parameter, row};
 
-/// Explanation of why the same unit takes more memory here than in another experiment.
+/// Note on what the memory of a unit includes, and why a callback thread takes more here than in
+/// the experiment `units/callback`.
 pub const PROBE_MEMORY_NOTE: &str = "What a probe needs to wake its units is counted with them: for a callback \
     thread the 8 bytes of its address, for which units/callback makes room before it measures.";
 
@@ -83,7 +84,7 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Returns a series for the chart for each kind.
+/// Returns a series of points for each kind, for the chart.
 pub fn series(kinds: &[Kind<'_>]) -> Vec<Series> {
     kinds.iter().map(|kind| Series { mark: kind.mark, points: points(kind) }).collect()
 }

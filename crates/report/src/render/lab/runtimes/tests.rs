@@ -1,4 +1,4 @@
-//! Tests that the sentences about units follow from the record.
+//! Tests that tables, sentences and the documentation page about units follow from the record.
 
 use contend_record::lab::{Case, Chapter, Fit, RunRecord, Unit, View};
 use contend_record::parameters::Parameters;

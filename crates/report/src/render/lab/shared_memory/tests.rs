@@ -1,4 +1,4 @@
-//! Tests that verdicts follow from the measurements of the record.
+//! Tests that the article's figures confirm its conclusions, and that other figures do not.
 
 use contend_record::Warning;
 use contend_record::lab::{Case, Chapter, RunRecord, View};
@@ -80,7 +80,8 @@ fn other_figures_do_not_confirm_them() {
     );
 }
 
-/// A partner without a CPU makes the other partner sleep, which takes system calls.
+/// In a disturbed run, system calls of the ring do not refute conclusion B: a partner that loses
+/// its CPU makes the other one sleep, which takes calls.
 #[test]
 fn calls_that_other_load_explains_are_inconclusive() {
     let cases = vec![form("pipe", 1.7e9, 1e6, 15.0, 0.0), form("ring", 1.2e9, 33e3, 33e3, 0.0)];

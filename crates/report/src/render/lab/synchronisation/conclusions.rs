@@ -30,7 +30,8 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Ratio of the times of sleeping and of signalling above which sleeping counts as much slower.
+/// Ratio of the time with sleeping to the time with signals, above which sleeping counts as much
+/// slower.
 const MIN_MUCH_SLOWER_RATIO: f64 = 3.0;
 /// Minimum mean load that counts as 100 %, in percent. The start and the end of a sample lower the
 /// mean.

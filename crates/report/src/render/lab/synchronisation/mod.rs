@@ -1,5 +1,5 @@
 //! Chapter of the suite `synchronisation`: the table of its source, a test report, with additional
-//! columns for the run, and whether its measurements confirm the report's conclusions.
+//! columns for the run, and whether the run's measurements confirm the report's conclusions.
 
 mod conclusions;
 #[cfg(test)]
@@ -18,7 +18,8 @@ use super::table::{grid, row};
 struct Row {
     /// Number of the program in the report.
     number: &'static str,
-    /// Mechanisms for hand-offs from the main process to the sub-process, and back.
+    /// Mechanisms for hand-offs from the main process to the sub-process, and back; for workers,
+    /// their number and an empty string.
     mechanisms: [&'static str; 2],
     /// The report's largest load in percent and time in seconds, with 1, 2 and 4 cores; empty if
     /// not reported.
@@ -28,7 +29,7 @@ struct Row {
 
 /// The cases of a run that correspond to a row of the report's table.
 enum Measured {
-    /// The preset named by the number of the row.
+    /// The presets named by the number of the row, with and without the tick.
     HandOff,
     /// Workers that compute: the number of processes, and the number of threads in each.
     Workers([&'static str; 2]),
@@ -137,8 +138,8 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
     Some(line)
 }
 
-/// Returns the case of a row without a tick, and that with the report's tick, each `None` if it was
-/// not measured.
+/// Returns the case of a row without a tick, and then the case with the report's tick; `None` for a
+/// case that was not measured. Workers have no case with a tick.
 fn measured<'a>(record: &'a RunRecord, row: &Row) -> (Option<&'a Case>, Option<&'a Case>) {
     match row.measured {
         Measured::Workers([processes, threads]) => {
