@@ -44,9 +44,9 @@ pub const EXPERIMENT: Experiment = Experiment {
         memory of a unit is measured with 64 of them. Then it creates units that wait, until the \
         kernel refuses or `cap` is reached, and identifies the limit: by the kernel's counter of \
         refusals where there is one, by the usage of each limit, and for RLIMIT_NPROC by \
-        raising it and retrying. Nearly all of these limits give the same error, EAGAIN. A \
-        watchdog process stops the search before less than a twentieth of the memory, or 256 MiB, \
-        is left. At the limit, no program on this machine (with RLIMIT_NPROC: of this user) can \
+        raising it and retrying. Nearly all of these limits give the same error, EAGAIN. The \
+        search stops when less than a twentieth of the memory, or 64 MiB, is left; a watchdog \
+        process ends it at half of that. At the limit, no program on this machine (with RLIMIT_NPROC: of this user) can \
         start a process for a second or two.",
     view: View::UnitLimit,
     unit: Unit::Units,

@@ -123,7 +123,7 @@ impl ProcessPool {
     /// done so. There must not be more jobs than a pipe has room for, usually 65,536.
     ///
     /// # Errors
-    /// Returns an error if all processes have exited before the call, or a pipe fails.
+    /// Returns an error if all processes have exited, or a pipe fails.
     pub fn run(&self, jobs: u64) -> io::Result<()> {
         for _ in 0..jobs {
             rustix::io::write(&self.jobs, b"j")?;
@@ -132,8 +132,26 @@ impl ProcessPool {
         let mut buffer = [0; 1024];
         while unanswered > 0 {
             let wanted = unanswered.min(buffer.len());
-            unanswered -= rustix::io::read(&self.answers, &mut buffer[..wanted])?;
+            match rustix::io::read(&self.answers, &mut buffer[..wanted])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                answers => unanswered -= answers,
+            }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_whose_workers_exit_during_a_call_reports_an_error() {
+        let (_job_reader, jobs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let (answers, answer_writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        drop(answer_writer);
+        let pool = ProcessPool { jobs, answers, workers: Vec::new() };
+        let error = pool.run(3).expect_err("no answers");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
