@@ -1,7 +1,8 @@
 //! Measures the speed and memory of `contend json`.
 //!
-//! Runs contend in alternation with jq, jaq, gron and a parser in awk, as far as installed, on the
-//! same document, and checks that all outputs but that of the parser in awk are the same.
+//! Runs contend, jq, jaq, gron and a parser in awk, as far as they are installed, in alternation on
+//! the same document. Checks that their outputs are the same, except that of the parser in awk,
+//! which has another format.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -123,7 +124,7 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
     file.flush().context("cannot write the document")
 }
 
-/// Writes the awk programs of the lab's tokenizer and parser to the input's folder.
+/// Writes the lab's awk programs (tokenizer, parser and callbacks) to `folder`.
 fn write_awk(folder: &Path) -> Result<()> {
     let contend = built_program("contend")?;
     for name in ["tokenizer", "parser", "callbacks"] {

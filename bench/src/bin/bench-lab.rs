@@ -50,8 +50,8 @@ enum What {
     Memory,
 }
 
-/// Arguments that select the experiments of a pair, with short and long operations, and factors by
-/// which the budget of a case is multiplied.
+/// Arguments that select the experiments of a pair of runs, and the number of cases, by which the
+/// budget of one case is multiplied. Some operations are short, some long.
 const PAIRED: [(&[&str], f64); 3] = [
     (&["engine/empty", "engine/clock"], 2.0),
     (

@@ -183,7 +183,8 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
     Ok(figures)
 }
 
-/// Writes the results so far, after every case, because a later one may fail.
+/// Writes the results so far to the files that the arguments name. To be called after every case,
+/// because a later one may fail.
 fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
     let json = args.json.as_ref().map(|path| {
         let text = serde_json::to_string_pretty(&report::json(host, tools, all));

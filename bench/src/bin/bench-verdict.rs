@@ -39,7 +39,7 @@ struct Args {
 /// Smallest factor by which one term must exceed the others.
 const MIN_DOMINANCE_RATIO: f64 = 1.3;
 const CHUNK_BYTES: f64 = 8192.0;
-/// Number of experiments for each stage, whose median counts.
+/// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
 /// Largest share of a stage's lifetime that may be unexplained without being printed.

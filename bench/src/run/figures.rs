@@ -49,7 +49,7 @@ pub struct ToolFigures {
     pub cpu: f64,
     /// Largest `Run::peak` of all runs, in bytes.
     pub peak: u64,
-    /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
+    /// bash's wall time divided by the tool's in the same round; above 1, the tool is faster.
     pub ratio: Estimate,
     /// How the output or status differs from bash's; `None` if it does not.
     pub wrong: Option<String>,

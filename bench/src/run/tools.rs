@@ -28,7 +28,7 @@ pub struct Paths {
     pub contend: PathBuf,
     /// Command that starts `PaSh`.
     pub pash: PathBuf,
-    /// Bash file that defines forkrun's `frun`, if it is known.
+    /// Bash file that defines forkrun's function `frun`; `None` if it was not given.
     pub frun: Option<PathBuf>,
 }
 

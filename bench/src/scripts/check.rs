@@ -43,7 +43,7 @@ pub enum Verdict {
     Same,
     /// bash does not end within the limit.
     BashHangs,
-    /// contend differs from bash in these kinds, but bash also differs from itself.
+    /// contend differs from bash in these ways, but bash also differs from itself.
     NotRepeatable(Vec<Difference>),
     /// contend has another outcome than bash.
     Differs(Box<Finding>),

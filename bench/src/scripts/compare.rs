@@ -21,7 +21,7 @@ pub enum Difference {
     ExtraFile,
     /// A file that only bash leaves.
     MissingFile,
-    /// Processes that continue after contend, but not bash, has ended.
+    /// Processes that continue after the end of contend, although none do after the end of bash.
     LeftRunning,
     /// More files left in `TMPDIR` by contend than by bash.
     TemporaryFile,

@@ -223,7 +223,10 @@ const RULES: &[Rule] = &[
     ("bigs", &["cat big", "cat <big", "cat big a big", "sort -r big", "head -c 300000 big"]),
 ];
 
-/// Expands a template. `«locale»` is replaced by one of `locales`, which must not be empty.
+/// Expands a template. `«locale»` is replaced by one of `locales`.
+///
+/// # Panics
+/// Panics if `locales` is empty and a locale is needed.
 pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
     Expansion { locales, files: Vec::new() }.text(template, 0, random)
 }

@@ -48,7 +48,7 @@ pub const SUITES: &[Suite] = &[
     Suite { folder: "analytics/scripts", input: "logs", arguments: &[IN, "out"] },
 ];
 
-/// Commands that exclude a script, because they need a network or do not process text.
+/// Commands that need a network or do not process text. A script with one of them is skipped.
 const OUT_OF_SCOPE: [&str; 14] = [
     "curl",
     "wget",
@@ -112,8 +112,8 @@ fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes at least `size` bytes of positions of buses, in the form that a city publishes: time,
-/// vehicle, line, and so on.
+/// Writes at least `size` bytes of bus positions as comma-separated values, similar to those that
+/// cities publish: time, line, vehicle and another number.
 fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     let mut out = BufWriter::new(fs::File::create(path)?);

@@ -89,7 +89,7 @@ pub struct Job<'a> {
     pub variables: &'a [(String, String)],
 }
 
-/// Makes this process adopt orphans, which every process with a runner must do.
+/// Makes this process adopt orphans. Every process must call this before it creates a [`Runner`].
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.
@@ -116,7 +116,8 @@ pub fn limit_resources() -> Result<()> {
 }
 
 impl Runner {
-    /// Creates a runner in a temporary folder. This process must have called [`adopt_orphans`].
+    /// Creates a runner with a temporary folder. `limit` is the time after which it kills a run.
+    /// This process must have called [`adopt_orphans`].
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created.
@@ -282,8 +283,8 @@ fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<Join
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 
-/// Writes the input, with `interval` before each of the first lines. Stops early if no reader is
-/// left.
+/// Writes the input, and waits for `interval` before each of the first [`SLOW_LINES`] lines. Stops
+/// early if no reader is left.
 fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
     let mut rest = input;
     if !interval.is_zero() {

@@ -154,7 +154,7 @@ fn print(report: &str) -> Result<()> {
 }
 
 /// Returns all files with the given extension below a folder, ordered by path. Leaves out
-/// `SKIPPED_FOLDERS`. Fails if a file is not UTF-8.
+/// `SKIPPED_FOLDERS`. Fails if a folder or file cannot be read, or a file is not UTF-8.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     walk(folder, extension, &mut paths)?;

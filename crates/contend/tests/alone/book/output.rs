@@ -16,7 +16,7 @@ const FIGURE: &str = "#";
 pub enum Rules {
     /// Only text that `[..]` and `...` match.
     Exact,
-    /// Also numbers and line breaks.
+    /// Also numbers, bars, spaces, line breaks, and warnings about the machine.
     Figures,
     /// Also missing lines with numbers, and additional lines.
     Lab,
