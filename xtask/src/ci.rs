@@ -40,8 +40,8 @@ pub fn run() -> Result<()> {
     log.require_nothing_skipped()
 }
 
-/// Explores every interleaving of accesses to the shared state of the callback runtime and of the
-/// rings.
+/// Runs the loom models, which explore every interleaving of accesses to the shared state of the
+/// callback runtime and of the ring buffers in `contend-sys`.
 fn loom() -> Result<()> {
     cargo_run(
         &[("RUSTFLAGS", "--cfg loom")],

@@ -1,4 +1,5 @@
-//! Tests that byte counts equal those of `wc -c`, unless the record marks them as approximate.
+//! Tests of byte counts, which equal those of `wc -c` unless the record marks them as approximate,
+//! and tests that the report, the record and the pipeline's output do not share a stream.
 
 use std::process::Stdio;
 

@@ -150,7 +150,8 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 impl std::fmt::Debug for PipelineResult {
-    /// Shows the beginning of the output, with its length and a checksum.
+    /// Formats the status, the messages, and the beginning of the output with its length and a
+    /// checksum.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.stdout[..self.stdout.len().min(100)];
         write!(
@@ -195,7 +196,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// Returns lines of words, some of them equal, with about the given total size.
+/// Returns at least `bytes` bytes of lines of words. Some lines are repeated, and some are empty.
 fn words(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(5);
     let mut text = Vec::with_capacity(bytes + 100);

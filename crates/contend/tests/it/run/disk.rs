@@ -37,8 +37,9 @@ fn assert_disk_failure(pipeline: &str, output: &Output, temporary: &Path, reason
     assert_eq!(left, 0, "{pipeline}");
 }
 
-/// Runs a pipeline with a limit on file sizes, after the shell text `signal`. The input comes from
-/// a pipe if `stream` is true, else from a file. Returns the output and the working folder.
+/// Executes the shell text `signal`, which may make the shell ignore `SIGXFSZ`, and runs a pipeline
+/// with a limit on file sizes. The input comes from a pipe if `stream` is true, else from a file.
+/// Returns the output and the working folder.
 fn run_with_file_size_limit(
     signal: &str,
     pipeline: &str,
@@ -86,7 +87,8 @@ fn a_file_size_limit_does_not_matter_if_bash_needs_no_files() {
     }
 }
 
-/// Asserts that the output equals that of bash without limits, and that no files are left.
+/// Asserts that a pipeline succeeded without messages, that its output equals that of bash without
+/// limits, and that it left no temporary files.
 fn assert_same_as_bash(pipeline: &str, output: &Output, folder: &Path) {
     let expected = Environment { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
     let error = text(&output.stderr);

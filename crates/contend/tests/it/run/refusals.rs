@@ -156,7 +156,7 @@ fn random_options(random: &mut Rng, options: &[&str]) -> String {
     chosen.join(" ")
 }
 
-/// Returns the command in a random pipeline, in which contend may drop, merge or replace it.
+/// Returns a random pipeline with the command, which contend may drop, merge or replace there.
 fn in_random_pipeline(random: &mut Rng, command: &str) -> String {
     let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
     let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
