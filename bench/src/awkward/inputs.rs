@@ -1,4 +1,4 @@
-//! Awkward inputs: empty, binary, huge, without a final newline.
+//! Awkward inputs, such as empty, binary or huge ones, or ones without a final newline.
 
 use fastrand::Rng;
 

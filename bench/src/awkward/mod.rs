@@ -98,8 +98,8 @@ fn names_file(text: &str) -> bool {
     text.split([' ', '<']).any(|word| word == FILE)
 }
 
-/// Makes the first stage read the input, in one of several usual forms. Returns the pipeline, and
-/// whether it reads standard input.
+/// Makes the pipeline read the input in one of several usual forms, unless it already names the
+/// input file. Returns the pipeline, and whether it reads standard input.
 fn feed(text: String, random: &mut Rng) -> (String, bool) {
     if names_file(&text) {
         return (text, false);

@@ -1,6 +1,6 @@
 //! Random pipelines to run in parallel. They consist of stages that work line by line, stages whose
-//! results can be combined, traps, which resemble one of these kinds but are of another, and stages
-//! of `stages.rs`.
+//! results can be combined, stages of `stages.rs`, and traps, which resemble one of these kinds but
+//! are of another.
 //!
 //! As in `stages.rs`, no stage takes time quadratic in the length of a line, and none writes a
 //! file.

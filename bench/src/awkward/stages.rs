@@ -48,7 +48,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Templates of stages, by program, except `wc`.
+/// Templates of stages, with an equal chance for each program. `COUNTING` has those of `wc`.
 const COMMANDS: &[&[&str]] = &[
     &["cat", "cat", "cat -n", "cat -s"],
     &[

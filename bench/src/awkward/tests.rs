@@ -150,7 +150,7 @@ fn parallel_pipelines_use_all_stages_and_stay_in_their_folder() {
     assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
-/// The comparison of a rewrite with its original depends on repeatable output.
+/// Runs each pipeline twice, because only repeatable output can be compared with that of a rewrite.
 #[test]
 fn a_pipeline_prints_the_same_every_time() {
     let folder = tempfile::tempdir().expect("a folder");

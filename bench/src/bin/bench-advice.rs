@@ -45,7 +45,8 @@ struct Args {
     seed: u64,
 }
 
-/// Relative slowdown beyond which a recommended change counts as slower.
+/// Relative slowdown that the whole confidence interval of a recommended change must exceed for the
+/// change to count as slower.
 const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {

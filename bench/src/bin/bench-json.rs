@@ -49,8 +49,9 @@ const MENU: &str = r#"{"menu": {
   }
 }}"#;
 
-/// Command lines with the same output. `IN` stands for the document, `PATH` for a path in it,
-/// `CONTEND` for contend, and `AWK` for the folder of the awk programs.
+/// A question, with the command lines of the programs that answer it. In these, `IN` stands for the
+/// document, `PATH` for a path in it, `CONTEND` for contend, and `AWK` for the folder of the awk
+/// programs.
 struct Question {
     name: &'static str,
     /// Programs and their command lines; the first is contend.

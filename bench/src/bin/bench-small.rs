@@ -42,7 +42,7 @@ enum Form {
     File,
     /// A file with the script in a loop; `$i` is the counter.
     Loop,
-    /// A file with the script on [`REPETITIONS`] lines; `N` is the line's number.
+    /// A file with the script on [`REPETITIONS`] lines; `N` is the line's number, from 0.
     Lines,
 }
 

@@ -1,4 +1,4 @@
-//! Prose: words by Zipf's law, sentences, paragraphs, lines of limited width.
+//! Prose: sentences and paragraphs in lines of limited width, with words drawn by Zipf's law.
 
 use std::io;
 

@@ -66,7 +66,7 @@ pub struct Runs {
 const TIMEOUT_FACTOR: u32 = 10;
 /// Time with bash below which a case is short. Bash and contend run short cases more often.
 const SHORT_CASE: Duration = Duration::from_millis(200);
-/// Number of runs of a short case with bash and contend for each round.
+/// Factor by which bash and contend run a short case more often than a long one.
 const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -217,7 +217,7 @@ fn peak(stats: &[u8]) -> Option<u64> {
 /// killed.
 ///
 /// # Errors
-/// Returns an error if the command cannot be started.
+/// Returns an error if the command cannot be started or waited for.
 pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,

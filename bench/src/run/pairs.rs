@@ -121,8 +121,8 @@ impl Comparison<'_> {
         Ok(Some(what))
     }
 
-    /// Returns whether bash gives the same result in several runs in which pipes are filled in
-    /// small pieces. The input must be in the folder.
+    /// Returns whether bash gives the result of an ordinary run again in several runs in which
+    /// pipes are filled in small pieces. The input must be in the folder.
     fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
         let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");

@@ -1,7 +1,7 @@
 //! Runs published benchmark scripts from a checkout, with bash and with `contend run -f`.
 //!
-//! This module contains only the folders and inputs of the scripts; the scripts themselves are not
-//! part of this project.
+//! The scripts are not part of this project. This module has the paths of their folders, and makes
+//! their inputs.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};

@@ -66,7 +66,8 @@ pub enum Entry {
     Other(u32),
 }
 
-/// A runner of scripts, one at a time, so that remaining processes belong to one script.
+/// A runner that executes one script at a time, so that all remaining processes belong to that
+/// script.
 #[derive(Debug)]
 pub struct Runner {
     folder: tempfile::TempDir,
@@ -190,8 +191,9 @@ impl Runner {
         }
     }
 
-    /// Starts the shell, waits for it and its descendants within [`Runner::limit`] and
-    /// [`Runner::grace`], and kills the remaining ones. The outcome lacks outputs and files.
+    /// Starts the shell, waits at most [`Runner::limit`] until it exits and at most
+    /// [`Runner::grace`] until its descendants do, and kills those that remain. The outcome lacks
+    /// outputs and files.
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;

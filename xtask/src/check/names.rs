@@ -1,7 +1,7 @@
 //! Rule: only `crates/lab` refers to experiments by name.
 //!
-//! The experiment's row in the lab's table determines how its measurements are processed, so that a
-//! new experiment needs no change elsewhere. Tests may name experiments.
+//! An experiment's row in the lab's table determines how its measurements are processed, so a new
+//! experiment needs no change elsewhere. Tests may name experiments.
 
 use std::path::{Path, PathBuf};
 

@@ -219,7 +219,7 @@ fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     }
 }
 
-/// According to POSIX, a shell cannot set traps for signals that were ignored when it started.
+/// Tests a rule of POSIX: a shell cannot set traps for signals that were ignored when it started.
 #[test]
 fn traps_for_ignored_signals_cannot_be_set() {
     if !has("bash") {

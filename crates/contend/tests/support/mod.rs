@@ -29,8 +29,8 @@ pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Returns `full` if the environment variable `CONTEND_TEST_EFFORT` is `full`, as before a merge,
-/// and `quick` otherwise. Tests choose the number of cases with it.
+/// Returns `full` if the environment variable `CONTEND_TEST_EFFORT` is `full`, as it is in CI, and
+/// `quick` otherwise. Tests choose the number of cases with it.
 pub fn by_effort<T>(quick: T, full: T) -> T {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { full } else { quick }
@@ -174,9 +174,9 @@ pub fn unused_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
 
-/// Returns a command that runs a program as `user`, which no other process has, with a limit of
-/// `tasks` tasks, so that only the program's own tasks count. If that is not possible, skips the
-/// test with a message and returns `None`.
+/// Returns a command that runs a program with the user id `user` and a limit of `tasks` tasks. No
+/// other process may have this user id, so that only the program's own tasks count. If that is not
+/// possible, skips the test with a message and returns `None`.
 pub fn as_unused_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
     as_nobody(test, program)?;
     if !is_root() {

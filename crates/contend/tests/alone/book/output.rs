@@ -18,7 +18,7 @@ pub enum Rules {
     Exact,
     /// Also numbers, bars, spaces, line breaks, and warnings about the machine.
     Figures,
-    /// Also missing lines with numbers, and additional lines.
+    /// Also lines with numbers that the output lacks, and additional lines of the output.
     Lab,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of `contend run` with limited resources: sorts larger than the memory limit, a full disk,
-//! a file size limit or a missing `TMPDIR`, an unprivileged user, and a single CPU.
+//! Tests of `contend run` with limited resources: too little memory for sorting, a full disk, a
+//! file size limit, a missing `TMPDIR`, an unprivileged user, and a single CPU.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -17,7 +17,7 @@ const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
 const SORT_PIPELINES: &[&str] =
     &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
-/// Returns distinct lines with at least the given total size.
+/// Returns `bytes` bytes of distinct lines, the last of which may be cut, and a newline.
 fn distinct_lines(bytes: usize) -> Vec<u8> {
     let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
     let mut text: Vec<u8> = numbers.take(bytes).collect();

@@ -379,8 +379,8 @@ fn messages(stderr: &str) -> Vec<String> {
     messages
 }
 
-/// Waits until a child exits, and returns its status. Kills its process group after [`DEADLINE`],
-/// and then returns `None`.
+/// Waits until a child exits, and returns its status. If it does not exit within [`DEADLINE`],
+/// kills its process group and returns `None`.
 fn wait(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < DEADLINE {
