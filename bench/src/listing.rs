@@ -81,7 +81,7 @@ impl<'a> Block<'a> {
         self.values(key).next()
     }
 
-    /// Returns all values of `key`, which may occur more than once.
+    /// Returns all values of `key`, in order; none if the entry does not have the key.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |field| field.key == key).map(|field| field.value)
     }

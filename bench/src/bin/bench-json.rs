@@ -36,7 +36,8 @@ struct Args {
     no_check: bool,
 }
 
-/// The repeated document: a menu from many pages about JSON, with its usual indentation.
+/// The repeated document: the menu that many pages about JSON have as an example, with its usual
+/// indentation.
 const MENU: &str = r#"{"menu": {
   "id": "file",
   "value": "File",

@@ -43,7 +43,7 @@ const CHUNK_BYTES: f64 = 8192.0;
 /// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
-/// Largest share of a stage's lifetime that may be unexplained without being printed.
+/// Share of a stage's lifetime above which unexplained time is printed.
 const MAX_UNEXPLAINED_SHARE: f64 = 0.05;
 
 /// Cost of a stage.

@@ -76,8 +76,8 @@ impl Bench<'_> {
     /// expected one. Before it, the inputs are read into the page cache.
     ///
     /// # Errors
-    /// Returns an error if an input is missing, or if bash or a tool that can run the case cannot
-    /// be started.
+    /// Returns an error if an input is missing, another file cannot be read or written, or bash or
+    /// a tool that can run the case cannot be started.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;

@@ -275,8 +275,8 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// Copies all scripts of the suite to the folder `work`, because some scripts source others,
-    /// and writes a file for standard input. The copy of `script` lacks the lines that remove its
+    /// Copies the files in the suite's folder to `work`, because some scripts source others, and
+    /// writes a file for standard input. The copy of `script` lacks the lines that remove its
     /// outputs.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");

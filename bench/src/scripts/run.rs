@@ -136,7 +136,7 @@ impl Runner {
     /// returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started, or if a file cannot be written or read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
         fs::write(self.script(), script.text() + "\n")?;
         let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
@@ -147,7 +147,7 @@ impl Runner {
     /// outcome.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started, or if a file cannot be written or read.
     pub fn run_job(
         &self,
         job: &Job<'_>,

@@ -53,7 +53,8 @@ struct Source {
 /// Checks all rules, and prints every violation.
 ///
 /// # Errors
-/// Returns an error if there is a violation, or a file cannot be read.
+/// Returns an error if there is a violation, if a file cannot be read, or if the page of
+/// experiments lists none.
 pub fn run() -> Result<()> {
     let experiments = fs::read_to_string("docs/reference/experiments.md")
         .context("docs/reference/experiments.md")?;

@@ -154,7 +154,8 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Returns a command that runs a program as `nobody`, or as the current user if that is not root.
-/// If that is not possible, skips the test with a message and returns `None`.
+/// If `setpriv`, which changes the user, is not installed, skips the test with a message and
+/// returns `None`.
 pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     if !is_root() {
         return Some(Command::new(program)); // these tests already run as an ordinary user

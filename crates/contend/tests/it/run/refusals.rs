@@ -6,9 +6,9 @@ use fastrand::Rng;
 use super::{Environment, Input, assert_no_differences, folder, words};
 use crate::support::{by_effort, has, skip};
 
-/// Number of random command lines of `sort`.
+/// Number of random command lines of `sort` at full effort.
 const SORT_COMMAND_COUNT: usize = 150;
-/// Number of random command lines of each other command.
+/// Number of random command lines of all other commands together, at full effort.
 const OTHER_COMMAND_COUNT: usize = 60;
 
 /// Options of `sort`, which refuses some of them, or some combinations.
