@@ -1,6 +1,6 @@
 //! Measures the speed and memory of `contend json`.
 //!
-//! Runs contend, jq, jaq, gron and a parser in awk, as far as they are installed, in alternation on
+//! Runs contend and, if they are installed, jq, jaq, gron and a parser in awk, in alternation on
 //! the same document. Checks that their outputs are the same, except that of the parser in awk,
 //! which has another format.
 
@@ -36,7 +36,7 @@ struct Args {
     no_check: bool,
 }
 
-/// The repeated document: the menu that many pages about JSON have as an example, with its usual
+/// The repeated document: a menu, the usual example on pages about JSON, with its usual
 /// indentation.
 const MENU: &str = r#"{"menu": {
   "id": "file",

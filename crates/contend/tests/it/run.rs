@@ -48,9 +48,9 @@ struct PipelineResult {
 }
 
 impl PipelineResult {
-    /// Returns what is compared: the output, the sorted characters of the messages, and the exit
-    /// status. Words of messages are not compared, because stages write concurrently, some in
-    /// pieces, so words may be joined.
+    /// Returns the parts that are compared: the output, the sorted characters of the messages, and
+    /// the exit status. Words of messages are not compared, because stages write concurrently, some
+    /// in pieces, so words may be joined.
     fn comparison_key(&self) -> (&[u8], Vec<char>, i32) {
         let mut letters: Vec<char> = self.stderr.concat().chars().collect();
         letters.sort_unstable();

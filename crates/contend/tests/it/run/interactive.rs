@@ -68,7 +68,7 @@ impl Conversation {
     }
 
     /// Reads until the answer has at least `bytes` bytes, the output ends, or nothing arrives for
-    /// [`ANSWER_TIMEOUT`]. Returns what has arrived.
+    /// [`ANSWER_TIMEOUT`]. Returns the bytes that have arrived.
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {
