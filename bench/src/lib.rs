@@ -88,8 +88,8 @@ pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     command
 }
 
-/// Profiles `pipeline` with `contend pipe` and no input, and returns the record. Fails if the
-/// status is not 0.
+/// Profiles `pipeline` with `contend pipe` and no input, and returns the record. Fails if the exit
+/// status of contend is not 0.
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)

@@ -1,4 +1,4 @@
-//! Parses listings: entries of keys and values, one on each line.
+//! Parses listings: entries that consist of keys and values, with one key on each line.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -81,7 +81,7 @@ impl<'a> Block<'a> {
         self.values(key).next()
     }
 
-    /// Returns all values of `key`, which may occur more than once.
+    /// Returns all values of `key`, in order; none if the entry does not have the key.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |field| field.key == key).map(|field| field.value)
     }
@@ -93,7 +93,8 @@ impl<'a> Block<'a> {
         Some(self.values(key).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Parses the first value of `key` with `read`; `None` if the entry does not have the key.
+    /// Returns the first value of `key`, parsed by `read`, or `None` if the entry does not have the
+    /// key.
     ///
     /// # Errors
     /// Returns the error of `read`, with file and line.

@@ -1,4 +1,4 @@
-//! The pipelines in `bench/pipelines/`, on which predictions and rewrites are measured.
+//! The pipelines in `bench/pipelines/`, with which predictions and rewrites are tested.
 //!
 //! The folder's README.md describes the format. The listing is compiled in, so that all programs of
 //! this crate measure the same pipelines.
@@ -47,8 +47,8 @@ pub struct Entry {
     pub from_stdin: bool,
     /// Value of `LC_ALL` for the run.
     pub locale: String,
-    /// For a trap: the output that a rewrite would break, or why there is nothing to gain. `None`
-    /// otherwise.
+    /// For a pipeline that tests for wrong advice: the output that a rewrite would break, or why
+    /// there is nothing to gain. `None` for other pipelines.
     pub trap: Option<String>,
     /// Source of the pipeline.
     pub text: String,
@@ -159,7 +159,8 @@ pub fn stages(text: &str) -> Vec<&str> {
     stages
 }
 
-/// Returns the program of a stage, after assignments such as `LC_ALL=C`; empty if there is none.
+/// Returns the name of a stage's program, which follows assignments such as `LC_ALL=C`; empty if
+/// there is none.
 pub fn program(stage: &str) -> &str {
     stage.split_whitespace().find(|word| !word.contains('=')).unwrap_or("")
 }

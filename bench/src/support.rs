@@ -4,8 +4,9 @@ use std::io::Write as _;
 
 use crate::pipelines::{program, stages};
 
-/// Returns whether the programs of `pipeline` are installed. If not, prints that `test` is skipped,
-/// directly to standard error, which the test harness does not capture, so that CI can count it.
+/// Returns whether the programs of `pipeline` are installed. If not, prints that `test` is skipped.
+/// Prints directly to standard error, which the test harness does not capture, so that CI can count
+/// skipped tests.
 pub fn installed(test: &str, pipeline: &str) -> bool {
     let Some(missing) = stages(pipeline).into_iter().map(program).find(|name| !on_path(name))
     else {

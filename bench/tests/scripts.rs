@@ -120,7 +120,7 @@ fn effects_that_bash_does_not_repeat_are_not_differences() {
     assert!(matches!(verdict, Verdict::NotRepeatable(_)), "{verdict:?}");
 }
 
-/// The stand-in runs `tr a c` in place of `tr a b`.
+/// Uses a stand-in for contend that runs `tr a c` in place of `tr a b`.
 #[test]
 fn a_difference_remains_after_shrinking() {
     let text = "sort b | wc -l\nfor i in 1 2; do cat a | tr a b | sort; done; wc -c b";

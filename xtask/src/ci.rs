@@ -22,7 +22,8 @@ const MOUNT_TESTS: [&str; 2] = [
     "run::disk::a_full_disk_does_not_matter_if_bash_needs_no_files",
 ];
 
-/// Runs all checks, and stops at the first failure.
+/// Runs all checks, and stops at the first failure. Tests that require root are left out, with a
+/// message, if this machine does not permit them.
 ///
 /// # Errors
 /// Returns an error if a check fails, or a test was skipped because this machine lacks a program or
@@ -39,8 +40,8 @@ pub fn run() -> Result<()> {
     log.require_nothing_skipped()
 }
 
-/// Explores every interleaving of accesses to the shared state of the callback runtime and of the
-/// rings.
+/// Runs the loom models, which explore every interleaving of accesses to the shared state of the
+/// callback runtime and of the ring buffers in `contend-sys`.
 fn loom() -> Result<()> {
     cargo_run(
         &[("RUSTFLAGS", "--cfg loom")],

@@ -42,7 +42,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 ///
 /// # Errors
 /// Returns an error if the command cannot be started or does not succeed, or if its output cannot
-/// be passed on.
+/// be read or passed on.
 pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let (reader, writer) = io::pipe().context("cannot create a pipe")?;

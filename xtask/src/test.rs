@@ -10,7 +10,7 @@ use crate::process::{self, cargo};
 /// arguments are appended.
 ///
 /// # Errors
-/// Returns an error if the README has no test command, or if that command fails.
+/// Returns an error if the README cannot be read or has no test command, or if that command fails.
 pub fn run(arguments: &[String]) -> Result<()> {
     let (full, rest) = match arguments.split_first() {
         Some((first, rest)) if first == "--full" => (true, rest),

@@ -1,4 +1,4 @@
-//! Awkward inputs: empty, binary, huge, without a final newline.
+//! Awkward inputs, such as empty, binary or huge ones, or ones without a final newline.
 
 use fastrand::Rng;
 
@@ -19,7 +19,7 @@ pub enum Kind {
     Nul,
     /// Bytes that are not UTF-8.
     InvalidUtf8,
-    /// Letters of two to four bytes, and accents that combine with the letter before.
+    /// Letters of two to four bytes, and accents that combine with the preceding letter.
     Multibyte,
     /// A line of about 10 MB between two short ones.
     LongLine,
@@ -27,7 +27,7 @@ pub enum Kind {
     OnlyNewlines,
     /// A quarter of a million lines of at most two bytes.
     TinyLines,
-    /// Blanks and tabs at both ends and in sequences.
+    /// Sequences of spaces and tabs at both ends of lines and between words.
     Blanks,
     /// Random bytes of any value.
     Binary,
@@ -74,8 +74,7 @@ const META: &[&str] = &[
 const INVALID: &[&[u8]] = &[b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf5", b"a\x80b"];
 
 impl Kind {
-    /// Kinds of inputs for random pipelines. Pipelines that run in parallel have further kinds of
-    /// inputs.
+    /// Kinds of inputs that `awkward::pairs` uses. `parallel::pairs` also uses the other three.
     pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Empty,
@@ -122,7 +121,8 @@ impl Kind {
     }
 }
 
-/// Makes `count` lines that end with `end` and have up to six of `words` each. Repeats some lines.
+/// Makes `count` lines of one to six random `words`, with `end` after each line. About one line in
+/// three repeats the previous one.
 fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut line = String::new();
@@ -138,7 +138,8 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Makes `count` lines of words with elements of `strange` at the beginning and in random places.
+/// Makes `count` lines of words, and inserts elements of `strange` at the beginning and in random
+/// places.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();

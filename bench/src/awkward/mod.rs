@@ -1,4 +1,4 @@
-//! Small awkward inputs and random pipelines over them, to find wrong rewrites.
+//! Awkward inputs and random pipelines over them, to find wrong rewrites.
 //!
 //! A wrong rewrite shows on inputs that are empty, binary or without a final newline, and on
 //! pipelines that only resemble one that may be rewritten. Both are frequent here.
@@ -18,23 +18,24 @@ use fastrand::Rng;
 pub use inputs::Kind;
 pub use shapes::{Form, SHAPES, Shape};
 
-/// The file that the pipelines read, in their working directory.
+/// Name of the input file in the pipelines' working directory.
 pub const FILE: &str = "input";
 
-/// Probability, as a fraction, that a pipeline contains one of `SHAPES`.
+/// Probability that a pipeline contains one of `SHAPES`, as numerator and denominator.
 const SHAPE_PROBABILITY: (u8, u8) = (3, 4);
 const MAX_STAGES: usize = 5;
 
 /// A pipeline and an input for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Stages that write only to their output: two to five from [`pairs`].
+    /// Text of the pipeline, whose stages write only to their output. Pipelines from [`pairs`] have
+    /// two to five stages.
     pub pipeline: String,
     /// Whether the pipeline reads standard input; otherwise it names [`FILE`].
     pub from_stdin: bool,
     /// Value of `LC_ALL`.
     pub locale: &'static str,
-    /// Name and form of the shape in the pipeline; `None` without a shape.
+    /// Name and form of the shape in the pipeline; `None` if it contains no shape.
     pub shape: Option<(&'static str, Form)>,
     /// The property that makes the input awkward.
     pub kind: Kind,
@@ -43,7 +44,8 @@ pub struct Pair {
 }
 
 /// Returns the first `count` pairs of the sequence that `seed` determines. Inputs rotate through
-/// all kinds, and are made when the pair is requested: together they may be hundreds of megabytes.
+/// `Kind::ALL`. Each is made when its pair is requested, because together they may take hundreds of
+/// megabytes.
 pub fn pairs(seed: u64, count: usize) -> impl Iterator<Item = Pair> {
     let mut random = Rng::with_seed(seed);
     let kinds = Kind::ALL.into_iter().cycle();
@@ -64,7 +66,7 @@ fn pair(kind: Kind, random: &mut Rng) -> Pair {
 }
 
 /// Draws stages: usually a shape, with other stages around it. Returns the pipeline, and the
-/// shape's name and form.
+/// shape's name and form if there is a shape.
 fn body(random: &mut Rng) -> (String, Option<(&'static str, Form)>) {
     let mut parts = Vec::new();
     let mut shape = None;
@@ -96,8 +98,8 @@ fn names_file(text: &str) -> bool {
     text.split([' ', '<']).any(|word| word == FILE)
 }
 
-/// Makes the first stage read the input, in one of several usual forms. Returns the pipeline, and
-/// whether it reads standard input.
+/// Makes the pipeline read the input in one of several usual forms, unless it already names the
+/// input file. Returns the pipeline, and whether it reads standard input.
 fn feed(text: String, random: &mut Rng) -> (String, bool) {
     if names_file(&text) {
         return (text, false);
@@ -119,7 +121,7 @@ impl Pair {
     /// and the command's standard input.
     ///
     /// # Errors
-    /// Returns an error if the input cannot be written.
+    /// Returns an error if the input cannot be written or opened.
     pub fn command(&self, folder: &Path) -> Result<(Command, Stdio)> {
         let path = folder.join(FILE);
         std::fs::write(&path, &self.input)
@@ -127,8 +129,8 @@ impl Pair {
         self.command_of(&self.pipeline, folder)
     }
 
-    /// Returns status and output (without standard error) of `pipeline`, run in place of the
-    /// original, for the input that [`Self::command`] has written.
+    /// Runs `pipeline` in place of the original on the input that [`Self::command`] has written to
+    /// `folder`, and returns its status and standard output.
     ///
     /// # Errors
     /// Returns an error if the input cannot be opened or the pipeline cannot be started.

@@ -1,5 +1,6 @@
-//! Random pipelines to run in parallel: stages that work line by line, stages whose results can be
-//! combined, opaque ones, and traps, which resemble one of these kinds but are of another.
+//! Random pipelines to run in parallel. They consist of stages that work line by line, stages whose
+//! results can be combined, stages of `stages.rs`, and traps, which resemble one of these kinds but
+//! are of another.
 //!
 //! As in `stages.rs`, no stage takes time quadratic in the length of a line, and none writes a
 //! file.
@@ -125,7 +126,8 @@ const COMBINABLE: &[&str] = &[
     "LC_ALL=C sort | LC_ALL=C join -v 1 - other",
 ];
 
-/// Stages that resemble those above but are of another kind: most depend on earlier or later lines.
+/// Stages that resemble those of `PER_LINE` and `COMBINABLE` but are of another kind: most depend
+/// on earlier or later lines.
 const TRAPS: &[&str] = &[
     "sed -n 2p",
     "sed =",

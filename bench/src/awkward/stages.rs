@@ -1,7 +1,8 @@
 //! Random stages, made from templates: a name such as `@word@` is replaced by a value from a list.
 //!
 //! No regular expression here may take time quadratic in the length of a line, as some lines have
-//! 10 MB or more. So `.*` occurs only at an end, and no hold space grows with each line.
+//! 10 MB or more. So `.*` occurs only at the end of an expression, and no hold space grows with
+//! each line.
 
 use fastrand::Rng;
 
@@ -47,7 +48,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Templates of stages, by program, except `wc`.
+/// Templates of stages, with an equal chance for each program. `COUNTING` has those of `wc`.
 const COMMANDS: &[&[&str]] = &[
     &["cat", "cat", "cat -n", "cat -s"],
     &[

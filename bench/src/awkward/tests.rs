@@ -11,7 +11,8 @@ const COUNT: usize = 500;
 const PROGRAMS: [&str; 13] =
     ["awk", "cat", "cut", "grep", "head", "nl", "rev", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
-/// Returns pipelines and shapes of the pairs, without the inputs, which take long to make.
+/// Returns the pipelines and shapes of the pairs, and does not make their inputs, which would take
+/// long.
 fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)> {
     let mut random = Rng::with_seed(seed);
     let mut text = |_| {
@@ -60,8 +61,8 @@ fn pipelines_have_two_to_five_stages_and_write_nothing() {
     }
 }
 
-/// Quotation marks hide scripts from the test above. `sed --sandbox` refuses the commands that
-/// write, read or execute.
+/// Checks what `pipelines_have_two_to_five_stages_and_write_nothing` does not: scripts within
+/// quotation marks. `sed --sandbox` refuses the commands that write, read or execute.
 #[test]
 fn no_script_runs_a_program_or_touches_a_file() {
     let texts = texts(SEED, 10 * COUNT);
@@ -149,7 +150,7 @@ fn parallel_pipelines_use_all_stages_and_stay_in_their_folder() {
     assert_eq!(few[..], parallel::pairs(SEED, 7).collect::<Vec<_>>()[..5]);
 }
 
-/// The comparison of a rewrite with its original depends on repeatable output.
+/// Runs each pipeline twice, because only repeatable output can be compared with that of a rewrite.
 #[test]
 fn a_pipeline_prints_the_same_every_time() {
     let folder = tempfile::tempdir().expect("a folder");

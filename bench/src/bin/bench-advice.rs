@@ -45,7 +45,8 @@ struct Args {
     seed: u64,
 }
 
-/// Relative slowdown beyond which a recommended change counts as slower.
+/// Relative slowdown that the whole confidence interval of a recommended change must exceed for the
+/// change to count as slower.
 const MIN_DIFFERENCE: f64 = 0.01;
 
 fn main() -> Result<()> {
@@ -173,7 +174,7 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
     applied.collect()
 }
 
-/// Returns the record of `contend pipe --try` for a listed pipeline with its whole input.
+/// Runs `contend pipe --try` on a listed pipeline with its whole input, and returns the record.
 fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
     let mut command = Command::new(contend);
     command.args(["pipe", "--try", "--sample", "all", "--budget", &args.budget.to_string()]);
@@ -223,8 +224,8 @@ fn checked(
     Ok((same, ratio))
 }
 
-/// Checks `count` random pipelines: changes that promise to keep the output must keep it and the
-/// exit status, and so must recommended changes.
+/// Checks the changes to `count` random pipelines: those that promise to keep the output, and those
+/// that are recommended, must keep both output and exit status.
 fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
     let contend = built_program("contend")?;
     let folder = tempfile::tempdir()?;

@@ -1,9 +1,9 @@
 //! Checks whether contend's measurements agree with those of other tools.
 //!
 //! Bytes are compared with `wc -c` of each stage's output, CPU time with `/usr/bin/time` and system
-//! calls with `strace -f -c`. The latter two come from the same run: each stage runs under the
-//! other tool, and contend observes both. The other tool's own share, measured on a command that
-//! does nothing, is subtracted.
+//! calls with `strace -f -c`. For CPU time and for system calls, both figures are from the same
+//! run: each stage runs under the other tool, and contend observes both. The other tool's own
+//! share, measured on a command that does nothing, is subtracted.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 

@@ -94,8 +94,9 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Runs each pipeline `rounds` times, and prints its median and least times. Then prints how many
-/// least times are outside of [`TARGET_SECONDS`].
+/// Runs each pipeline `rounds` times, and prints its median and least wall time and its median CPU
+/// time. Then prints the median over the pipelines, and how many least wall times are outside of
+/// [`TARGET_SECONDS`].
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
     println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);

@@ -1,7 +1,8 @@
 //! Measures the speed and memory of `contend json`.
 //!
-//! Runs contend in alternation with jq, jaq, gron and a parser in awk, as far as installed, on the
-//! same document, and checks that all outputs but that of the parser in awk are the same.
+//! Runs contend and, if they are installed, jq, jaq, gron and a parser in awk, in alternation on
+//! the same document. Checks that their outputs are the same, except that of the parser in awk,
+//! which has another format.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -35,7 +36,8 @@ struct Args {
     no_check: bool,
 }
 
-/// The repeated document: a menu from many pages about JSON, with its usual indentation.
+/// The repeated document: a menu, the usual example on pages about JSON, with its usual
+/// indentation.
 const MENU: &str = r#"{"menu": {
   "id": "file",
   "value": "File",
@@ -48,8 +50,9 @@ const MENU: &str = r#"{"menu": {
   }
 }}"#;
 
-/// Command lines with the same output. `IN` stands for the document, `PATH` for a path in it,
-/// `CONTEND` for contend, and `AWK` for the folder of the awk programs.
+/// A question, with the command lines of the programs that answer it. In these, `IN` stands for the
+/// document, `PATH` for a path in it, `CONTEND` for contend, and `AWK` for the folder of the awk
+/// programs.
 struct Question {
     name: &'static str,
     /// Programs and their command lines; the first is contend.
@@ -123,7 +126,7 @@ fn write_input(path: &Path, args: &Args) -> Result<()> {
     file.flush().context("cannot write the document")
 }
 
-/// Writes the awk programs of the lab's tokenizer and parser to the input's folder.
+/// Writes the lab's awk programs (tokenizer, parser and callbacks) to `folder`.
 fn write_awk(folder: &Path) -> Result<()> {
     let contend = built_program("contend")?;
     for name in ["tokenizer", "parser", "callbacks"] {

@@ -1,9 +1,9 @@
 //! Checks whether the lab's measurements are right and reproducible.
 //!
 //! `pairs` runs the same experiments twice, many times, and counts how often their intervals
-//! overlap. `others` runs the same operations in C (and any other command that prints a time), in
-//! alternation with the lab. `memory` compares the lab's memory of a unit with that measured from
-//! outside.
+//! overlap. `others` runs the same operations in C, and any other commands that print a time, in
+//! alternation with the lab. `memory` compares the memory of a unit that the lab reports with a
+//! measurement from outside.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -50,8 +50,8 @@ enum What {
     Memory,
 }
 
-/// Arguments that select the experiments of a pair, with short and long operations, and factors by
-/// which the budget of a case is multiplied.
+/// Short and long experiments to run in pairs: the arguments that select them, and the number of
+/// their cases, by which the budget of one case is multiplied.
 const PAIRED: [(&[&str], f64); 3] = [
     (&["engine/empty", "engine/clock"], 2.0),
     (

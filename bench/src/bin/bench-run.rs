@@ -115,7 +115,9 @@ fn run_pairs(args: &Args, contend: &Path, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the cases that `texts` select, or all cases if `texts` is empty.
+/// Returns the cases that `texts` select, or all cases if `texts` is empty. A text that is the
+/// theme and name of a case selects only that case. Any other text selects all cases whose theme
+/// and name contain it.
 fn chosen(mut cases: Vec<Case>, texts: &[String]) -> Vec<Case> {
     let name = |case: &Case| format!("{}/{}", case.theme, case.name);
     let names: Vec<String> = cases.iter().map(name).collect();
@@ -183,7 +185,8 @@ fn one(bench: &Bench<'_>, case: &Case, size: u64, host: &Host) -> Result<Figures
     Ok(figures)
 }
 
-/// Writes the results so far, after every case, because a later one may fail.
+/// Writes all results so far to the files that the arguments name, so that they are not lost if a
+/// later case fails.
 fn save(args: &Args, host: &Host, tools: &[Tool], all: &[Figures]) -> Result<()> {
     let json = args.json.as_ref().map(|path| {
         let text = serde_json::to_string_pretty(&report::json(host, tools, all));

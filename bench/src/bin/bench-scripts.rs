@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Returns the names of the installed locales, and one that is not installed, sorted.
+/// Returns the sorted names of the installed locales and of one that is not installed.
 fn locales() -> Result<Vec<String>> {
     let done = Command::new("locale").arg("-a").output().context("cannot list locales")?;
     let listed = String::from_utf8_lossy(&done.stdout);

@@ -1,5 +1,5 @@
-//! Measures the cost of `contend run` where it has nothing to gain: pipelines that take
-//! milliseconds, alone and by the hundreds in a script, in alternation with bash.
+//! Measures the cost of `contend run` where it has nothing to gain. Runs pipelines that take
+//! milliseconds, alone and hundreds of times in a script, in alternation with bash.
 
 #![expect(clippy::print_stdout, reason = "the program prints its table")]
 
@@ -42,7 +42,7 @@ enum Form {
     File,
     /// A file with the script in a loop; `$i` is the counter.
     Loop,
-    /// A file with the script on [`REPETITIONS`] lines; `N` is the line's number.
+    /// A file with the script on [`REPETITIONS`] lines; `N` is the line's number, from 0.
     Lines,
 }
 
@@ -128,8 +128,8 @@ impl Case<'_> {
         Ok(fs::write(self.script(), text)?)
     }
 
-    /// Measures a row of the table: median times of bash and contend, and medians of the
-    /// differences and ratios within pairs of runs.
+    /// Runs the case, and returns its row of the table: median wall times of bash and contend in
+    /// milliseconds, and medians of the differences and ratios within pairs of runs.
     fn measure(&self, copies: &[PathBuf], rounds: usize) -> Result<String> {
         let runs = match self.form {
             Form::Loop | Form::Lines => rounds,
@@ -162,8 +162,8 @@ impl Case<'_> {
         ))
     }
 
-    /// Returns the wall time of one run in milliseconds, with `contend`, or with bash if it is
-    /// `None`.
+    /// Runs the case once, with `contend`, or with bash if `contend` is `None`. Returns the wall
+    /// time in milliseconds.
     fn time(&self, contend: Option<&Path>) -> Result<f64> {
         let mut command = Command::new(contend.unwrap_or(Path::new("bash")));
         let is_file = !matches!(self.form, Form::Text | Form::Piped);

@@ -63,7 +63,7 @@ fn work_until(total: Duration) {
 }
 
 /// Sleeps for the part of `total` that exceeds `slept`, if it is at least `MIN_SLEEP`. Returns the
-/// time that the sleep took.
+/// time that the sleep took; 0 if it did not sleep.
 fn sleep_off(total: Duration, slept: Duration) -> Duration {
     let due = total.saturating_sub(slept);
     if due < MIN_SLEEP {

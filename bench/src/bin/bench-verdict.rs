@@ -2,10 +2,10 @@
 //! compares the bottleneck that `contend pipe` names with the one that the costs imply.
 //!
 //! If D is the time of a stage for each byte and C its CPU time for each byte, a pipeline handles
-//! at most min(1 / max D, CPUs / sum C) bytes a second. Each pipeline is such that one term, that
-//! of the CPUs or that of a stage, exceeds all others by a factor of at least 1.3. Some bottlenecks
-//! that are stages are confirmed by experiment: each stage in turn is made 20 % slower, and the one
-//! that slows the pipeline most is the bottleneck.
+//! at most min(1 / max D, CPUs / sum C) bytes a second. Pipelines are drawn so that one term, that
+//! of the CPUs or that of a stage, exceeds all others by a factor of at least 1.3. If a stage is
+//! the bottleneck, an experiment confirms this for some of the pipelines: each stage in turn is
+//! made 20 % slower, and the one that slows the pipeline most is the bottleneck.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -36,13 +36,14 @@ struct Args {
     seed: u64,
 }
 
-/// Smallest factor by which one term must exceed the others.
+/// Smallest factor by which the term of the bottleneck must exceed those of all stages and of the
+/// CPUs.
 const MIN_DOMINANCE_RATIO: f64 = 1.3;
 const CHUNK_BYTES: f64 = 8192.0;
-/// Number of experiments for each stage, whose median counts.
+/// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
-/// Largest share of a stage's lifetime that may be unexplained without being printed.
+/// Share of a stage's lifetime above which unexplained time is printed.
 const MAX_UNEXPLAINED_SHARE: f64 = 0.05;
 
 /// Cost of a stage.
@@ -170,7 +171,7 @@ fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Trut
 
 /// Returns the time that the largest term implies, and the bottleneck. Returns `None` if the
 /// largest term does not exceed the others by `MIN_DOMINANCE_RATIO`, or if it is that of the CPUs
-/// and no stage clearly uses them most.
+/// and no stage uses at least 10 % more CPU time than every other.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
     let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
@@ -184,8 +185,8 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     }
 }
 
-/// Returns the number, from 1, and the value of the stage with the largest value, and the second
-/// largest value; `None` with fewer than two stages.
+/// Returns the number, from 1, of the stage with the largest value, with that value, and the second
+/// largest value. Returns `None` if there are fewer than two stages.
 fn two_largest(stages: &[Cost], value: fn(&Cost) -> f64) -> Option<((usize, f64), f64)> {
     let mut values: Vec<_> =
         stages.iter().enumerate().map(|(index, stage)| (index + 1, value(stage))).collect();
@@ -202,7 +203,7 @@ fn named(record: &PipeRecord) -> Option<Truth> {
 }
 
 /// Returns the stage with the largest unexplained share of its lifetime, and that share; `None` and
-/// 0 without stages.
+/// 0 if there are no stages.
 fn worst_unexplained(record: &PipeRecord) -> (Option<&Stage>, f64) {
     let part = |stage: &Stage| stage.unexplained_seconds / stage.wall_seconds;
     let worst = record.stages.iter().max_by(|a, b| part(a).total_cmp(&part(b)));

@@ -77,8 +77,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs both commands `count` times, alternately, each of them first in every other pair. Returns
-/// the runs in pairs, `plain` first.
+/// Runs both commands `count` times, alternately, after a warm-up run of `plain`. Each of them is
+/// first in every other pair. Returns the runs in pairs, `plain` first.
 fn pairs(
     count: usize,
     plain: impl Fn() -> Result<Timed>,

@@ -38,9 +38,9 @@ pub fn claim(folder: &Path, made_with: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes an input with `write` to `path`, and returns its size in bytes, or `None` if the input
-/// exists. A file with the final name is always complete, even if the program is killed while
-/// writing.
+/// Writes an input to `path` with `write`, unless the file exists. Returns the size of the new
+/// input in bytes, or `None` if the file existed. A file with the final name is always complete,
+/// even if the program is killed while writing.
 ///
 /// # Errors
 /// Returns an error if the input cannot be written.

@@ -1,4 +1,4 @@
-//! Logs: a web server's, syslog's and a service's key=value lines.
+//! Logs: requests to a web server, lines of syslog, and key=value lines of a service.
 
 use std::io::{self, Write as _};
 
@@ -154,7 +154,7 @@ struct Metrics {
     users: super::zipf::Zipf,
 }
 
-/// Returns a source of lines of a service's log, which consist of key=value fields.
+/// Returns a source of a service's log lines, which consist of key=value fields.
 pub fn metrics(_: &mut Rng) -> Box<dyn Source> {
     Box::new(Metrics { clock: Clock::default(), users: super::zipf::Zipf::new(5000) })
 }

@@ -122,10 +122,10 @@ pub fn known(file: &str) -> Result<&'static Input> {
 }
 
 impl Input {
-    /// Writes whole records that `seed` determines, at most `size` bytes, and returns the number of
-    /// bytes written.
+    /// Writes as many whole records as fit into `size` bytes, and returns the number of bytes
+    /// written. `seed` determines the records.
     ///
-    /// An input is empty if its first record exceeds `size`.
+    /// Writes nothing if the first record does not fit.
     pub fn write(&self, size: u64, seed: u64, out: &mut (impl Write + ?Sized)) -> io::Result<u64> {
         let mut random = Rng::with_seed(seed ^ fingerprint(self.file.as_bytes()));
         let mut source = (self.source)(&mut random);

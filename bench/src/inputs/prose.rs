@@ -1,4 +1,4 @@
-//! Prose: words by Zipf's law, sentences, paragraphs, lines of limited width.
+//! Prose: sentences and paragraphs in lines of limited width, with words drawn by Zipf's law.
 
 use std::io;
 
@@ -30,7 +30,7 @@ const WORLD: &str = "die und la de el é não für über que está être où ça
 const WORLD_SYLLABLES: &str = "é è ü ö ä ñ ão ça ße øre lå ský čin ři на по ст ра ние го ко та ση \
     και λο μα 東 京 語 文 字 か な き り カ ナ 한 글 말 שלום تاب ka ra lo mi 😀 e\u{301} o\u{308}";
 
-/// A generator of lines of sentences.
+/// A generator of prose, line by line.
 struct Prose {
     words: Skewed<String>,
     /// Number of words before the last word of the sentence.

@@ -13,7 +13,7 @@ fn text(file: &str, size: u64) -> String {
     String::from_utf8(bytes(file, size, SEED)).expect("all inputs are UTF-8")
 }
 
-/// A change of an input invalidates every measurement with it.
+/// Checks that inputs stay the same: a changed input would invalidate every measurement with it.
 #[test]
 fn the_bytes_of_a_seed_never_change() {
     let found: Vec<String> = TABLE

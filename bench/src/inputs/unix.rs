@@ -146,7 +146,7 @@ impl Source for Mail {
 
 struct Weather {
     station: u32,
-    /// Number of hours of the last record since the beginning of the first year.
+    /// Time of the last record, in hours since the beginning of the first year.
     hour: u64,
 }
 

@@ -18,8 +18,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Creates a distribution over the ranks from 0 to `count - 1`. [`Self::draw`] panics if
-    /// `count` is 0.
+    /// Creates a distribution over the ranks from 0 to `count - 1`; `count` must be at least 1.
     pub fn new(count: usize) -> Self {
         let mut total = 0;
         let weights = (1..=count as u64).map(|rank| SCALE / (rank + RANK_OFFSET));
@@ -33,6 +32,9 @@ impl Zipf {
     }
 
     /// Draws a rank, from 0.
+    ///
+    /// # Panics
+    /// Panics if the distribution has no ranks.
     pub fn draw(&self, random: &mut Rng) -> usize {
         let point = random.u64(0..self.total);
         self.sums.partition_point(|&sum| sum <= point)
@@ -47,14 +49,17 @@ pub struct Skewed<T> {
 }
 
 impl<T> Skewed<T> {
-    /// Creates the distribution of `items`, which are in descending order of frequency and must not
-    /// be empty.
+    /// Creates a distribution of `items`, which must be in descending order of frequency and not
+    /// empty.
     pub fn new(items: Vec<T>) -> Self {
         let zipf = Zipf::new(items.len());
         Self { items, zipf }
     }
 
     /// Draws an item at random.
+    ///
+    /// # Panics
+    /// Panics if there are no items.
     pub fn draw(&self, random: &mut Rng) -> &T {
         &self.items[self.zipf.draw(random)]
     }

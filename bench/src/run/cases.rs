@@ -153,9 +153,9 @@ impl Case {
         inputs.join(format!("{size}MB"))
     }
 
-    /// Makes the files of the case that do not exist yet, with an input of `size` million bytes.
-    /// Then runs the commands that prepare the case, unless they have run in this folder. Returns
-    /// the paths of the new files.
+    /// Makes the files of the case that do not exist yet, with an input of at most `size` million
+    /// bytes. Then runs the commands that prepare the case, unless they have run in this folder.
+    /// Returns the paths of the new files.
     ///
     /// # Errors
     /// Returns an error if a file cannot be made or the commands fail.

@@ -49,7 +49,7 @@ pub struct ToolFigures {
     pub cpu: f64,
     /// Largest `Run::peak` of all runs, in bytes.
     pub peak: u64,
-    /// bash's time relative to the tool's, in each round: above 1 the tool is faster.
+    /// bash's wall time divided by the tool's in the same round; above 1, the tool is faster.
     pub ratio: Estimate,
     /// How the output or status differs from bash's; `None` if it does not.
     pub wrong: Option<String>,
@@ -113,8 +113,8 @@ fn of_tool(runs: Runs, bash: &[f64], seed: u64) -> Option<ToolFigures> {
     })
 }
 
-/// Returns the share of CPU time outside of the stages `serial`, which count from 1; 0 if no stage
-/// used CPU time. `cpus` are the times of all stages.
+/// Returns the share of CPU time of the stages that are not in `serial`; 0 if no stage used CPU
+/// time. `cpus` has the CPU times of all stages, and `serial` numbers of stages, from 1.
 fn parallel_part(cpus: &[f64], serial: &[usize]) -> f64 {
     let total: f64 = cpus.iter().sum();
     let of_serial = |stage: &usize| cpus.get(stage - 1).copied().unwrap_or(0.0);

@@ -15,13 +15,14 @@ struct Parts<'a> {
     from_stdin: bool,
     map: &'a str,
     rest: Option<&'a str>,
-    /// For tools that make few large chunks: more stages for each chunk, the command that joins the
-    /// files of the chunks, and the stages after it. `None` if the case has no such parts.
+    /// For tools that make few large chunks: the stages that run over each chunk, the command that
+    /// combines the outputs of the chunks, and the stages after it. `None` if the case does not
+    /// have these.
     large: Option<(String, &'a str, Option<&'a str>)>,
 }
 
-/// Returns the source for each of [`FORMS`]: that in the case, or one made from the case's parts;
-/// `None` if neither is possible.
+/// Returns the source for each of [`FORMS`]: the one in the case, or else one made from the case's
+/// parts; `None` if neither is possible.
 pub fn forms(block: &Block<'_>, file: &str, from_stdin: bool) -> [Option<String>; 3] {
     let parts = block.value("map").map(|map| Parts {
         file,
@@ -52,7 +53,8 @@ fn piped(text: &str, rest: Option<&str>) -> String {
     rest.map_or(text.to_owned(), |rest| format!("{text} | {rest}"))
 }
 
-/// Returns the source for GNU parallel: one chunk of a file for each CPU, or blocks of a stream.
+/// Returns the source for GNU parallel, which divides a file into one chunk for each CPU, and
+/// standard input into blocks of 10 MB.
 fn parallel(parts: &Parts<'_>) -> String {
     let input = if parts.from_stdin {
         "--pipe --block 10M".to_owned()

@@ -62,22 +62,22 @@ pub struct Runs {
     pub remark: Option<String>,
 }
 
-/// Factor in the time limit of a run: this multiple of bash's time, plus a minute.
+/// The time limit of a run is bash's wall time multiplied by this factor, plus a minute.
 const TIMEOUT_FACTOR: u32 = 10;
 /// Time with bash below which a case is short. Bash and contend run short cases more often.
 const SHORT_CASE: Duration = Duration::from_millis(200);
-/// Number of runs of a short case with bash and contend for each round.
+/// Factor by which bash and contend run a short case more often than a long one.
 const SHORT_CASE_FACTOR: usize = 5;
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
     /// Measures a case on inputs of one size, which must exist. Returns the runs of each tool that
-    /// can run the case, bash first. The first run, with bash, is not counted: it reads the inputs
-    /// into the page cache, and its output is the expected one.
+    /// can run the case, bash first. The first run, with bash, is not counted; its output is the
+    /// expected one. Before it, the inputs are read into the page cache.
     ///
     /// # Errors
-    /// Returns an error if an input is missing, or if bash or a tool that can run the case cannot
-    /// be started.
+    /// Returns an error if an input is missing, another file cannot be read or written, or bash or
+    /// a tool that can run the case cannot be started.
     pub fn case(&self, case: &Case, size: u64) -> Result<Vec<Runs>> {
         for file in case.files(self.inputs, size) {
             io::copy(&mut File::open(file)?, &mut io::sink())?;
@@ -106,8 +106,9 @@ impl Bench<'_> {
         Ok(all.into_iter().map(|(_, runs)| runs).filter(|runs| !runs.runs.is_empty()).collect())
     }
 
-    /// Returns the number of runs with `tool` of a case that takes `wall` with bash. Short times
-    /// vary more, and show the cost of starting contend.
+    /// Returns the number of runs with `tool` of a case that takes `wall` with bash. bash and
+    /// contend run short cases more often, because short times vary more, and show the cost of
+    /// starting contend.
     fn rounds_of(&self, tool: &Tool, wall: Duration) -> usize {
         let ours = matches!(tool.kind, Kind::Bash | Kind::Contend);
         if ours && wall < SHORT_CASE { self.rounds * SHORT_CASE_FACTOR } else { self.rounds }
@@ -133,9 +134,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs contend once more with statistics, and adds the peak memory in them to the last run.
-    /// Collecting statistics takes time, so the time of this run does not count. Does nothing for
-    /// other tools.
+    /// Runs contend once more with statistics, and raises [`Run::peak`] of the last run to the peak
+    /// memory that they report. Collecting statistics takes time, so the time of this run does not
+    /// count. Does nothing for other tools.
     fn measure_memory(&self, tool: &Tool, case: &Case, size: u64, runs: &mut Runs) -> Result<()> {
         let Some(last) = runs.runs.last_mut().filter(|_| tool.kind == Kind::Contend) else {
             return Ok(());
@@ -174,8 +175,8 @@ impl Bench<'_> {
         self.outputs.join(name)
     }
 
-    /// Runs a case once, with contend's statistics in the file `stats` if that is given; returns
-    /// `None` if the tool cannot run the case.
+    /// Runs a case once. Kills the run at `limit`, and lets contend write statistics to the file
+    /// `stats`, if these are given. Returns `None` if the tool cannot run the case.
     fn run(
         &self,
         tool: &Tool,
@@ -216,7 +217,7 @@ fn peak(stats: &[u8]) -> Option<u64> {
 /// killed.
 ///
 /// # Errors
-/// Returns an error if the command cannot be started.
+/// Returns an error if the command cannot be started or waited for.
 pub fn run_with_limit(
     command: &mut Command,
     limit: Option<Duration>,

@@ -98,8 +98,9 @@ impl Comparison<'_> {
         command
     }
 
-    /// Returns how contend differs from bash on `pair`, or `None` if it does not, or if bash does
-    /// not end.
+    /// Writes the input of `pair` to the folder, and runs the pipeline with bash and contend.
+    /// Returns how contend differs from bash, or `None` if it does not, or if bash does not end in
+    /// time.
     fn differ(&self, pair: &Pair) -> Result<Option<String>> {
         fs::write(self.folder.join(FILE), &pair.input)?;
         let least = pair.input.len() / MAX_CHUNKS;
@@ -120,8 +121,8 @@ impl Comparison<'_> {
         Ok(Some(what))
     }
 
-    /// Returns whether bash gives the same result several times if pipes are filled in small
-    /// pieces. The input must be in the folder.
+    /// Returns whether bash gives the result of an ordinary run again in several runs in which
+    /// pipes are filled in small pieces. The input must be in the folder.
     fn bash_is_repeatable(&self, pair: &Pair) -> Result<bool> {
         let size = pair.input.len().div_ceil(MAX_PIECES).max(1);
         let between = format!(" | dd bs={size} status=none | ");
@@ -151,7 +152,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Formats a difference with the commands that reproduce it.
+/// Formats a difference with the command that reproduces it.
 fn described(
     number: usize,
     pair: &Pair,
@@ -218,7 +219,7 @@ mod tests {
         assert!(!bash_is_repeatable("cat | grep o", &late), "a NUL byte is seen late or soon");
     }
 
-    /// The stand-in for contend runs `wc -c` in place of `wc -l`.
+    /// Uses a stand-in for contend that runs `wc -c` in place of `wc -l`.
     #[test]
     fn a_difference_is_found_and_shrunk() {
         let folder = tempfile::tempdir().expect("a folder");

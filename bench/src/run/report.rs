@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::figures::{Figures, HEAVY_SHARE, HEAVY_TARGET_SPEED, LOSS_SPEED, Summary, ToolFigures};
 use super::tools::Tool;
 
-/// Describes the machine and the tools, with the reason for each missing one.
+/// Describes the machine, and the version of each tool or the reason why it is missing.
 pub fn head(host: &Host, tools: &[Tool]) -> String {
     let mut text = format!(
         "{}, {} of {} CPUs{}, {:.1} GB, {}\n",
@@ -101,7 +101,8 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
-/// Formats all cases as a table in Markdown, after the machine and the tools' versions.
+/// Formats all cases as a table in Markdown, between a description of the machine and the tools and
+/// the summary `together`.
 pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -> String {
     let others: Vec<&Tool> =
         tools.iter().filter(|tool| !["bash", "contend"].contains(&tool.name)).collect();
@@ -128,8 +129,8 @@ pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -
     text + "\n```text\n" + &summary(together) + "```\n"
 }
 
-/// Formats a tool's speed relative to bash, with its interval if `interval` is true, or `wrong` if
-/// its output is.
+/// Formats a tool's speed relative to bash, with its interval if `interval` is true. Returns
+/// `wrong` if the tool's output is wrong.
 fn speed(of: &ToolFigures, interval: bool) -> String {
     let Estimate { median, ci95: [low, high], .. } = &of.ratio;
     match &of.wrong {

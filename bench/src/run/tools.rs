@@ -28,7 +28,7 @@ pub struct Paths {
     pub contend: PathBuf,
     /// Command that starts `PaSh`.
     pub pash: PathBuf,
-    /// Bash file that defines forkrun's `frun`, if it is known.
+    /// Bash file that defines forkrun's function `frun`; `None` if it was not given.
     pub frun: Option<PathBuf>,
 }
 
@@ -99,8 +99,8 @@ fn works(command: &mut Command, expected: &str) -> Result<(), String> {
     if line == expected { Ok(()) } else { Err(format!("printed `{line}` in a trial")) }
 }
 
-/// Returns the first line of a command's output that is not blank. If the command fails or prints
-/// no such line, returns the reason.
+/// Runs a command, and returns the first line of its output that is not blank. If the command fails
+/// or prints no such line, returns the reason.
 fn first_line(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     let line = |bytes: &[u8]| {
@@ -162,7 +162,7 @@ pub struct RunContext<'a> {
     pub script: &'a Path,
     /// File for contend's statistics; `None` if they are not requested.
     pub stats: Option<&'a Path>,
-    /// Folder for temporary files of forms.
+    /// Folder for temporary files of the tools in [`FORMS`].
     pub scratch: &'a Path,
     /// Number of CPUs that may be used.
     pub cpus: usize,

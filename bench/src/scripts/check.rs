@@ -43,7 +43,7 @@ pub enum Verdict {
     Same,
     /// bash does not end within the limit.
     BashHangs,
-    /// contend differs from bash in these kinds, but bash also differs from itself.
+    /// contend differs from bash in these ways, but bash also differs from itself.
     NotRepeatable(Vec<Difference>),
     /// contend has another outcome than bash.
     Differs(Box<Finding>),
@@ -52,7 +52,7 @@ pub enum Verdict {
 /// A difference between contend and bash, with its reproduction.
 #[derive(Debug)]
 pub struct Finding {
-    /// Kinds of difference of the whole script, the most severe first.
+    /// Kinds of difference that the whole script shows, the most severe first.
     pub kinds: Vec<Difference>,
     /// Number of further runs of contend, out of [`FURTHER_RUNS`], that again differ from bash in
     /// one of these kinds.
@@ -85,7 +85,7 @@ pub struct Checker<'a> {
 
 impl Checker<'_> {
     /// Runs all variants of a script, and returns the verdict on each, in the order of `VARIANTS`.
-    /// If bash hangs on the script as text, that is the verdict on all variants.
+    /// If bash hangs on the script as text, the verdict on all variants is [`Verdict::BashHangs`].
     ///
     /// # Errors
     /// Returns an error if a program cannot be run.

@@ -21,11 +21,11 @@ pub enum Difference {
     ExtraFile,
     /// A file that only bash leaves.
     MissingFile,
-    /// Processes that continue after contend, but not bash, has ended.
+    /// Processes that continue after the end of contend, although none do after the end of bash.
     LeftRunning,
     /// More files left in `TMPDIR` by contend than by bash.
     TemporaryFile,
-    /// Different messages, after [`normalise`].
+    /// Messages that differ even after [`normalise`].
     Stderr,
 }
 
@@ -108,8 +108,8 @@ fn unnamed(output: &[u8]) -> Cow<'_, [u8]> {
         .into()
 }
 
-/// Returns whether two runs of bash have the same outcome, after [`normalise`], or both had to be
-/// killed.
+/// Returns whether two runs of bash have the same outcome, apart from what [`normalise`] removes
+/// from messages, or both had to be killed.
 pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
     first.status == second.status
         && first.left_running == second.left_running
@@ -117,7 +117,7 @@ pub fn repeats(first: &Outcome, second: &Outcome) -> bool {
 }
 
 /// Words that identify a shell's message about a signal. `normalise` reduces the line to the word,
-/// because the process ID and the rest vary between runs.
+/// because the process id and the rest vary between runs.
 const SIGNALS: [&str; 7] =
     ["Terminated", "Killed", "Broken pipe", "Hangup", "Aborted", "Interrupt", "User defined"];
 

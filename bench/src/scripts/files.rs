@@ -33,7 +33,7 @@ pub enum Content {
     Link(&'static str),
     /// A folder.
     Folder,
-    /// Hundreds of kilobytes of lines.
+    /// A regular file with hundreds of kilobytes of lines.
     Big,
 }
 

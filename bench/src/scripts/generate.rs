@@ -105,8 +105,10 @@ const ARGUMENTS: [&[&str]; 4] = [&[], &[], &["b", "a"], &["a b", "-x", ""]];
 const RARE_ODDS: u8 = 12;
 
 impl Script {
-    /// Generates the script with the given number. Draws locales from `locales`, which must not be
-    /// empty.
+    /// Generates the script with the given number. Draws locales from `locales`.
+    ///
+    /// # Panics
+    /// May panic if `locales` is empty.
     pub fn new(seed: u64, number: u64, locales: &[String]) -> Self {
         let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let random = &mut random;

@@ -223,7 +223,10 @@ const RULES: &[Rule] = &[
     ("bigs", &["cat big", "cat <big", "cat big a big", "sort -r big", "head -c 300000 big"]),
 ];
 
-/// Expands a template. `«locale»` is replaced by one of `locales`, which must not be empty.
+/// Expands a template. `«locale»` is replaced by one of `locales`.
+///
+/// # Panics
+/// Panics if `locales` is empty and a locale is needed.
 pub fn expand(template: &str, locales: &[String], random: &mut Rng) -> String {
     Expansion { locales, files: Vec::new() }.text(template, 0, random)
 }
@@ -238,6 +241,9 @@ pub struct Fragment {
 }
 
 /// Draws one of a feature's fragments, and expands it.
+///
+/// # Panics
+/// Panics if `locales` is empty and a locale is needed.
 pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Fragment {
     let template = feature.fragments[random.usize(..feature.fragments.len())];
     let mut expansion = Expansion { locales, files: feature.files.to_vec() };
@@ -245,7 +251,11 @@ pub fn fragment(feature: &Feature, locales: &[String], random: &mut Rng) -> Frag
     Fragment { text, files: expansion.files }
 }
 
-/// Draws a feature by weight, among those for which `fits` returns true; there must be one.
+/// Draws one of the features for which `fits` returns true, with probabilities proportional to
+/// their weights.
+///
+/// # Panics
+/// Panics if there is no such feature.
 pub fn draw(random: &mut Rng, fits: impl Fn(&Feature) -> bool) -> &'static Feature {
     let candidates: Vec<&'static Feature> = all().filter(|feature| fits(feature)).collect();
     let total: u32 = candidates.iter().map(|feature| feature.weight).sum();
@@ -291,8 +301,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Expands a fragment of a random feature that is syntactically valid; at [`MAX_DEPTH`], a
-    /// pipeline.
+    /// Expands a random fragment that is syntactically valid, or a pipeline at [`MAX_DEPTH`].
     fn command(&mut self, depth: usize, random: &mut Rng) -> String {
         if depth == MAX_DEPTH {
             return self.rule("pipeline", depth, random);

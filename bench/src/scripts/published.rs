@@ -1,7 +1,7 @@
 //! Runs published benchmark scripts from a checkout, with bash and with `contend run -f`.
 //!
-//! This module contains only the folders and inputs of the scripts; the scripts themselves are not
-//! part of this project.
+//! The scripts are not part of this project. This module has the paths of their folders, and makes
+//! their inputs.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -48,7 +48,7 @@ pub const SUITES: &[Suite] = &[
     Suite { folder: "analytics/scripts", input: "logs", arguments: &[IN, "out"] },
 ];
 
-/// Commands that exclude a script, because they need a network or do not process text.
+/// Commands that need a network or do not process text. A script with one of them is skipped.
 const OUT_OF_SCOPE: [&str; 14] = [
     "curl",
     "wget",
@@ -112,8 +112,8 @@ fn generate(path: &Path, input: &str, size: u64, seed: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes at least `size` bytes of positions of buses, in the form that a city publishes: time,
-/// vehicle, line, and so on.
+/// Writes at least `size` bytes of bus positions as comma-separated values, similar to those that
+/// cities publish: time, line, vehicle and another number.
 fn write_buses(path: &Path, size: u64, seed: u64) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     let mut out = BufWriter::new(fs::File::create(path)?);
@@ -275,8 +275,8 @@ impl Bench<'_> {
         variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    /// Copies all scripts of the suite to the folder `work`, because some scripts source others,
-    /// and writes a file for standard input. The copy of `script` lacks the lines that remove its
+    /// Copies the files in the suite's folder to `work`, because some scripts source others, and
+    /// writes a file for standard input. The copy of `script` lacks the lines that remove its
     /// outputs.
     fn copy(&self, script: &Published, work: &Path) -> io::Result<()> {
         let name = script.name.rsplit('/').next().unwrap_or("script.sh");

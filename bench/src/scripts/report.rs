@@ -18,9 +18,9 @@ const MAX_SHOWN_BYTES: usize = 600;
 pub struct Counts {
     /// Number of variants run.
     pub cases: u64,
-    /// Number of variants in which contend differs from bash.
+    /// Number of variants in which contend differs from bash, and bash does not differ from itself.
     pub differ: u64,
-    /// Number of variants in which bash differs from itself.
+    /// Number of variants in which contend differs from bash, but bash also differs from itself.
     pub not_repeatable: u64,
     /// Number of variants in which bash does not end within the limit.
     pub hang: u64,

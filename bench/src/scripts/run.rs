@@ -66,7 +66,8 @@ pub enum Entry {
     Other(u32),
 }
 
-/// A runner of scripts, one at a time, so that remaining processes belong to one script.
+/// A runner that executes one script at a time, so that all remaining processes belong to that
+/// script.
 #[derive(Debug)]
 pub struct Runner {
     folder: tempfile::TempDir,
@@ -89,7 +90,7 @@ pub struct Job<'a> {
     pub variables: &'a [(String, String)],
 }
 
-/// Makes this process adopt orphans, which every process with a runner must do.
+/// Makes this process adopt orphans. Every process must call this before it creates a [`Runner`].
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.
@@ -116,7 +117,8 @@ pub fn limit_resources() -> Result<()> {
 }
 
 impl Runner {
-    /// Creates a runner in a temporary folder. This process must have called [`adopt_orphans`].
+    /// Creates a runner with a temporary folder. `limit` is the time after which it kills a run.
+    /// This process must have called [`adopt_orphans`].
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created.
@@ -134,7 +136,7 @@ impl Runner {
     /// returns the outcome.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started, or if a file cannot be written or read.
     pub fn run(&self, command: &[String], script: &Script) -> Result<Outcome> {
         fs::write(self.script(), script.text() + "\n")?;
         let job = Job { command, setting: &script.setting, input: &script.input, variables: &[] };
@@ -145,7 +147,7 @@ impl Runner {
     /// outcome.
     ///
     /// # Errors
-    /// Returns an error if the command cannot be started or its files cannot be read.
+    /// Returns an error if the command cannot be started, or if a file cannot be written or read.
     pub fn run_job(
         &self,
         job: &Job<'_>,
@@ -189,8 +191,9 @@ impl Runner {
         }
     }
 
-    /// Starts the shell, waits for it and its descendants within [`Runner::limit`] and
-    /// [`Runner::grace`], and kills the remaining ones. The outcome lacks outputs and files.
+    /// Starts the shell, waits at most [`Runner::limit`] until it exits and at most
+    /// [`Runner::grace`] until its descendants do, and kills those that remain. The outcome lacks
+    /// outputs and files.
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;
@@ -282,8 +285,8 @@ fn feed(command: &mut Command, job: &Job<'_>, work: &Path) -> Result<Option<Join
     Ok(Some(thread::spawn(move || fill(writer, &input, interval))))
 }
 
-/// Writes the input, with `interval` before each of the first lines. Stops early if no reader is
-/// left.
+/// Writes the input, and waits for `interval` before each of the first [`SLOW_LINES`] lines. Stops
+/// early if no reader is left.
 fn fill(mut writer: PipeWriter, input: &[u8], interval: Duration) {
     let mut rest = input;
     if !interval.is_zero() {

@@ -1,5 +1,5 @@
-//! Shrinks a script on which contend differs: removes fragments, lines and words while the
-//! difference remains.
+//! Shrinks a script on which contend differs: simplifies its setting, and removes fragments, lines,
+//! commands and words, while the difference remains.
 
 use std::time::{Duration, Instant};
 

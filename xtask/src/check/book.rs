@@ -41,7 +41,7 @@ pub fn check(pages: &[Source]) -> Vec<Violation> {
     violations
 }
 
-/// Finds unreachable pages of the book, which are missing in its table of contents.
+/// Finds pages of the book that its table of contents, `SUMMARY.md`, does not list.
 fn missing_in_summary(pages: &[Source]) -> Vec<Violation> {
     let summary = pages.iter().find(|page| page.path == Path::new(SUMMARY));
     let text = summary.map_or("", |page| &page.text);

@@ -7,8 +7,8 @@ use super::{Source, Violation};
 /// Heading of the section with the table of invariants.
 const HEADING: &str = "## Invariants";
 
-/// Finds names of tests in the table of invariants that no source defines. A table without names of
-/// tests is also a violation.
+/// Finds tests that the table of invariants names but no source defines. A table that names no test
+/// is also a violation.
 pub fn check(page: &Source, sources: &[Source]) -> Vec<Violation> {
     let named = tests_of(&page.text);
     let violation = |line, problem| Violation { file: page.path.clone(), line, problem };

@@ -156,8 +156,8 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the number of `#` at the start of a raw string, or `None` if the text does not start
-/// with one.
+/// Returns the number of `#` in the opening delimiter of the raw string at the start of a text, or
+/// `None` if the text does not start with a raw string.
 fn raw_hashes(text: &str) -> Option<usize> {
     let after_r = text.strip_prefix('r')?;
     let hashes = after_r.len() - after_r.trim_start_matches('#').len();

@@ -53,7 +53,8 @@ struct Source {
 /// Checks all rules, and prints every violation.
 ///
 /// # Errors
-/// Returns an error if there is a violation, or a file cannot be read.
+/// Returns an error if there is a violation, if a file cannot be read, or if the page of
+/// experiments lists none.
 pub fn run() -> Result<()> {
     let experiments = fs::read_to_string("docs/reference/experiments.md")
         .context("docs/reference/experiments.md")?;
@@ -154,7 +155,7 @@ fn print(report: &str) -> Result<()> {
 }
 
 /// Returns all files with the given extension below a folder, ordered by path. Leaves out
-/// `SKIPPED_FOLDERS`. Fails if a file is not UTF-8.
+/// `SKIPPED_FOLDERS`. Fails if a folder or file cannot be read, or a file is not UTF-8.
 fn sources(folder: &Path, extension: &str) -> Result<Vec<Source>> {
     let mut paths = Vec::new();
     walk(folder, extension, &mut paths)?;

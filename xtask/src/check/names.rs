@@ -1,7 +1,7 @@
 //! Rule: only `crates/lab` refers to experiments by name.
 //!
-//! The experiment's row in the lab's table determines how its measurements are processed, so that a
-//! new experiment needs no change elsewhere. Tests may name experiments.
+//! An experiment's row in the lab's table determines how its measurements are processed, so a new
+//! experiment needs no change elsewhere. Tests may name experiments.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ fn is_exempt(path: &Path, tests: &[PathBuf]) -> bool {
     path.starts_with("crates/lab") || is_of_tests(path, tests)
 }
 
-/// Returns whether a file belongs to tests. `tests` are the [`test_files`].
+/// Returns whether a file belongs to tests. `tests` is the result of [`test_files`].
 pub fn is_of_tests(path: &Path, tests: &[PathBuf]) -> bool {
     let in_tests = path.iter().any(|part| part == "tests" || part == "tests.rs");
     in_tests

@@ -1,4 +1,4 @@
-//! Rule: no decision compares or searches an English sentence.
+//! Rule: no decision depends on a comparison with an English sentence, or on a search for one.
 //!
 //! Sentences change whenever their wording is edited. Decisions depend on enums, fields or numbers
 //! instead, and reports turn these into text. Tests may search for sentences.

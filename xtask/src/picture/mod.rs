@@ -19,7 +19,7 @@ const PICTURE: &str = "docs/images/pipe.svg";
 /// Width of the terminal in characters.
 const COLUMNS: usize = 88;
 
-/// The profiled pipeline, which counts requests by status, without those of bots.
+/// The profiled pipeline, which counts requests by status and ignores those of bots.
 const PIPELINE: &str = "cat web.log | grep -v bot | cut -d' ' -f9 | sort | uniq -c | sort -rn";
 
 /// Number of lines of the input, with which the pipeline takes about a second.

@@ -66,7 +66,7 @@ fn errors_name_the_file_the_line_and_the_remedy() {
     );
 }
 
-/// The speed of a tool with another output cannot be compared.
+/// Checks the sources for xargs. The speed of a tool with another output could not be compared.
 #[test]
 fn every_generated_form_prints_the_same_as_its_case() {
     const TEST: &str = "every_generated_form_prints_the_same_as_its_case";

@@ -1,4 +1,4 @@
-//! Tests that trials find faster changes.
+//! Tests that trials find faster changes, and that reports of advice fit narrow terminals.
 
 use serde_json::Value;
 

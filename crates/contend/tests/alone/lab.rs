@@ -25,8 +25,9 @@ fn creation_costs_cpu_time_of_parent_and_child() {
     });
 }
 
-/// Compares the memory of a parked process and of a parked thread, as the slope over n, with the
-/// kernel's accounting for a single one.
+/// Checks the memory of one parked process and of one parked thread, which is the slope of a fit
+/// over the number of units. Compares it with the size of a kernel stack and with the pages that
+/// one unit touches.
 #[test]
 fn memory_of_a_unit_agrees_with_the_kernel() {
     in_quiet(|| {

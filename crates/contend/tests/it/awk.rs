@@ -1,5 +1,6 @@
-//! Tests of the JSON tokenizer and parser in awk: of their output for every JSON text of the
-//! collection in every awk, and of their other documented properties.
+//! Tests of the JSON tokenizer and parser in awk. Compares their output for the JSON texts in
+//! `testdata/json` with the result of `serde_json`, in every installed awk, and checks their other
+//! documented properties.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{Command, contend, has, is_tried, run, skip, text};
 
-/// The program that each variant of awk needs, and the command to call it.
+/// The program that each variant of awk needs, and the command that runs the variant.
 const AWKS: [(&str, &str); 6] = [
     ("mawk", "mawk"),
     ("gawk", "gawk"),
@@ -94,8 +95,8 @@ fn all(
     results
 }
 
-/// Appends the lines that the parser should print for a value of `serde_json`: every value and
-/// bracket with its path, with strings in the encoding of `serde_json`.
+/// Appends the lines that the parser should print for `value`: every scalar and bracket with its
+/// path. Strings are encoded as `serde_json` does.
 fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -116,7 +117,7 @@ fn expected(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns a line of the parser with strings and numbers in the format of `serde_json`.
+/// Converts the strings and numbers in a line of the parser's output to the format of `serde_json`.
 fn normal(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

@@ -1,4 +1,5 @@
-//! Tests that byte counts equal those of `wc -c`, unless the record marks them as approximate.
+//! Tests of byte counts, which equal those of `wc -c` unless the record marks them as approximate,
+//! and tests that the report, the record and the pipeline's output do not share a stream.
 
 use std::process::Stdio;
 
@@ -42,7 +43,7 @@ const FILTERS: &[&str] = &[
     "nl",
 ];
 
-/// Returns the number of bytes that each stage writes, as counted by the shell and `wc -c`.
+/// Returns the number of bytes that each stage writes if the shell runs it, as counted by `wc -c`.
 fn truth(stages: &[&str]) -> Vec<u64> {
     (1..=stages.len())
         .map(|count| {
@@ -85,8 +86,8 @@ fn unmarked_byte_counts_agree_with_wc() {
     assert!(exact_pipes > 40, "hardly any pipe is exact: {exact_pipes}");
 }
 
-/// Checks the counts of pipes that are not marked as approximate, and returns the number of those
-/// pipes.
+/// Asserts that the counts of pipes that are not marked as approximate equal `truth`, and returns
+/// the number of those pipes.
 fn check_pipes(record: &Value, truth: &[u64]) -> usize {
     let pipes = record["boundaries"].as_array().expect("a list");
     assert_eq!(pipes.len() + 1, truth.len());

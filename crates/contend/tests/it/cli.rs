@@ -1,4 +1,4 @@
-//! Tests of help, version, and the output of `generate`.
+//! Tests of help, version, colours, messages about wrong arguments, and the output of `generate`.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Tests that programs which never end are killed at their deadline.
+//! Tests that a program that never ends is killed at its deadline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

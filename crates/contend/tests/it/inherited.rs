@@ -72,7 +72,8 @@ fn bash(text: &str) -> Command {
     command
 }
 
-/// Runs a command, and returns the distinct lines of its output, its messages and its exit status.
+/// Runs a command in the given folder and signal state, and returns the distinct lines of its
+/// output, its messages and its exit status.
 fn result_of(
     command: &mut Command,
     folder: &Path,
@@ -218,7 +219,7 @@ fn a_process_that_ignores_an_interrupt_can_still_be_terminated() {
     }
 }
 
-/// According to POSIX, a shell cannot set traps for signals that were ignored when it started.
+/// Tests a rule of POSIX: a shell cannot set traps for signals that were ignored when it started.
 #[test]
 fn traps_for_ignored_signals_cannot_be_set() {
     if !has("bash") {
@@ -278,7 +279,7 @@ fn the_lab_measures_with_signals_ignored_or_blocked() {
     }
 }
 
-/// Returns the status of a command whose output has no reader.
+/// Runs a command whose output has no reader, and returns its exit status.
 fn status_without_reader(command: &mut Command, folder: &Path, state: State) -> ExitStatus {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

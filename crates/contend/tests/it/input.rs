@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use crate::support::{Command, contend, finding_ids, pipe, record, run, text};
 
-/// Returns the exit status and the messages of a `contend pipe` that is refused, so that it prints
-/// nothing to standard output.
+/// Runs `contend pipe` with arguments that it must refuse, asserts that it prints nothing to
+/// standard output, and returns its exit status and messages.
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(contend());
     let output = command.arg("pipe").args(arguments).stdin(Stdio::null()).output().expect("starts");

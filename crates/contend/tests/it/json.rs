@@ -22,7 +22,7 @@ fn printed(arguments: &[&str], input: &str) -> String {
     text(&output.stdout)
 }
 
-/// Returns the exit status, the output and the messages of `contend json`.
+/// Runs `contend json`, and returns its exit status, output and messages.
 fn ended(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     let output = json(arguments, input);
     (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -174,7 +174,7 @@ fn peak_memory(arguments: &[&str], [start, piece, end]: [&str; 3]) -> u64 {
     kilobytes * 1024
 }
 
-/// Size of the repeated part of the input in mebibytes, more than may ever be in memory.
+/// Size of the repeated part of the input in mebibytes: more memory than contend may use.
 const INPUT_MB: usize = 64;
 
 #[test]

@@ -270,7 +270,8 @@ fn the_memory_of_a_cgroup_is_predicted() {
 }
 
 /// Starts a run, waits until it has many processes, sends it a signal, and asserts that no
-/// processes of its cases remain. Returns the exit status and the messages.
+/// processes of its cases remain. Returns the signal that ended contend, if one did, and the
+/// report.
 fn interrupt(signal: &str, store: &Path) -> (Option<i32>, String) {
     use std::os::unix::process::ExitStatusExt;
     let child = lab(&["run", "units/memory", "units/create", "--no-progress", "--budget", "30"])

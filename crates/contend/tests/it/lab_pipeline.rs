@@ -40,7 +40,8 @@ fn the_pipeline_suite_reports_every_stage_and_judges_every_conclusion() {
     check_barriers(&record);
 }
 
-/// Asserts that every stage has measurements, and that they add up to those of the whole pipeline.
+/// Asserts that every stage has measurements, that the CPU times of the stages add up to that of
+/// the pipeline, and that no stage takes longer than the pipeline.
 fn check_stages(record: &Value) {
     let json = cases(record).iter().filter(|case| case["experiment"] == "pipeline/json");
     let mut seen = 0;

@@ -81,8 +81,8 @@ fn max_units_limits_the_number_of_units() {
     assert_eq!(numbers, [100, 1000]);
 }
 
-/// Tests that the probe frees its own data about units when they end. For each unit, it has at
-/// least an address of 8 bytes.
+/// Tests that the probe frees its own data about units when they end. It keeps at least 8 bytes, an
+/// address, for each unit that runs.
 #[test]
 fn ended_units_leave_less_than_4_bytes_each() {
     const UNITS: u32 = 300_000;

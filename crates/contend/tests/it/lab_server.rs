@@ -85,7 +85,7 @@ fn hello() -> (String, String) {
     ("HTTP/1.1 200 OK".to_owned(), "hello\n".to_owned())
 }
 
-/// Reads until the server closes the connection.
+/// Reads until the server closes the connection, and returns the text.
 fn rest(mut stream: BufReader<TcpStream>) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("text until it is closed");

@@ -13,8 +13,9 @@ use crate::support::{
 /// usage before and after each measured exchange.
 type ExchangeCalls = Vec<BTreeMap<String, u64>>;
 
-/// Parses the output of `strace -f`. Returns for each thread the calls of every exchange, between
-/// an odd and the next even reading of its usage.
+/// Parses the output of `strace -f`, and returns the calls of each exchange by thread. An exchange
+/// lies between an odd-numbered and the next even-numbered reading of the thread's resource usage.
+/// Leaves out threads without exchanges.
 fn parse_trace(log: &str) -> BTreeMap<String, ExchangeCalls> {
     let mut threads: BTreeMap<String, (bool, ExchangeCalls)> = BTreeMap::new();
     for line in log.lines() {
@@ -37,8 +38,8 @@ fn parse_trace(log: &str) -> BTreeMap<String, ExchangeCalls> {
     with_regions.map(|(thread, (_, regions))| (thread, regions)).collect()
 }
 
-/// Returns the numbers of system calls by name that the record has for the last sample of the side
-/// `who`.
+/// Returns the numbers of system calls by name that the side `who` made in its last sample,
+/// according to the record.
 fn recorded_calls(case: &Value, who: &str) -> BTreeMap<String, u64> {
     let messages = case["facts"]["messages"].as_f64().expect("a number");
     let metrics = case["metrics"].as_object().expect("metrics");
@@ -52,7 +53,8 @@ fn recorded_calls(case: &Value, who: &str) -> BTreeMap<String, u64> {
     named.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// Returns whether a call is part of the exchange, rather than a reading of the clock or a restart.
+/// Returns whether a call is part of the exchange, rather than a reading of the clock or the
+/// restart of an interrupted call.
 fn is_measured_call(name: &str) -> bool {
     !["clock_gettime", "restart_syscall"].contains(&name)
 }

@@ -48,8 +48,9 @@ struct PipelineResult {
 }
 
 impl PipelineResult {
-    /// Returns the parts by which results are compared. Of the messages, these are only the sorted
-    /// characters: stages write concurrently, some in pieces, so words may be joined.
+    /// Returns the parts that are compared: the output, the sorted characters of the messages, and
+    /// the exit status. Words of messages are not compared, because stages write concurrently, some
+    /// in pieces, so words may be joined.
     fn comparison_key(&self) -> (&[u8], Vec<char>, i32) {
         let mut letters: Vec<char> = self.stderr.concat().chars().collect();
         letters.sort_unstable();
@@ -150,7 +151,8 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 impl std::fmt::Debug for PipelineResult {
-    /// Shows the beginning of the output, with its length and a checksum.
+    /// Formats the status, the messages, and the beginning of the output with its length and a
+    /// checksum.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = &self.stdout[..self.stdout.len().min(100)];
         write!(
@@ -195,7 +197,7 @@ const WORDS: &[&str] = &[
     "",
 ];
 
-/// Returns lines of words, some of them equal, with about the given total size.
+/// Returns at least `bytes` bytes of lines of words. Some lines are repeated, and some are empty.
 fn words(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(5);
     let mut text = Vec::with_capacity(bytes + 100);
@@ -211,7 +213,8 @@ fn words(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Returns lines with NUL, CR and invalid UTF-8, one long line, and a last line without a newline.
+/// Returns at least `bytes` bytes: lines with NUL, CR and invalid UTF-8, one long line, and a last
+/// line without a newline.
 fn awkward_lines(bytes: usize) -> Vec<u8> {
     let mut random = Rng::with_seed(6);
     let pieces: [&[u8]; 8] =

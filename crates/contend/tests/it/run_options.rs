@@ -108,8 +108,8 @@ fn commands_are_named_in_the_configuration_file() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// Runs `contend run --check` with a pipeline in small chunks, and with `input` from a pipe.
-/// Returns its output.
+/// Runs `contend run --check` on a pipeline in small chunks, with `input` from a pipe. Returns its
+/// output.
 fn checked(pipeline: &str, input: &str) -> Output {
     run(run_in_chunks(&["--check", pipeline]).env("LC_ALL", "C"), input)
 }
@@ -283,7 +283,7 @@ fn each_fallback_has_its_own_reason() {
     }
 }
 
-/// Runs a slow pipeline on a terminal, followed by the shell text `suffix`. Returns all bytes that
+/// Runs a slow pipeline on a terminal, followed by the shell text `suffix`. Returns all text that
 /// the terminal received, or `None` if there is no terminal.
 fn slow_on_a_terminal(test: &str, arguments: &str, suffix: &str) -> Option<String> {
     let input = "{ seq 100000; sleep 2; seq 10; }";

@@ -104,8 +104,8 @@ const BASH: &[Case] = &[
     Case { setup: "a=(1 '2 3')", text: "printf '<%s>' \"${a[@]}\" | cat" },
 ];
 
-/// Returns the output, the messages and the exit status of a case, first with the shell and then
-/// with contend. Leaves out messages that must differ.
+/// Runs a case with the shell and with contend, and returns the output, the messages and the exit
+/// status of each, the shell's first. Leaves out messages that must differ.
 fn both(shell: &str, case: &Case) -> [(String, String, Option<i32>); 2] {
     let whole = match case.setup {
         "" => case.text.to_owned(),

@@ -12,7 +12,8 @@ pub fn on_a_terminal(test: &str, columns: u16, line: &str) -> Option<String> {
 }
 
 /// Runs a shell command on a new terminal and types `keys`: pairs of a text to wait for, and the
-/// keys to type then.
+/// keys to type then. Returns all text that the terminal received, or `None` if there is no
+/// terminal.
 pub fn typed_on_a_terminal(
     test: &str,
     columns: u16,

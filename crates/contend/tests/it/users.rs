@@ -55,8 +55,8 @@ fn an_ordinary_user_sees_short_stages_exactly() {
 }
 
 /// Tests that stages are not traced when they execute a set-user-id program: a traced process would
-/// not get its privileges. A set-user-id `id`, started in every way that a stage can be, must print
-/// user 0.
+/// not get the privileges of the program. A set-user-id `id`, started in every way that a stage can
+/// be, must print user 0.
 #[test]
 fn set_user_id_programs_keep_their_privileges() {
     let test = "set_user_id_programs_keep_their_privileges";

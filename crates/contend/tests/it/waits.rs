@@ -27,7 +27,7 @@ fn waits_for(stage: &Value, expected: &str) {
 /// Shell text that writes a line every 0.15 s.
 const SLOW: &str = "(for i in 1 2 3 4 5 6; do sleep 0.15; echo $i; done)";
 
-/// Returns pipelines with the expected kind of wait of each stage.
+/// Returns pipelines, with the expected kind of wait for each stage.
 fn cases() -> Vec<(String, Vec<&'static str>)> {
     let case = |text: &str, waits: &[&'static str]| (text.to_owned(), waits.to_vec());
     let mut cases = vec![

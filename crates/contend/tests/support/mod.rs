@@ -29,8 +29,8 @@ pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Selects the number of cases for tests that try many: `full` before a merge, with
-/// `CONTEND_TEST_EFFORT=full`, and `quick` otherwise.
+/// Returns `full` if the environment variable `CONTEND_TEST_EFFORT` is `full`, as in CI, and
+/// `quick` otherwise. Tests choose the number of cases with it.
 pub fn by_effort<T>(quick: T, full: T) -> T {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { full } else { quick }
@@ -154,7 +154,8 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 /// Returns a command that runs a program as `nobody`, or as the current user if that is not root.
-/// If that is not possible, skips the test with a message and returns `None`.
+/// If `setpriv`, which changes the user, is not installed, skips the test with a message and
+/// returns `None`.
 pub fn as_nobody(test: &str, program: &Path) -> Option<Command> {
     if !is_root() {
         return Some(Command::new(program)); // these tests already run as an ordinary user
@@ -174,9 +175,9 @@ pub fn unused_user(number: u32) -> u32 {
     20_000 + (std::process::id() * 4 + number) % 40_000
 }
 
-/// Returns a command that runs a program as an otherwise unused user with a limit on tasks, so that
-/// only its own tasks count. If that is not possible, skips the test with a message and returns
-/// `None`.
+/// Returns a command that runs a program with the user id `user` and a limit of `tasks` tasks. No
+/// other process may have this user id, so that only the program's own tasks count. If that is not
+/// possible, skips the test with a message and returns `None`.
 pub fn as_unused_user(test: &str, program: &Path, user: u32, tasks: u32) -> Option<Command> {
     as_nobody(test, program)?;
     if !is_root() {
@@ -240,7 +241,8 @@ pub fn candidates(record: &Value) -> &Vec<Value> {
     record["candidates"].as_array().expect("a list")
 }
 
-/// Runs a command with bash, and returns its output and exit code.
+/// Runs a command with bash, and returns its standard output, and its exit code unless a signal
+/// killed it.
 pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
     let output = Command::new("bash").args(["-c", command]).stdin(Stdio::null()).output();
     let output = output.expect("bash starts");

@@ -74,7 +74,7 @@ struct Count {
 }
 
 impl Count {
-    /// Returns the number of phrases per 1,000 words, or 0 without words.
+    /// Returns the number of phrases per 1,000 words, or 0 if there are no words.
     fn density(self) -> f64 {
         if self.words == 0 { 0.0 } else { self.phrases as f64 * 1e3 / self.words as f64 }
     }
@@ -91,8 +91,8 @@ impl Count {
 
 type Counts = BTreeMap<(String, Kind), Count>;
 
-/// Returns the density of phrases in each package and page. If `only` is given, reports just the
-/// packages and pages whose names contain it, with every phrase and advice.
+/// Returns the density of phrases in each package and page. If `only` is given, covers only
+/// packages and pages whose names contain it, and also lists their phrases, each with advice.
 ///
 /// # Errors
 /// Returns an error if a phrase is not a valid regular expression.

@@ -90,7 +90,7 @@ fn without_code(text: &str) -> String {
     prose + rest
 }
 
-/// Returns the number of words of a text that contain an ASCII letter.
+/// Counts the words of a text. Only words with an ASCII letter count.
 pub fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic())).count()
 }

@@ -16,9 +16,9 @@ const FIGURE: &str = "#";
 pub enum Rules {
     /// Only text that `[..]` and `...` match.
     Exact,
-    /// Also numbers and line breaks.
+    /// Also numbers, bars, spaces, line breaks, and warnings about the machine.
     Figures,
-    /// Also missing lines with numbers, and additional lines.
+    /// Also lines with numbers that the output lacks, and additional lines of the output.
     Lab,
 }
 

@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_mins(5);
 /// Width of reports, in characters.
 const COLUMNS: &str = "100";
 
-/// The extent of measurements by the lab.
+/// How extensively commands of the lab measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lab {
     /// Quick measurements with a small budget.

@@ -56,7 +56,8 @@ fn updated(name: &str, step: &Step, sandbox: &Sandbox, replaces_gaps: bool) -> V
 /// Replaces the lines in `page`, the old output of a command, by the lines in `output` that they
 /// match. Returns the whole output if `page` is empty.
 ///
-/// The lines between two gaps are found by the first and the last of them.
+/// The first and the last of the lines between two gaps determine where these lines are in the
+/// output.
 ///
 /// # Errors
 /// Returns the line of the page that matches no line of the output.
@@ -91,9 +92,9 @@ fn position(line: &str, output: &[String]) -> Result<usize, String> {
     alike.ok_or_else(|| line.to_owned())
 }
 
-/// Returns the index in `found` of the line that matches `last`, the last line of `run`. Rows of a
-/// table are alike, so it is the first match that leaves as many lines as `run` has, or else the
-/// last one before.
+/// Returns the index in `found` of the line that matches `last`, the last line of `run`. As rows of
+/// a table are alike, the search starts where the line is if `run` has kept its length. If nothing
+/// matches from there on, the last match before that place counts.
 ///
 /// # Errors
 /// Returns `last` if it matches no line.
@@ -113,7 +114,7 @@ fn starts_alike(line: &str, found: &str) -> bool {
     !line.trim().is_empty() && is_line(&start(line), &start(found))
 }
 
-/// Returns the output, in which lines of the page with a wildcard replace the lines that they
+/// Returns the output. Lines of the page with a wildcard, `[..]`, replace the lines that they
 /// match.
 fn with_wildcards(page: &[String], output: &[String]) -> Vec<String> {
     let mut wildcards = page.iter().filter(|line| line.contains("[..]"));

@@ -1,5 +1,5 @@
-//! Tests of `contend run` with limited resources: sorts larger than the memory limit, a full disk,
-//! a file size limit or a missing `TMPDIR`, an unprivileged user, and a single CPU.
+//! Tests of `contend run` with limited resources: too little memory for sorting, a full disk, a
+//! file size limit, a missing `TMPDIR`, an unprivileged user, and a single CPU.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -17,7 +17,7 @@ const OPTIONS: &str = "run -j 2 --part-size 200k --memory 16M";
 const SORT_PIPELINES: &[&str] =
     &["sort", "sort -u -r", "sed 's/a/b/' | sort", "sort -k2", "sort -s -k2", "rev | sort -s -k2"];
 
-/// Returns distinct lines with at least the given total size.
+/// Returns `bytes` bytes of distinct lines, the last of which may be cut, and a newline.
 fn distinct_lines(bytes: usize) -> Vec<u8> {
     let numbers = (0..).flat_map(|number: u64| format!("{} word\n", number * 7919).into_bytes());
     let mut text: Vec<u8> = numbers.take(bytes).collect();
@@ -37,8 +37,9 @@ fn assert_disk_failure(pipeline: &str, output: &Output, temporary: &Path, reason
     assert_eq!(left, 0, "{pipeline}");
 }
 
-/// Runs a pipeline with a limit on file sizes, after the shell text `signal`. The input comes from
-/// a pipe if `stream` is true, else from a file. Returns the output and the working folder.
+/// Executes the shell text `signal`, which may make the shell ignore `SIGXFSZ`, and runs a pipeline
+/// with a limit on file sizes. The input comes from a pipe if `stream` is true, else from a file.
+/// Returns the output and the working folder.
 fn run_with_file_size_limit(
     signal: &str,
     pipeline: &str,
@@ -86,7 +87,8 @@ fn a_file_size_limit_does_not_matter_if_bash_needs_no_files() {
     }
 }
 
-/// Asserts that the output equals that of bash without limits, and that no files are left.
+/// Asserts that a pipeline succeeded without messages, that its output equals that of bash without
+/// limits, and that it left no temporary files.
 fn assert_same_as_bash(pipeline: &str, output: &Output, folder: &Path) {
     let expected = Environment { folder, input: Input::File, locale: "C" }.run(bash(pipeline));
     let error = text(&output.stderr);

@@ -20,7 +20,7 @@ const MARK_VARIABLE: &str = "CONTEND_TEST_MARK";
 const SMALL_CHUNK_OPTIONS: &[&str] = &["-j", "3", "--part-size", "50k", "--memory", "16M"];
 /// Number of bytes written to a run at its start.
 const INITIAL_INPUT_BYTES: usize = 24_000_000;
-/// Number of bytes written every few milliseconds afterwards.
+/// Number of bytes written every few milliseconds after that.
 const INPUT_STEP_BYTES: usize = 100_000;
 
 /// Returns the command lines of the processes of the run with the given mark.
@@ -79,8 +79,8 @@ impl Running {
         Self { child, mark, temporary }
     }
 
-    /// Waits until the run has a process of the given program, and asserts that the run has not
-    /// ended before.
+    /// Waits until the run has a process of the given program, and asserts that the run does not
+    /// end before that.
     fn with(mut self, program: &str) -> Self {
         wait_until(&format!("{program} runs in {}", self.mark), || {
             let ended = self.child.try_wait().expect("it is ours");
@@ -207,8 +207,8 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
     }
 }
 
-/// Runs a command that exits early on an endless standard input. Returns the output, the messages
-/// and the exit status.
+/// Runs a command with an endless standard input, which it must not read to the end. Returns the
+/// output, the messages and the exit status.
 fn run_with_endless_input(command: &mut Command) -> (Vec<u8>, String, i32) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
@@ -246,8 +246,8 @@ fn an_early_exit_ends_the_run() {
     }
 }
 
-/// Runs a command whose reader closes after the first line. Returns that line and the messages,
-/// which end with the exit status of the command.
+/// Runs a command whose reader closes the pipe after the first line. Returns that line and the
+/// messages, which end with the exit status of the command.
 fn run_with_closing_reader(run: &str) -> String {
     let script = format!("{{ {run}; echo $? >&2; }} | head -n 1 >first; cat first");
     let folder = folder(&words(4_000_000));

@@ -25,7 +25,7 @@ const OPTIONS: &[&[&str]] =
     &[&[], &["-j", "3", "--part-size", "2k"], &["-j", "2", "--part-size", "1M"]];
 
 /// Features with scripts that use them. `big`, its copy `copy`, and `small` are files; `a` and `b`
-/// have one line each; standard input is `STDIN`, a line; `nofile` does not exist.
+/// are files with one line; `nofile` does not exist; standard input is the line `STDIN`.
 const ROWS: &[(&str, &[&str])] = &[
     (
         "input from a file (`<`)",
@@ -379,8 +379,8 @@ fn messages(stderr: &str) -> Vec<String> {
     messages
 }
 
-/// Waits until a child exits, and returns its status. After a timeout, kills its process group and
-/// returns `None`.
+/// Waits until a child exits, and returns its status. If it does not exit within [`DEADLINE`],
+/// kills its process group and returns `None`.
 fn wait(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < DEADLINE {

@@ -67,8 +67,8 @@ impl Conversation {
         self.stdin.as_mut().expect("it is open").write_all(text).expect("it reads");
     }
 
-    /// Reads until the answer has at least `bytes` bytes, the output ends, or none arrives until a
-    /// timeout.
+    /// Reads until the answer has at least `bytes` bytes, the output ends, or nothing arrives for
+    /// [`ANSWER_TIMEOUT`]. Returns the bytes that have arrived.
     fn answer(&self, bytes: usize) -> Vec<u8> {
         let mut answer = Vec::new();
         while answer.len() < bytes {

@@ -167,7 +167,8 @@ fn files_that_the_first_stage_has_to_read_are_explained() {
     assert_no_differences(&wrong);
 }
 
-/// A script with every kind of stage.
+/// A script with stages that are parallel, stages about which contend decides at run time, and
+/// commands that it leaves to the shell.
 const SCRIPT: &str = "\
 x=1
 for i in 1 2; do

@@ -6,9 +6,9 @@ use fastrand::Rng;
 use super::{Environment, Input, assert_no_differences, folder, words};
 use crate::support::{by_effort, has, skip};
 
-/// Number of random command lines of `sort`.
+/// Number of random command lines of `sort` at full effort.
 const SORT_COMMAND_COUNT: usize = 150;
-/// Number of random command lines of each other command.
+/// Number of random command lines of all other commands together, at full effort.
 const OTHER_COMMAND_COUNT: usize = 60;
 
 /// Options of `sort`, which refuses some of them, or some combinations.
@@ -156,7 +156,7 @@ fn random_options(random: &mut Rng, options: &[&str]) -> String {
     chosen.join(" ")
 }
 
-/// Returns the command in a random pipeline, in which contend may drop, merge or replace it.
+/// Returns a random pipeline with the command, which contend may drop, merge or replace there.
 fn in_random_pipeline(random: &mut Rng, command: &str) -> String {
     let before = ["", "cat | ", "tr x y | "][random.usize(..3)];
     let after = ["", " | sort", " | uniq -c", " | wc -l", " | sort -n | tail -n 4"];
