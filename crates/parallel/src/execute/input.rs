@@ -94,7 +94,7 @@ impl ChunkData {
 pub(super) enum NextChunk {
     /// The next chunk.
     Chunk(Chunk),
-    /// The input has ended, or the source has been stopped or has rejected a chunk before.
+    /// The input has ended, or the source has been stopped or has already rejected a chunk.
     Eof,
     /// The next chunk is rejected: the guard does not accept it, its records are too long, or the
     /// stream is slow or silent.
@@ -201,8 +201,8 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Returns at most `bytes` bytes, from the middle of files or from the beginning of a stream.
-    /// They are whole records if they contain a separator. If a stream pauses, they are those read
-    /// so far.
+    /// They begin where files may be cut and end with a separator, if the sample contains such
+    /// positions. If a stream pauses, they are those read so far.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.

@@ -45,7 +45,7 @@ pub struct Local<'a> {
     pub launcher: &'a Launcher,
     /// Counters of input, costs and exit codes.
     pub tally: &'a Tally,
-    /// Bytes already read from standard input, which the step that reads standard input takes.
+    /// Bytes already read from standard input. The step that reads standard input takes them.
     pub prefix: Mutex<Vec<u8>>,
 }
 

@@ -20,10 +20,10 @@ const MAX_SAMPLE_BYTES: usize = 1 << 20;
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 /// Ratio of the input's size to the intended size of a sample.
 const SAMPLE_DIVISOR: u64 = 100;
-/// CPU time of a command's start as a share of its wall time.
+/// Share of CPU time in the wall time that a command needs to start.
 const START_CPU_SHARE: f64 = 0.6;
-/// The actual starts of commands are measured if the CPU time of a command over the sample is less
-/// than this many times that of its usual start.
+/// Minimum CPU time of a command over the sample, as a multiple of the usual CPU time of its start.
+/// If a command needs less, the actual starts of the commands are measured.
 const MIN_STARTS: f64 = 6.0;
 /// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
 /// size.
@@ -122,7 +122,7 @@ fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> V
 }
 
 /// Returns the size of the sample in bytes. `of` is the size of the input in bytes, or `None` for a
-/// stream. `cpu` is the expected CPU time for a byte, in seconds.
+/// stream. `cpu` is the expected CPU time in seconds per byte.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
         usize::try_from(bytes / SAMPLE_DIVISOR)

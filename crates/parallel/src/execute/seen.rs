@@ -92,7 +92,7 @@ impl Seen {
         self.has_missed
     }
 
-    /// Forgets all lines, but keeps the decision on what to look up.
+    /// Forgets all lines, but keeps the decision on which lines to look up.
     pub(super) fn clear(&mut self) {
         self.table = HashTable::new();
         self.has_missed = false;

@@ -96,7 +96,7 @@ impl Check {
     /// to compare the run with.
     ///
     /// # Errors
-    /// Returns an error if standard input cannot be saved.
+    /// Returns an error if standard input cannot be examined, redirected or saved.
     pub(super) fn begin(source: &Source, original: Command) -> Result<Self, RunError> {
         let input = match source {
             Source::Files(_) => Input::AsItIs,

@@ -70,7 +70,7 @@ impl Settings {
     }
 
     /// Returns the memory budget for data in bytes: as given, else a quarter of the memory of the
-    /// machine or the cgroup, but never less than 16 MiB.
+    /// machine or of the cgroup, whichever is smaller. It is never less than 16 MiB.
     pub fn memory(&self) -> u64 {
         self.memory.unwrap_or_else(default_memory).max(MIN_MEMORY_BYTES)
     }

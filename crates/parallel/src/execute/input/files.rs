@@ -152,8 +152,9 @@ impl Files {
         retried(|| file.read_at(&mut buffer[..most], range.start))
     }
 
-    /// Returns the file that contains offset `place`, with the range from there to the end of the
-    /// file, or `None` if `place` is beyond the last file.
+    /// Returns the file that contains offset `place` of the concatenation, and the range in that
+    /// file from there to the end of its slice. Returns `None` if `place` is at or beyond the end
+    /// of the last file.
     pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
         for slice in &self.slices {
             if place < slice.length {

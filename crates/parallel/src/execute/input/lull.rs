@@ -3,12 +3,13 @@
 //! Under a shell, a stage sees each byte as soon as it is written. Over chunks, it sees a record
 //! only once its chunk is complete. A program that waits for an answer to each line would then wait
 //! forever. So a group whose output can be seen before the end of its input does not hold back
-//! input. Once its stream falls silent or is slow, its commands run plain and get every byte when
-//! it arrives. Chunks would not pay off on such a stream anyway.
+//! input for long. Once its stream falls silent or is slow, its commands run plain and get every
+//! byte when it arrives. Chunks would not pay off on such a stream anyway.
 //!
 //! Three limits apply. Reading pauses if the stream is silent for [`SILENCE_TIMEOUT`]. Bytes are
 //! held for at most [`MAX_HOLD`] while more arrive, or [`MAX_HOLD_WITHOUT_CUT`] if they cannot be
-//! cut. At most [`MAX_RECORD_BYTES`], or the bytes of two chunks, are searched for a cut.
+//! cut. At most [`MAX_RECORD_BYTES`], or the size of two chunks if that is more, are searched for a
+//! cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -79,7 +80,7 @@ pub(super) enum Pause {
     None,
     /// The stream is silent, or reading has been stopped.
     Silence,
-    /// The bytes read so far have been held for too long, and no more can be read at once.
+    /// The bytes read so far have been held for too long, and no more can be read without waiting.
     Late,
 }
 
@@ -205,8 +206,8 @@ impl<'a> ChunkSource<'a> {
         Ok(Pause::None)
     }
 
-    /// Waits until the stream is readable, or until the held bytes must be processed; returns why,
-    /// or [`Pause::None`] if the stream is readable.
+    /// Waits until the stream is readable, or until reading has to pause. Returns why it pauses, or
+    /// [`Pause::None`] if the stream is readable.
     fn pause(&self, file: &File, buffer: &[u8], hold: &Hold) -> io::Result<Pause> {
         if buffer.is_empty() {
             let goes_on = self.stop.wait_for(file, None)?;

@@ -1,4 +1,4 @@
-//! The words and environment of a stage, as the shell has expanded them.
+//! The words of a stage, as the shell has expanded them, and its environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -58,8 +58,8 @@ impl Words {
         })
     }
 
-    /// Returns the command, or `None` if its program cannot be found, or if the kernel may be
-    /// unable to start it.
+    /// Returns the command, or `None` if its name is not UTF-8, its program cannot be found, or the
+    /// kernel may be unable to start it.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
         let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
@@ -107,7 +107,8 @@ fn word(text: &OsStr) -> Option<Word> {
     text.to_str().map(Word::new)
 }
 
-/// Writes the number of strings, and each string with a NUL after it. No string contains a NUL.
+/// Appends the number of strings, and each string with a NUL after it, to a message. No string
+/// contains a NUL.
 fn write_list(message: &mut Vec<u8>, strings: impl ExactSizeIterator<Item = OsString>) {
     message.extend(strings.len().to_le_bytes());
     for string in strings {
