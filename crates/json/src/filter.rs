@@ -124,7 +124,7 @@ impl Filter<'_, '_> {
         Ok(())
     }
 
-    /// Prints a line with an empty container of the given kind as the value.
+    /// Prints a line whose value is an empty container of the given kind.
     fn print_empty(&self, kind: Kind) -> Result<(), Stop> {
         self.begin_line()?;
         self.push(kind.empty())?;

@@ -105,7 +105,7 @@ fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// JavaScript's reserved words, which gron quotes.
+/// JavaScript's reserved words. gron puts keys that are among them in quotes.
 const RESERVED: [&str; 36] = [
     "break",
     "case",

@@ -19,7 +19,7 @@ impl<'a> Output<'a> {
         Self { writer, buffer: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
-    /// Appends to the unfinished line, and writes the buffer if it is full.
+    /// Appends `text` to the unfinished line, and writes the buffer if it is full.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|buffer| buffer.extend_from_slice(text))
@@ -41,7 +41,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes and flushes all complete lines.
+    /// Writes the complete lines in the buffer and flushes the writer. Does nothing if there are
+    /// none.
     pub(crate) fn flush_lines(&mut self) -> io::Result<()> {
         if self.line == 0 {
             return Ok(());

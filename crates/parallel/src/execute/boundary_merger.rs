@@ -1,5 +1,5 @@
-//! Concatenates outputs of chunks, and merges equal lines where two outputs meet if the plan asks
-//! for it.
+//! Concatenates outputs of chunks. If the plan asks for it, merges equal lines where two outputs
+//! meet.
 
 use std::ops::ControlFlow::{self, Continue};
 

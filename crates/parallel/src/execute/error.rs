@@ -37,7 +37,7 @@ pub enum ExecuteError {
     },
 }
 
-/// The error of a command that cannot be started.
+/// An error in starting a command.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}")]
 pub struct StartError {

@@ -61,8 +61,8 @@ pub(super) enum Input {
 /// A chunk of the input.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The position of the chunk in the input, from 0; always 0 for chunks of a share or of the
-    /// rest.
+    /// The number of the chunk in the order of the input, from 0; always 0 for chunks of a share or
+    /// of the rest.
     pub index: usize,
     /// The bytes, or their range in the files.
     pub data: ChunkData,

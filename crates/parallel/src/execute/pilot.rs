@@ -14,7 +14,7 @@ use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
-/// Maximum size of a sample in bytes. Commands need more time for it than for their start.
+/// Maximum size of a sample in bytes. Commands take longer to process that much than to start.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
 /// Minimum size in bytes of a sample for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
@@ -36,7 +36,7 @@ const SLOW_CPU_SECONDS_PER_BYTE: f64 = 1.9e-9;
 const SORT_MEMORY_FACTOR: u64 = 4;
 /// Gain in seconds below which costs that do not depend on the input's size outweigh it.
 const MIN_GAIN_SECONDS: f64 = 0.01;
-/// Expected CPU time in seconds below which commands are not tried.
+/// Expected CPU time for the whole input, in seconds, below which commands are not tried.
 const MIN_CPU_SECONDS: f64 = 0.1;
 
 /// The result of a trial of a group.

@@ -368,8 +368,8 @@ fn writes_first() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Returns the decision for a pipeline whose users can see which stages write to a closed pipe: in
-/// the exit code, or in error messages where SIGPIPE is ignored.
+/// Returns the decision for a pipeline that shows which stages write to a closed pipe: in the exit
+/// code, or in error messages where SIGPIPE is ignored.
 fn status_visible() -> Decision {
     let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();

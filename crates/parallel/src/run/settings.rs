@@ -58,7 +58,8 @@ pub struct Settings {
     /// Whether the caller keeps the record of the run.
     pub record: bool,
     /// Options that pass these settings to the process of a stage in shell source. They omit
-    /// `shell`, `stats` and `record`, which a run passes itself.
+    /// `explain` and `check`, which do not apply to stages, and `shell`, `stats` and `record`,
+    /// which a run passes itself.
     pub stage_options: Vec<String>,
 }
 

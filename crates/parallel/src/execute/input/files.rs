@@ -94,8 +94,9 @@ impl Files {
         self.pool.put(bytes);
     }
 
-    /// Splits about `wanted` bytes off the front of `left`, up to a position where the input may be
-    /// cut or to the end of `left`. Returns `None` if `left` is empty. The cut must be local.
+    /// Splits at least `wanted` bytes off the front of `left`, up to the next position where the
+    /// input may be cut, or all bytes if there is no such position. Returns `None` if `left` is
+    /// empty. The cut must be local.
     pub(super) fn split_off(
         &self,
         cut: &Cut,

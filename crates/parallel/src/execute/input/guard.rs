@@ -47,7 +47,7 @@ impl GuardState {
         self.refused.get_or_init(|| why.to_owned());
     }
 
-    /// Returns whether the guard accepts a chunk of the given bytes, and records a rejection.
+    /// Returns whether the guard accepts a chunk of the given bytes. If not, records the rejection.
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         self.accepts_by(&self.guard, bytes)
     }

@@ -256,8 +256,8 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
     Ok((bytes, Beginning::Flowing))
 }
 
-/// Waits for at most `time`, which must be less than a second. Returns whether the file is readable
-/// or at its end.
+/// Waits until the file is readable or at its end, but for at most `time`, which must be less than
+/// a second. Returns whether it is.
 fn is_readable_within(file: &File, time: Duration) -> io::Result<bool> {
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     loop {
