@@ -16,7 +16,7 @@ use crate::path::{Choice, MAX_PATH_BYTES, Query};
 pub(crate) enum Match {
     /// No path matches the value, and none can match inside it.
     Skip,
-    /// A path may match inside the value.
+    /// No path matches the value, but one may match inside it.
     Search,
     /// A path matches the value, or a container around it.
     Print,

@@ -41,8 +41,8 @@ impl Document {
         }
     }
 
-    /// Adds to `found` the routes of the values that `steps` select in this value, whose own route
-    /// is `route`.
+    /// Adds to `found` the routes of the values that `steps` select in this value. `route` is the
+    /// route of this value.
     fn select(&self, steps: &[Step], route: &mut Route, found: &mut BTreeSet<Route>) {
         let Some(((descends, choice), rest)) = steps.split_first() else {
             found.insert(route.clone());

@@ -297,9 +297,9 @@ impl<'env> Work<'env> {
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Returns the variants of the commands. Commands that are faster in the C locale run there
-    /// over ASCII chunks, but only if their output consists of a few numbers: if a later chunk is
-    /// not ASCII, the worker starts a second instance, and has two outputs.
+    /// Returns the variants of the commands. The C locale is used only if outputs consist of a few
+    /// numbers: at the first chunk that is not ASCII, the worker starts a second instance, and the
+    /// output of the first one must fit into a pipe.
     fn variants(&self) -> LocaleVariants<'_> {
         match self.group.combine {
             Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),

@@ -182,7 +182,7 @@ impl<'a> ChunkSource<'a> {
         Self { counted: Some(intake), ..self }
     }
 
-    /// Returns whether the whole input can be read again.
+    /// Returns whether the whole input can be read again, because it consists of files.
     pub(super) fn can_be_read_again(&self) -> bool {
         self.source.files().is_some()
     }

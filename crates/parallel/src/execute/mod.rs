@@ -8,7 +8,7 @@
 //!                                             └─ instance ─┘
 //! ```
 //!
-//! Modules by the way in which they combine the outputs of instances:
+//! These modules combine the outputs of instances:
 //!
 //! - `concatenate`, `ordered`, `reorder`, `boundary_merger`: concatenate, merge at boundaries, or
 //!   filter in order. They write while the input is read.

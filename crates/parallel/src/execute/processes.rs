@@ -324,9 +324,8 @@ impl<'a> Processes<'a> {
         Ok(text)
     }
 
-    /// Waits for the first `commands` commands, but not for those that read their output. Returns
-    /// whether these commands succeeded, and no command has written to the captured standard error
-    /// so far.
+    /// Waits until the first `commands` commands end, but not for the later ones. Returns whether
+    /// these commands succeeded, and no command has written to the captured standard error so far.
     ///
     /// # Errors
     /// Returns an error if waiting fails.

@@ -34,7 +34,7 @@ pub(super) struct Sorter<'a> {
     folder: &'a Path,
     text: Vec<u8>,
     entries: Vec<Entry>,
-    /// Index of the stored lines, if equal lines are stored once.
+    /// Index of the stored lines. It stays empty if equal lines are all kept.
     seen: Seen,
     /// The beginning of an incomplete line.
     unfinished: Vec<u8>,

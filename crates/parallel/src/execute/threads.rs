@@ -74,9 +74,9 @@ fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope, which runs `work` and returns its result. The thread would return
-/// `None` if another one had taken the work, but an attempt is repeated only if it started no
-/// thread.
+/// Starts a thread of the scope, which runs `work` and returns its result. The result is `None`
+/// only if another thread has taken the work, which cannot happen: an attempt is repeated only if
+/// it has started no thread.
 ///
 /// # Errors
 /// Returns an error if the thread cannot be started.

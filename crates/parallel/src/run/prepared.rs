@@ -209,8 +209,8 @@ fn has_descriptor_files() -> bool {
         || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Returns the dialect of the shell with the given name or path: that of bash only if the program
-/// is certainly bash.
+/// Returns the dialect of the shell with the given name or path. It is that of bash only if the
+/// program is certainly bash.
 fn dialect(shell: &str) -> Dialect {
     let path = in_path(shell).and_then(|path| path.canonicalize().ok());
     let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);

@@ -187,9 +187,8 @@ enum Interpreter {
     Other(String),
 }
 
-/// Returns the interpreter that a script's `#!` line names, or `None` if the script has no such
-/// line, or an empty or too long one. The kernel passes everything after the program as one
-/// argument.
+/// Returns the interpreter that a script's `#!` line names, or `None` if there is no such line, or
+/// if it is empty or too long. The kernel passes everything after the program as one argument.
 fn interpreter(text: &str) -> Option<Interpreter> {
     let line =
         text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG_BYTES)?;

@@ -86,8 +86,8 @@ enum Next {
     RunTogether(Together),
 }
 
-/// Begins a stage. `words` are the words after the hidden subcommand on the command line: contend's
-/// own, followed by those of the stage.
+/// Begins a stage. `words` are the words after the hidden subcommand on the command line: the
+/// stage's position and options, followed by the words of the stage.
 ///
 /// Does not return if the stage's command replaces this process.
 ///

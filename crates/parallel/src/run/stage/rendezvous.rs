@@ -51,7 +51,7 @@ const RETRIES: u32 = 20;
 /// Delay between two attempts.
 const RETRY_AFTER: Duration = Duration::from_micros(50);
 
-/// The connection to a neighbour.
+/// The state of the connection to a neighbour.
 #[derive(Debug)]
 enum Connection {
     Listening(UnixListener),

@@ -35,7 +35,7 @@ impl Words {
         Self { words: words.to_vec(), environment }
     }
 
-    /// Returns whether a word may name a file descriptor of the process itself.
+    /// Returns whether a word may name a file descriptor of this process, such as `/dev/fd/3`.
     pub(super) fn names_descriptors(&self) -> bool {
         let folders: [&[u8]; 2] = [b"/dev/fd/", b"/proc/self/"];
         self.words.iter().any(|word| {
@@ -142,7 +142,7 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
 /// Removes all variables from the environment of this process, except the wanted ones.
 ///
 /// # Errors
-/// Returns an error if the environment cannot be changed safely any more.
+/// Returns an error if the environment can no longer be changed safely.
 pub(super) fn adopt(wanted: &Environment) -> io::Result<()> {
     let present = std::env::vars_os().filter(|(name, _)| !wanted.contains_key(name));
     let changes: Vec<_> = present.map(|(name, _)| (name, None)).collect();
