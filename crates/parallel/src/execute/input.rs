@@ -113,8 +113,8 @@ pub(super) struct ChunkSource<'a> {
     counted: Option<&'a Intake>,
     /// How to proceed when a stream falls silent or is slow.
     lull: Lull<'a>,
-    /// Maximum number of bytes searched for a cut before records count as too long. Twice the
-    /// wanted size of a chunk is searched in any case.
+    /// Maximum number of bytes searched for a cut before records count as too long, unless twice
+    /// the wanted size of a chunk is more.
     longest: usize,
 }
 

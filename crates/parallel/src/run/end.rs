@@ -19,8 +19,8 @@ pub enum End {
         /// The report on the run.
         report: Box<Report>,
     },
-    /// The signal with this number asked contend to end, and contend has ended the commands. The
-    /// caller should die of the same signal.
+    /// The signal with this number asked contend to end, and contend has ended the commands or
+    /// stopped waiting for them. The caller should die of the same signal.
     Interrupted(i32),
     /// The program that should have replaced this process could not be executed.
     NotExecuted {

@@ -31,8 +31,8 @@ const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// Maximum number of bytes that are searched for a cut. Twice the wanted size of a chunk is
-/// searched in any case.
+/// Maximum number of bytes that are searched for a cut, unless twice the wanted size of a chunk is
+/// more.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Reason for running a group plain after a lull, as shown to users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
@@ -114,8 +114,8 @@ impl<'a> ChunkSource<'a> {
         Self { lull, ..self }
     }
 
-    /// Sets the maximum number of bytes that are searched for a cut, at most [`MAX_RECORD_BYTES`].
-    /// Twice the wanted size of a chunk is searched in any case.
+    /// Sets the maximum number of bytes that are searched for a cut, unless twice the wanted size
+    /// of a chunk is more. Values above [`MAX_RECORD_BYTES`] count as that.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
