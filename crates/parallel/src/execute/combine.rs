@@ -18,9 +18,8 @@ use super::threads::RetryLimit;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
-/// Runs the group's commands over chunks in any order, or over shares of the files, which are about
-/// equally large. Combines the outputs. Returns the reason if the group must fall back, or `None`
-/// on success.
+/// Runs the group's commands over chunks in any order, or over about equal shares of the files, and
+/// combines the outputs. Returns the reason if the group must fall back, or `None` on success.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started or fails, or outputs

@@ -115,7 +115,7 @@ pub fn begin(words: &[OsString]) -> Result<Begun, RunError> {
 
 impl Stage {
     /// Connects to the neighbours, and leaves the decision to the next stage. If there is none,
-    /// decides for all stages, or returns [`Begun::Undecided`] if that needs the settings.
+    /// decides for all stages, or returns `Begun::Undecided` if that needs the settings.
     fn connect_and_decide(self, own: Words) -> Begun {
         let timeout = if self.is_forced() { FORCED_RENDEZVOUS_TIMEOUT } else { RENDEZVOUS_TIMEOUT };
         let mut neighbours = Neighbours::connect(self.position, timeout);

@@ -199,8 +199,8 @@ impl Neighbours {
 
     /// Sends `stages`, which end with this one, to the next stage and waits for its verdict.
     /// Returns `None` if there is no next stage that can be reached. If the next stage ends without
-    /// a verdict, returns [`Verdict::AsWritten`]: the stages then find that their output pipe has
-    /// no reader.
+    /// a verdict, returns `Verdict::AsWritten`: the stages then find that their output pipe has no
+    /// reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();
