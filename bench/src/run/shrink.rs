@@ -19,8 +19,11 @@ pub fn shrink(pair: Pair, mut fails: impl FnMut(&Pair) -> Result<bool>) -> Resul
     let mut left = MAX_ATTEMPTS;
     let mut small = pair;
     let mut try_one = |candidate: &Pair| {
-        left = left.saturating_sub(1);
-        if left == 0 { Ok(false) } else { fails(candidate) }
+        if left == 0 {
+            return Ok(false);
+        }
+        left -= 1;
+        fails(candidate)
     };
     loop {
         let before = (small.pipeline.len(), small.input.len());

@@ -27,9 +27,9 @@ pub enum FilterError {
 pub struct Place {
     /// Line number, from 1.
     pub line: u64,
-    /// Number of the character within its line, from 1.
+    /// Number of the character within its line, from 1. A byte order mark does not count.
     pub column: u64,
-    /// Byte offset from the start of the input, from 0.
+    /// Byte offset from the start of the input, including a byte order mark.
     pub offset: u64,
 }
 

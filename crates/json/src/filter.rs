@@ -19,7 +19,7 @@ use crate::path::Query;
 /// Length in bytes of the buffer through which strings are copied.
 const STRING_PIECE_BYTES: usize = 4096;
 
-/// Prints the values of `input` that match `query`.
+/// Writes the values of `input` that match `query` to `output`, in the given format.
 ///
 /// `input` and `output` need no buffering of their own. Complete lines are flushed before a read
 /// that may block.
@@ -27,7 +27,7 @@ const STRING_PIECE_BYTES: usize = 4096;
 /// # Errors
 /// Returns an error in these cases:
 /// - the input is not a sequence of one or more JSON texts;
-/// - the input exceeds a limit;
+/// - the input is nested too deeply, or the path of a printed value is too long;
 /// - reading or writing fails.
 ///
 /// Unless writing failed, lines that were complete before the error have been written.
@@ -49,8 +49,8 @@ pub fn filter(
 
 struct Filter<'s, 'a> {
     json: Json<'s, 'a>,
-    /// The output, which the input also holds and flushes. It is never borrowed while the parser
-    /// reads.
+    /// The output. The input shares it and flushes it before reads, so it must not be borrowed
+    /// while the parser reads.
     output: &'s RefCell<Output<'a>>,
     matcher: PathMatcher<'s>,
     format: Format,
@@ -72,7 +72,8 @@ impl Filter<'_, '_> {
         }
     }
 
-    /// Handles the next member or element of the innermost container, or its end.
+    /// Handles the next member or element of the innermost container, which is of the given kind,
+    /// or the end of that container.
     fn next_in(&mut self, kind: Kind) -> Result<(), Stop> {
         if !self.json.has_next()? {
             return self.close(kind);
@@ -123,7 +124,7 @@ impl Filter<'_, '_> {
         Ok(())
     }
 
-    /// Prints a line with an empty container of the given kind as the value.
+    /// Prints a line whose value is an empty container of the given kind.
     fn print_empty(&self, kind: Kind) -> Result<(), Stop> {
         self.begin_line()?;
         self.push(kind.empty())?;
@@ -187,7 +188,7 @@ impl Filter<'_, '_> {
         self.output.borrow_mut().push(text)
     }
 
-    /// Prints the current value on one line, without white space.
+    /// Prints the current value on one line, without white space between its tokens.
     fn copy(&mut self) -> Result<(), Stop> {
         let mut writer = JsonStreamWriter::new(Line(self.output));
         self.json.transfer_to(&mut writer)?;

@@ -8,9 +8,9 @@ pub enum Format {
     /// One line for each scalar and empty container in the value: its path, a tab, and the scalar
     /// or container itself.
     PathValue,
-    /// One assignment for each value and container in the value, as gron prints it.
+    /// One assignment for the value, and one for each value inside it, as gron prints them.
     Assignments,
-    /// One line for the whole value, without white space.
+    /// One line for the whole value, without white space between its tokens.
     JsonLines,
 }
 
@@ -24,7 +24,7 @@ impl Format {
         }
     }
 
-    /// Appends the step to the member `key` of an object to `path`.
+    /// Appends to `path` the step that selects the member `key` of an object.
     pub(crate) fn push_key(self, path: &mut Vec<u8>, key: &str) {
         let bare = match self {
             Self::Assignments => is_identifier(key),
@@ -78,14 +78,14 @@ impl Format {
     }
 }
 
-/// Appends the step to the element `index` of an array, from 0, to `path`.
+/// Appends to `path` the step that selects the element at `index` of an array, counted from 0.
 pub(crate) fn push_index(path: &mut Vec<u8>, index: u64) {
     push_bracket(path);
     push_decimal(path, index);
     path.push(b']');
 }
 
-/// Appends `[`, preceded by a dot at the start of the path.
+/// Appends `[`, or `.[` if the path is empty.
 fn push_bracket(path: &mut Vec<u8>) {
     path.extend_from_slice(if path.is_empty() { b".[" } else { b"[" });
 }
@@ -105,7 +105,7 @@ fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// JavaScript's reserved words, which gron quotes.
+/// JavaScript's reserved words. gron puts keys that are among them in quotes.
 const RESERVED: [&str; 36] = [
     "break",
     "case",

@@ -36,7 +36,7 @@ pub(crate) struct Input<'s, 'a> {
 impl<'s, 'a> Input<'s, 'a> {
     /// Creates an input, and drops a byte order mark at its start. The mark has no meaning in
     /// UTF-8, and RFC 8259 allows parsers to ignore it. Fails if the input cannot be read, or
-    /// begins with an incomplete mark.
+    /// begins with the first byte of the mark but not with the whole mark.
     pub(crate) fn new(
         reader: &'a mut dyn Read,
         output: &'s RefCell<Output<'a>>,
@@ -99,7 +99,7 @@ fn first_byte(reader: &mut BufReader<&mut dyn Read>) -> io::Result<Option<u8>> {
     }
 }
 
-/// Creates a parser for a sequence of JSON texts, which returns numbers as written.
+/// Creates a parser for a sequence of JSON texts. It returns numbers as they are written.
 pub(crate) fn parser<R: Read>(input: R) -> JsonStreamReader<R> {
     let settings = ReaderSettings {
         allow_multiple_top_level: true,
@@ -128,7 +128,8 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// Converts an error of a string reader, in which the parser wraps syntax errors as I/O errors.
+    /// Converts an error of a string reader. The parser returns syntax errors within strings as I/O
+    /// errors; these become syntax errors again.
     pub(crate) fn in_string(error: io::Error) -> Self {
         match error.downcast::<JsonSyntaxError>() {
             Ok(error) => Self::Json(error.into()),
@@ -146,8 +147,8 @@ impl From<TransferError> for Stop {
     }
 }
 
-/// Converts the reason for which filtering stopped into an error for callers, with its position in
-/// the input if the input is wrong.
+/// Converts the reason why filtering stopped into an error for callers. If the input is malformed
+/// or exceeds a limit, the error has the position of the problem.
 pub(crate) fn explain(json: &mut Json, stop: Stop) -> FilterError {
     let position = json.current_position(false);
     let input = json.reader_mut();

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! [`filter()`] reads tokens from the parser, struson. For every value, the matcher decides by the
-//! paths of a [`Query`](path::Query) whether it is printed in a [`Format`](format::Format),
+//! paths of a [`Query`](path::Query) whether the value is printed in a [`Format`](format::Format),
 //! searched or skipped. The only state is the stack of open containers and the path of the current
 //! value. String values are copied in fixed-size pieces, so a string of a gigabyte needs no more
-//! memory than a short one; keys are held as a whole. Skipped values are validated exactly as
+//! memory than a short one; keys are held as a whole. Skipped values are validated exactly like
 //! printed ones.
 //!
 //! - `path.rs`: the query language and its parser.

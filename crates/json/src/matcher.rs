@@ -1,9 +1,9 @@
 //! Matches the query's paths against the position in the document.
 //!
 //! All paths together form a nondeterministic automaton. Every open container has a set of
-//! [`State`]s: a path, and the number of its steps that have matched. Entering a member or element
-//! advances the states whose next step matches its key or index. If a path has matched completely,
-//! the value is printed; if no state is left, it is skipped; otherwise it is searched.
+//! [`State`]s. A state is a path and the number of its steps that have matched. Entering a member
+//! or element advances the states whose next step matches its key or index. If a path has matched
+//! completely, the value is printed; if no state is left, it is skipped; otherwise it is searched.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use crate::path::{Choice, MAX_PATH_BYTES, Query};
 /// The result of matching a value against the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// No path can match inside the value.
+    /// No path matches the value, and none can match inside it.
     Skip,
-    /// A path may match inside the value.
+    /// No path matches the value, but one may match inside it.
     Search,
     /// A path matches the value, or a container around it.
     Print,
@@ -51,7 +51,7 @@ pub(crate) struct Open {
     path: usize,
 }
 
-/// A path of the query, and the number of its steps that have matched.
+/// The index of a path in the query, and the number of steps of that path that have matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     path: usize,
@@ -72,8 +72,8 @@ pub(crate) struct PathMatcher<'a> {
     open: Vec<Open>,
     /// The states of all open containers, outermost first, and then those of the current value.
     states: Vec<State>,
-    /// The path of the current value as the format prints it, or that of the container around the
-    /// value if the value is skipped. Empty if the format prints no paths.
+    /// The path of the current value as the format prints it; while a value is skipped, the path of
+    /// its container. Empty for a root without a name, and always if the format prints no paths.
     path: Vec<u8>,
 }
 
@@ -107,7 +107,8 @@ impl<'a> PathMatcher<'a> {
         Match::Search
     }
 
-    /// Enters the current value, which is a container of the given kind that matches as given.
+    /// Enters the current value: a container of the given kind, for which matching returned
+    /// `matched`.
     pub(crate) fn open(&mut self, kind: Kind, matched: Match) {
         let begin = self.open.last().map_or(0, |parent| parent.states.end);
         let states = begin..self.states.len();

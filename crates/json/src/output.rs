@@ -19,7 +19,7 @@ impl<'a> Output<'a> {
         Self { writer, buffer: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
-    /// Appends to the unfinished line, and writes the buffer if it is full.
+    /// Appends `text` to the unfinished line, and writes the buffer if it is full.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|buffer| buffer.extend_from_slice(text))
@@ -41,12 +41,12 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes and flushes all complete lines.
+    /// Writes the complete lines in the buffer, if any, and flushes the writer, which may hold
+    /// earlier lines.
     pub(crate) fn flush_lines(&mut self) -> io::Result<()> {
-        if self.line == 0 {
-            return Ok(());
+        if self.line > 0 {
+            self.write_out(self.line)?;
         }
-        self.write_out(self.line)?;
         self.writer.flush()
     }
 
@@ -60,5 +60,24 @@ impl<'a> Output<'a> {
         self.buffer.drain(..bytes);
         self.line = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_fills_the_buffer_is_flushed() {
+        let mut written = Vec::new();
+        // Holds all that it gets until it is flushed.
+        let mut writer = io::BufWriter::with_capacity(4 * FLUSH_BYTES, &mut written);
+        let mut output = Output::new(&mut writer);
+        output.push(&vec![b'a'; FLUSH_BYTES - 1]).expect("room");
+        output.end_line(b"\n").expect("room");
+        output.flush_lines().expect("room");
+        assert_eq!(writer.buffer().len(), 0);
+        drop(writer);
+        assert_eq!(written.len(), FLUSH_BYTES);
     }
 }

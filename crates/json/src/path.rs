@@ -4,7 +4,7 @@
 //! path = "." | { step }            the whole value, or steps from it
 //! step = ".name" | ".*" | '."key"' | "[" inside "]" | ".[" inside "]"
 //!      | ".." (name | * | "key" | [inside])
-//! inside = number | '"key"' |      an element, a member, or each of them
+//! inside = number | '"key"' |      an element, a member or, if empty, each of them
 //! ```
 //!
 //! A step after `..` matches at any depth.
@@ -16,7 +16,7 @@ use crate::input::{parser, problem};
 /// Maximum length of a printed path in bytes. Longer paths are an error, to bound memory.
 pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
-/// A set of paths that are matched in one pass.
+/// A set of paths, all matched in the same pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pub(crate) paths: Vec<Vec<Step>>,
@@ -47,7 +47,7 @@ pub(crate) enum Choice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}\n  {text}\n  {}^", .text[..*.place].chars().map(|_| ' ').collect::<String>())]
 pub struct PathError {
-    /// The problem and its remedy, worded for users.
+    /// The problem, worded for users.
     pub problem: String,
     /// The path as given.
     pub text: String,

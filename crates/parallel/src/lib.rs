@@ -1,10 +1,10 @@
-//! Plans and runs a pipeline over chunks of its input concurrently, with byte-identical output.
+//! Plans a pipeline and runs it concurrently over chunks of its input, with byte-identical output.
 //!
 //! - [`operators`]: commands that contend runs in its own process, without starting a program.
 //! - [`plan`]: turns stages into a plan, which is plain data.
 //! - [`execute`]: runs a plan on this machine, with processes and operators.
-//! - [`run`]: the engine of `contend run`. Decides how to run a pipeline, plans it, and supervises
-//!   the execution.
+//! - [`run`]: decides how to run a pipeline, plans it, and supervises the execution. It is the
+//!   engine of `contend run`.
 
 pub mod execute;
 pub mod operators;

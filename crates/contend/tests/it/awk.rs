@@ -153,7 +153,10 @@ fn every_awk_accepts_and_refuses_the_texts_of_the_collection() {
         reject.into_iter().filter(|file| !name(file).starts_with("utf8-")).collect();
     for (row, (program, awk)) in AWKS.into_iter().enumerate() {
         if !has(program) {
-            skip("every_text_of_the_collection_…", &format!("there is no {program}"));
+            skip(
+                "every_awk_accepts_and_refuses_the_texts_of_the_collection",
+                &format!("there is no {program}"),
+            );
             continue;
         }
         let ways =

@@ -1,4 +1,5 @@
-//! Filters the texts in `testdata/json`: JSON, other texts, and those that RFC 8259 leaves open.
+//! Filters the texts in `testdata/json`: valid JSON, invalid JSON, and texts whose validity RFC
+//! 8259 leaves open.
 
 use std::fs;
 use std::path::Path;
@@ -22,8 +23,8 @@ fn texts(folder: &str) -> Vec<(String, Vec<u8>)> {
     texts
 }
 
-/// Returns whether a text is accepted. The answer is the same for every path, because skipped
-/// values are validated like printed ones.
+/// Returns whether a text is accepted, after checking that several paths give the same result:
+/// skipped values are validated like printed ones.
 fn is_accepted(name: &str, text: &[u8]) -> bool {
     let ends = [".", ".nothing", "..nothing", ".[].nothing"].map(|path| {
         let (_, result) = filtered(text, &[usize::MAX], &[path], Format::JsonLines);

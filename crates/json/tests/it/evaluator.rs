@@ -1,4 +1,5 @@
-//! Compares random documents and paths with an evaluator that keeps the whole document.
+//! Compares the output for random documents and paths with that of an evaluator that keeps the
+//! whole document. Also checks that damaged documents are accepted or rejected as by `serde_json`.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +41,8 @@ impl Document {
         }
     }
 
-    /// Adds to `found` the routes of the values that `steps` select in this value, whose own route
-    /// is `route`.
+    /// Adds to `found` the routes of the values that `steps` select in this value. `route` is the
+    /// route of this value.
     fn select(&self, steps: &[Step], route: &mut Route, found: &mut BTreeSet<Route>) {
         let Some(((descends, choice), rest)) = steps.split_first() else {
             found.insert(route.clone());
@@ -65,7 +66,8 @@ impl Document {
         }
     }
 
-    /// Returns the JSON text that `serde_json` writes, but with `\u001F` in place of `\u001f`.
+    /// Returns the value as JSON without white space, with the escapes that `serde_json` writes,
+    /// but with `\u001F` in place of `\u001f`.
     fn compact(&self) -> String {
         let list = |items: Vec<String>| items.join(",");
         match self {
@@ -79,7 +81,7 @@ impl Document {
         }
     }
 
-    /// Returns JSON with the white space and the escapes that `bits` select.
+    /// Returns the value as JSON, with the white space and the escapes that `bits` select.
     fn written(&self, bits: &mut impl Iterator<Item = u8>) -> String {
         let space = |bits: &mut dyn Iterator<Item = u8>| {
             ["", "", "", " ", "\n", "\t", "\r\n  "][usize::from(bits.next().unwrap_or(0)) % 7]
@@ -144,7 +146,8 @@ fn step_to(path: &str, place: usize, key: Option<&str>) -> String {
     }
 }
 
-/// Returns whether a key needs no quotes in any format.
+/// Returns whether a key consists of letters only. Such a key needs no quotes in any format, unless
+/// it is a reserved word of JavaScript, which these tests do not use.
 fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.chars().all(char::is_alphabetic)
 }

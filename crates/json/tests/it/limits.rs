@@ -1,4 +1,5 @@
-//! Tests positions of errors, nesting depth, and the output before an error.
+//! Tests positions of errors, the output before an error, limits on nesting and path length, and
+//! long strings, numbers and queries.
 
 use std::io::{self, Read};
 

@@ -12,7 +12,7 @@ use contend_json::path::Query;
 
 const FORMATS: [Format; 3] = [Format::PathValue, Format::Assignments, Format::JsonLines];
 
-/// A reader that returns the input in pieces of the given sizes, cyclically.
+/// A reader that returns the input in pieces. Their sizes repeat those in `sizes` cyclically.
 struct Pieces<'a> {
     input: &'a [u8],
     sizes: &'a [usize],

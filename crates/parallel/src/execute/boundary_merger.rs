@@ -1,5 +1,5 @@
-//! Concatenates outputs of chunks, and merges equal lines where two outputs meet if the plan asks
-//! for it.
+//! Concatenates outputs of chunks. If the plan asks for it, merges equal lines where two outputs
+//! meet.
 
 use std::ops::ControlFlow::{self, Continue};
 
@@ -77,7 +77,8 @@ impl<T: OutputSink + Send> Combiner for BoundaryMerger<T> {
 
 impl Adjoin {
     /// Holds the last complete line, and returns the lines before it, which later output cannot
-    /// change. They may be empty. Returns `None` if no line has been completed since the last call.
+    /// change. The result may be empty. Returns `None` if no line has been completed since the last
+    /// call.
     fn complete(&mut self) -> Option<Vec<u8>> {
         let end = memrchr(b'\n', &self.unfinished)? + 1;
         let rest = self.unfinished.split_off(end);

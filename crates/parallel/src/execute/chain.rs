@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::plan::ir::Operator;
 
-    /// Returns a command with the operator for the given shell text.
+    /// Returns a command that has the operator for the given shell text, but no existing program.
     fn with_operator(text: &str) -> Command {
         let operator = Operator::read(&simple(text), &Environment::for_tests("C"));
         assert!(operator.is_some(), "{text}");

@@ -53,7 +53,7 @@ impl ChunkInput<'_> {
         }
     }
 
-    /// Moves bytes from the front of the chunk into the pipe, in one attempt, and returns their
+    /// Tries once to move bytes from the front of the chunk into the pipe, and returns their
     /// number. It is 0 if the file has been truncated, which ends the chunk.
     pub(super) fn write(&mut self, mut pipe: &File) -> io::Result<usize> {
         match self {

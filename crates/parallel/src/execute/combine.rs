@@ -18,9 +18,8 @@ use super::threads::RetryLimit;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
 
-/// Runs the group's commands over chunks in any order, or over shares of files of about equal size,
-/// and combines their outputs. Returns the reason if the group must fall back, or `None` on
-/// success.
+/// Runs the group's commands over chunks in any order, or over about equal shares of the files, and
+/// combines the outputs. Returns the reason if the group must fall back, or `None` on success.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started or fails, or outputs
@@ -51,7 +50,7 @@ pub(super) fn run(
 }
 
 /// Runs a command that opens the outputs by name and merges them. Copies the merged lines to
-/// `sink`, but at most `how.first` of them.
+/// `sink`, or only the first `how.first` ones if that is set.
 fn merge(
     how: &Merge,
     context: &Context<'_>,

@@ -3,9 +3,9 @@
 use crate::plan::ir::{Cut, Guard, Key, Records};
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-/// Returns whether the input may be cut at `place` of `data`, directly after a separator. `data`
-/// must extend beyond `place`, and begin at the start of a record if `place` is 1 or the cut
-/// compares keys.
+/// Returns whether the input may be cut at `place` of `data`. `place` must be directly after a
+/// separator, and before the end of `data`. `data` must begin at the start of a record if `place`
+/// is 1 or the cut compares keys.
 fn is_cut(cut: &Cut, data: &[u8], place: usize) -> bool {
     // If nothing precedes the separator, the first record is empty.
     let before = place.checked_sub(2).map_or(cut.records.separator(), |at| data[at]);
@@ -48,7 +48,8 @@ pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// A scanner for the last position at which an input may be cut. It resumes as data arrives.
+/// A scanner for the last position at which an input may be cut. When more data has arrived, it
+/// resumes where it stopped.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,

@@ -40,7 +40,8 @@ impl Entry {
         &text[start..start + self.length as usize]
     }
 
-    /// Returns the number of occurrences, which `text` must have in front of the line.
+    /// Returns the number of occurrences of the line, which must be stored in `text` directly
+    /// before the line.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         let start = self.start as usize;
         let mut count = [0; COUNT_BYTES];

@@ -21,8 +21,8 @@ pub enum ExecuteError {
     /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// Another I/O operation failed: reading the input, moving data, creating pipes, threads or
-    /// files, or starting a command over chunks or waiting for it.
+    /// Another I/O operation failed: reading the input, moving data, creating a pipe, thread or
+    /// file, starting a command over chunks, or waiting for a command.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Commands failed over chunks of an input that cannot be read again, so they cannot run over
@@ -37,7 +37,7 @@ pub enum ExecuteError {
     },
 }
 
-/// The error of a command that cannot be started.
+/// An error in starting a command.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {program}")]
 pub struct StartError {
@@ -53,8 +53,8 @@ pub(super) enum GroupError {
     /// A command of a pipeline that runs without chunks cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Another I/O operation failed: reading the input, moving data, creating pipes, threads or
-    /// files, or starting a command over chunks or waiting for it.
+    /// Another I/O operation failed: reading the input, moving data, creating a pipe, thread or
+    /// file, starting a command over chunks, or waiting for a command.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
     /// Standard output cannot be written.

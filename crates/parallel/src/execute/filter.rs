@@ -53,7 +53,7 @@ impl<'a> Filter<'a> {
     /// not mistake a closed input for the end of the data.
     ///
     /// # Errors
-    /// Returns an error if feeding or copying fails, or no more thread can be started.
+    /// Returns an error if feeding or copying fails, or if no thread can be started.
     pub(super) fn copy_while<I, B>(
         &self,
         stdout: File,
@@ -97,7 +97,8 @@ impl<'a> Filter<'a> {
 }
 
 impl FilterInput {
-    /// Returns a duplicate of the pipe's write end, which shows when the command closes its end.
+    /// Returns a duplicate of the pipe's write end. Polling it shows when the command closes the
+    /// read end.
     ///
     /// # Errors
     /// Returns an error if the file descriptor cannot be duplicated.

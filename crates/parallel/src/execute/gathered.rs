@@ -1,5 +1,5 @@
 //! Runs groups whose outputs are combined after all input has been read: every worker runs one
-//! instance, or at most two in turn, over many chunks.
+//! instance over many chunks, or two instances one after the other.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -29,7 +29,8 @@ pub(super) struct Output {
 
 /// The result of running a group's commands in workers.
 pub(super) enum Gathered {
-    /// The outputs of the workers, in the order of their input.
+    /// The outputs of the workers. If they had shares of the input, the outputs are in the order of
+    /// the shares.
     Outputs(Vec<Output>),
     /// Workers stopped before the end of the input: the guard rejected input that can be read
     /// again, a worker could not be started, or the run is being ended.
@@ -65,7 +66,7 @@ impl Output {
     ///
     /// # Errors
     /// Returns an error if there was output before the input ended, if the output cannot be
-    /// examined, or if the commands failed without further output.
+    /// examined, or if the commands failed without output.
     pub(super) fn ready(self) -> Result<Ready, GroupError> {
         let (early, pipe) = self.stdout.into_inner();
         if !early.into_inner().is_empty() {
@@ -92,8 +93,8 @@ impl Ready {
         &self.pipe
     }
 
-    /// Closes the pipe once a command no longer uses it. If `read` is true, the command has read
-    /// the whole output, so this method waits until the commands that wrote it end.
+    /// Closes the pipe, which the reading command must no longer use. `read` tells whether that
+    /// command has read the whole output. If so, waits until the commands that wrote it end.
     ///
     /// # Errors
     /// Returns an error if `read` is true and the commands failed.
@@ -135,8 +136,8 @@ fn lost() -> GroupError {
 /// Some commands may still run then.
 ///
 /// # Errors
-/// Returns an error if the input cannot be read, a command cannot be started, or commands fail
-/// before their output is handed over.
+/// Returns an error if the input cannot be read, a command or the thread for the rest of the input
+/// cannot be started, or commands fail before their output is handed over.
 pub(super) fn run<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     group: &'env Group,
@@ -296,9 +297,9 @@ impl<'env> Work<'env> {
         each.iter().position(|command| command.sorts).unwrap_or(each.len() - 1)
     }
 
-    /// Returns the variants of the commands. Commands that are faster in the C locale run there
-    /// over ASCII chunks, but only if their output consists of a few numbers: if a later chunk is
-    /// not ASCII, the worker starts a second instance, and has two outputs.
+    /// Returns the variants of the commands. The C locale is used only if outputs consist of a few
+    /// numbers: at the first chunk that is not ASCII, the worker starts a second instance, and the
+    /// output of the first one must fit into a pipe.
     fn variants(&self) -> LocaleVariants<'_> {
         match self.group.combine {
             Combine::Numbers(_) if !self.is_rest => LocaleVariants::new(&self.group.each),
@@ -306,8 +307,8 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Feeds instances with chunks until there are no more or the guard rejects one. Returns the
-    /// instances, of which the last one may still run.
+    /// Feeds instances with chunks until there are no more, the guard rejects one, or resources are
+    /// scarce. Returns the instances, of which the last one may still run.
     fn feed(
         &self,
         mut next: impl FnMut() -> io::Result<NextChunk>,
@@ -393,7 +394,8 @@ mod tests {
 
     const TEXT: &str = "a\nb\nc\nd\ne\nf\ng\nh\n";
 
-    /// Returns the outputs of workers, in order.
+    /// Returns the outputs of the workers that run `each`, in order, or none if the workers stopped
+    /// early.
     fn outputs(each: Command, any_order: bool, input: Input) -> Result<Vec<String>, GroupError> {
         let mut group = group(each, Combine::Concatenate);
         group.any_order = any_order;

@@ -62,9 +62,9 @@ fn lull<'a>(group: &Group, context: &Context<'a>) -> Lull<'a> {
     Lull::RunsPlain { earlier: &context.plain[..context.at], answers }
 }
 
-/// Decides whether the group runs over chunks: always if the user has set their size, never if its
-/// input is a stream that ends early, falls silent or is slow, and otherwise as [`pilot::judge`]
-/// decides. `to_file` is whether the output is a regular file.
+/// Decides whether the group runs over chunks. It does if the user has set the size of chunks, and
+/// does not if its input is a stream that ends early, falls silent or is slow. Otherwise,
+/// [`pilot::judge`] decides. `to_file` tells whether the output is a regular file.
 fn judge(
     group: &Group,
     context: &Context<'_>,
@@ -85,8 +85,8 @@ fn judge(
     pilot::judge(group, context, chunks, to_file)
 }
 
-/// Runs the group over chunks, or once over the whole input if chunks fail or commands would fail
-/// on any input. Returns who read the input.
+/// Runs the group over chunks, or once over the whole input if that fails or if the commands fail
+/// even on empty input. Returns who read the input.
 fn run_into(
     group: &Group,
     context: &Context<'_>,
@@ -118,7 +118,8 @@ fn run_into(
 }
 
 /// Runs the group over chunks, in the way that its combiner requires. The result is
-/// [`Progress::StartAgain`] if that is impossible or fails.
+/// [`Progress::StartAgain`] if that is impossible, or if it fails and the commands can still run
+/// once over the whole input.
 fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,

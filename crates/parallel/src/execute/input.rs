@@ -61,8 +61,8 @@ pub(super) enum Input {
 /// A chunk of the input.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The position of the chunk in the input, from 0; always 0 for chunks of a share or of the
-    /// rest.
+    /// The number of the chunk in the order of the input, from 0; always 0 for chunks of a share or
+    /// of the rest.
     pub index: usize,
     /// The bytes, or their range in the files.
     pub data: ChunkData,
@@ -94,7 +94,7 @@ impl ChunkData {
 pub(super) enum NextChunk {
     /// The next chunk.
     Chunk(Chunk),
-    /// The input has ended, or the source has been stopped or has rejected a chunk before.
+    /// The input has ended, or the source has been stopped or has already rejected a chunk.
     Eof,
     /// The next chunk is rejected: the guard does not accept it, its records are too long, or the
     /// stream is slow or silent.
@@ -113,8 +113,8 @@ pub(super) struct ChunkSource<'a> {
     counted: Option<&'a Intake>,
     /// How to proceed when a stream falls silent or is slow.
     lull: Lull<'a>,
-    /// Maximum number of bytes searched for a cut before records count as too long. Twice the
-    /// wanted size of a chunk is searched in any case.
+    /// Maximum number of bytes searched for a cut before records count as too long, unless twice
+    /// the wanted size of a chunk is more.
     longest: usize,
 }
 
@@ -182,7 +182,7 @@ impl<'a> ChunkSource<'a> {
         Self { counted: Some(intake), ..self }
     }
 
-    /// Returns whether the whole input can be read again.
+    /// Returns whether the whole input can be read again, because it consists of files.
     pub(super) fn can_be_read_again(&self) -> bool {
         self.source.files().is_some()
     }
@@ -201,8 +201,8 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Returns at most `bytes` bytes, from the middle of files or from the beginning of a stream.
-    /// They are whole records if they contain a separator. If a stream pauses, they are those read
-    /// so far.
+    /// They begin where files may be cut and end with a separator, if the sample contains such
+    /// positions. If a stream pauses, they are those read so far.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.

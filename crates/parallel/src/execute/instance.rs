@@ -101,8 +101,9 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Closes the input without waiting. Operators append their remaining output to `early`; that
-    /// of processes can be read from the returned pipe.
+    /// Closes the input without waiting. Operators append their remaining output to `early`, and
+    /// the returned pipe is empty. The remaining output of processes can be read from the returned
+    /// pipe.
     ///
     /// # Errors
     /// Returns an error if the pipe for the output cannot be created or configured.

@@ -19,7 +19,7 @@ struct Keyed {
 }
 
 /// Memory in bytes that sorting by keys needs for each line in addition to its entry. The second
-/// term is for ranges of equal lines, each of two lines or more.
+/// term is for the ranges of lines with equal keys, which have at least two lines each.
 pub(super) const BYTES_PER_ENTRY: usize = size_of::<Keyed>() + size_of::<Range<usize>>() / 2;
 
 /// Sorts `entries`, whose lines in `text` are equal in all keys before index `from`, by the

@@ -45,7 +45,7 @@ pub struct Local<'a> {
     pub launcher: &'a Launcher,
     /// Counters of input, costs and exit codes.
     pub tally: &'a Tally,
-    /// Bytes already read from standard input, which the step that reads standard input takes.
+    /// Bytes already read from standard input. The step that reads standard input takes them.
     pub prefix: Mutex<Vec<u8>>,
 }
 
@@ -228,8 +228,8 @@ impl Local<'_> {
         Ok(())
     }
 
-    /// Returns standard input. For a regular file of which no bytes have been read ahead, also
-    /// returns a second handle and the offset of its end.
+    /// Returns standard input. If it is a regular file and none of its bytes have been read ahead,
+    /// also returns a second handle to it and the offset of its end.
     fn standard_input(&self) -> io::Result<(Input, Option<(File, u64)>)> {
         let file = own(io::stdin().as_fd())?;
         let prefix = self.take_prefix();

@@ -23,7 +23,7 @@ impl<'g> LocaleVariants<'g> {
         Self { commands, in_c: None }
     }
 
-    /// Returns whether any command runs in the C locale over ASCII.
+    /// Returns whether any command has a variant for the C locale.
     pub(super) fn has_c(&self) -> bool {
         self.in_c.is_some()
     }
@@ -37,8 +37,8 @@ impl<'g> LocaleVariants<'g> {
         if self.has_c() { chunks.is_ascii(chunk) } else { Ok(false) }
     }
 
-    /// Returns the commands, in their variants for the C locale if `use_c` is true and they have
-    /// any.
+    /// Returns the variants for the C locale if `use_c` is true and there are any. Otherwise,
+    /// returns the commands in their own locale.
     pub(super) fn commands(&self, use_c: bool) -> &[Command] {
         self.in_c.as_deref().filter(|_| use_c).unwrap_or(self.commands)
     }

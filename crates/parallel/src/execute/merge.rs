@@ -20,11 +20,11 @@ struct Run<R> {
     start: usize,
     /// Offset of the end of the current line, after its separator.
     end: usize,
-    /// Number of bytes in the buffer that have been read from the output.
+    /// Number of bytes at the start of the buffer that have been read from `input`.
     filled: usize,
-    /// Number of occurrences of the line, if lines are counted.
+    /// Number of occurrences of the current line, if lines are counted.
     count: u64,
-    /// Offset at which the line begins after its count.
+    /// Offset in the buffer at which the text of the current line begins, after its count.
     key: usize,
 }
 

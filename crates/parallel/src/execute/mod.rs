@@ -8,11 +8,13 @@
 //!                                             └─ instance ─┘
 //! ```
 //!
-//!  combination | modules | when outputs are written |
-//! ---|---|---|
-//!  concatenate, merge at boundaries, or filter in order | `concatenate`, `ordered`, `reorder`, `boundary_merger` | while reading |
-//!  sum, merge, or filter in any order | `gathered`, `combine` | after all input |
-//!  sort inside contend | `sorted`, `sorter`, `merge` | after all input |
+//! These modules combine the outputs of instances:
+//!
+//! - `concatenate`, `ordered`, `reorder`, `boundary_merger`: concatenate, merge at boundaries, or
+//!   filter in order. They write while the input is read.
+//! - `gathered`, `combine`, `numbers`: sum, merge, or filter in any order. They write at the end of
+//!   the input.
+//! - `sorted`, `sorter`, `merge`: sort inside contend. They write at the end of the input.
 //!
 //! An instance runs the commands of its group over one chunk or several: as operators inside
 //! contend (`chain`) or as processes (`processes`). If the group cannot run over chunks, `whole`
@@ -75,7 +77,7 @@ pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
 
-/// An executor of plans. A plan contains everything that must be known of its pipeline, so other
+/// An executor of plans. A plan contains everything that must be known about its pipeline, so other
 /// implementations may run plans on other machines.
 pub trait Executor {
     /// Runs the plan until it ends: reads the source that it names, and writes to standard output.
@@ -86,7 +88,8 @@ pub trait Executor {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError>;
 }
 
-/// Settings and counters of a run, which all its groups share, and the position of one group in it.
+/// The settings and counters that all groups of a run share, and the position of one group in the
+/// plan.
 #[derive(Debug, Clone, Copy)]
 struct Context<'a> {
     launcher: &'a Launcher,

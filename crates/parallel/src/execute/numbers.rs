@@ -1,4 +1,4 @@
-//! Combines the numbers that commands have counted over chunks.
+//! Combines the numbers that commands have written for chunks, such as those of `wc`.
 
 use std::io;
 use std::ops::ControlFlow;

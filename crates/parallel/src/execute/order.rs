@@ -36,14 +36,14 @@ pub(super) const BYTES: LineOrder = LineOrder {
 };
 
 /// The value that represents every integer of more than 18 digits in a prefix. It exceeds all
-/// integers with fewer digits.
+/// integers of at most 18 digits.
 const MAX_PREFIX_INTEGER: u64 = 1 << 61;
 /// The prefix of zero in numeric keys.
 const PREFIX_OF_ZERO: u64 = 1 << 63;
 
 impl Kind<'_> {
-    /// Returns a number that decides most comparisons. If the prefixes of two lines differ, their
-    /// order, passed through [`Self::directed`], is the order of the lines.
+    /// Returns a number that decides most comparisons. If the prefixes of two lines differ, the
+    /// order of the prefixes, passed through [`Self::directed`], is the order of the lines.
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         match self.order.keys.first() {
             None => first_bytes(line),

@@ -14,16 +14,16 @@ use crate::plan::flow::{Flow, Stream};
 use crate::plan::ir::{Combine, Command, Group, Step};
 use crate::plan::rates;
 
-/// Maximum size of a sample in bytes. Commands need more time for it than for their start.
+/// Maximum size of a sample in bytes. Commands take longer to process that much than to start.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
 /// Minimum size in bytes of a sample for commands that are not slow.
 const MIN_LONG_SAMPLE_BYTES: usize = 256 << 10;
 /// Ratio of the input's size to the intended size of a sample.
 const SAMPLE_DIVISOR: u64 = 100;
-/// CPU time of a command's start as a share of its wall time.
+/// Share of CPU time in the wall time that a command needs to start.
 const START_CPU_SHARE: f64 = 0.6;
-/// The actual starts of commands are measured if the CPU time of a command over the sample is less
-/// than this many times that of its usual start.
+/// Minimum CPU time of a command over the sample, as a multiple of the usual CPU time of its start.
+/// If a command needs less, the actual starts of the commands are measured.
 const MIN_STARTS: f64 = 6.0;
 /// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
 /// size.
@@ -36,7 +36,7 @@ const SLOW_CPU_SECONDS_PER_BYTE: f64 = 1.9e-9;
 const SORT_MEMORY_FACTOR: u64 = 4;
 /// Gain in seconds below which costs that do not depend on the input's size outweigh it.
 const MIN_GAIN_SECONDS: f64 = 0.01;
-/// Expected CPU time in seconds below which commands are not tried.
+/// Expected CPU time for the whole input, in seconds, below which commands are not tried.
 const MIN_CPU_SECONDS: f64 = 0.1;
 
 /// The result of a trial of a group.
@@ -122,7 +122,7 @@ fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> V
 }
 
 /// Returns the size of the sample in bytes. `of` is the size of the input in bytes, or `None` for a
-/// stream. `cpu` is the expected CPU time for a byte, in seconds.
+/// stream. `cpu` is the expected CPU time in seconds per byte.
 fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     let size = of.map_or(MAX_SAMPLE_BYTES, |bytes| {
         usize::try_from(bytes / SAMPLE_DIVISOR)

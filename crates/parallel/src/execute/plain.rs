@@ -111,7 +111,8 @@ impl<'a> Plain<'a> {
         Ok(has_reaped)
     }
 
-    /// Reaps commands that have ended, in order, and returns whether all of them have.
+    /// Reaps commands in order, up to the first one that still runs. Returns whether all commands
+    /// have ended.
     ///
     /// # Errors
     /// Returns an error if waiting fails.
@@ -124,7 +125,7 @@ impl<'a> Plain<'a> {
     }
 
     /// Returns whether the given signal terminated the last command that was started. All commands
-    /// must have been reaped. As in a shell, the ends of the other commands do not matter.
+    /// must have been reaped. As in a shell, it does not matter how the other commands ended.
     pub fn died_of(&self, signal: i32) -> bool {
         self.ended.last() == Some(&ExitStatus::Signaled(signal))
     }

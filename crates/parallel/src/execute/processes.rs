@@ -226,7 +226,7 @@ impl<'a> Processes<'a> {
     }
 
     /// Closes the input and returns the output pipe, without waiting. If the output has already
-    /// ended, the pipe is an empty one.
+    /// ended, returns an empty pipe instead.
     pub(super) fn hand_over(&mut self) -> io::Result<File> {
         self.stdin = None;
         let Some(stdout) = self.stdout.take() else {
@@ -313,8 +313,8 @@ impl<'a> Processes<'a> {
         Ok(())
     }
 
-    /// Returns at most the first [`MAX_STDERR_BYTES`] that the commands have written to standard
-    /// error so far, or nothing if that is not captured.
+    /// Returns the first bytes that the commands have written to standard error so far, at most
+    /// [`MAX_STDERR_BYTES`], or nothing if standard error is not captured.
     fn read_stderr(&self) -> io::Result<Vec<u8>> {
         let Some(file) = &self.stderr else { return Ok(Vec::new()) };
         let size =
@@ -324,9 +324,8 @@ impl<'a> Processes<'a> {
         Ok(text)
     }
 
-    /// Waits for the first `commands` commands, but not for those that read their output. Returns
-    /// whether these commands succeeded, and no command has written to the captured standard error
-    /// so far.
+    /// Waits until the first `commands` commands end, but not for the later ones. Returns whether
+    /// these commands succeeded, and no command has written to the captured standard error so far.
     ///
     /// # Errors
     /// Returns an error if waiting fails.

@@ -52,7 +52,7 @@ pub(super) enum Stopped {
 pub(super) struct ReorderBuffer<J> {
     state: Mutex<State>,
     changed: Condvar,
-    /// Used only by the worker of the current chunk.
+    /// The destination of the outputs. Only the worker of the current chunk uses it.
     writer: Mutex<Writer<J>>,
     /// The maximum size of held outputs and kept chunks, in bytes.
     limit: usize,
@@ -172,7 +172,7 @@ impl<J: Combiner> ReorderBuffer<J> {
     }
 
     /// Makes the next chunk current. While that chunk is already complete, forwards its output and
-    /// advances again.
+    /// advances again, or stops the buffer if the chunk failed.
     fn advance(&self, writer: &mut Writer<J>) {
         loop {
             let wanted = writer.combiner.chunk_ended();
@@ -203,8 +203,8 @@ impl<J: Combiner> ReorderBuffer<J> {
 }
 
 impl<J: Combiner> ChunkOutput<'_, J> {
-    /// Forwards or holds a piece of output. Blocks while the piece would exceed the limit of held
-    /// output. Returns `Break` if no more output is accepted.
+    /// Forwards a piece of output if the chunk is current, and holds it otherwise. Blocks while
+    /// holding it would exceed the limit. Returns `Break` if no more output is accepted.
     pub(super) fn take(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let mut state = self.reorder.lock();
         while state.stopped.is_none() && state.turn != self.index {

@@ -10,14 +10,16 @@ use std::hash::BuildHasher as _;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Hash bits that are zero for lines of the sample, which has one line in 16. They are in the
-/// middle, because the table uses the lowest and the highest bits.
+/// Hash bits that are zero for lines of the sample, which has about one distinct line in 16. They
+/// are in the middle, because the table uses the lowest and the highest bits.
 const SAMPLE_MASK: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;
-/// Minimum number of repeated lines in a window for which all lines are looked up from then on.
+/// Minimum number of repeated lines in a window at which a table that looked up only the sample
+/// looks up all lines from then on.
 const MIN_REPEATS_FOR_ALL: u32 = WINDOW_LINES / 4;
-/// Number of repeated lines in a window below which only the sample is looked up.
+/// Minimum number of repeated lines in a window at which a table that looked up all lines continues
+/// to do so.
 const MIN_REPEATS_TO_STAY: u32 = WINDOW_LINES / 8;
 
 /// The indices of lines, by hash.
@@ -36,7 +38,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Creates an empty table.
+    /// Creates an empty table, which looks up all lines at first.
     pub(super) fn new() -> Self {
         Self {
             table: HashTable::new(),
@@ -92,7 +94,7 @@ impl Seen {
         self.has_missed
     }
 
-    /// Forgets all lines, but keeps the decision on what to look up.
+    /// Forgets all lines, but keeps the decision on which lines to look up.
     pub(super) fn clear(&mut self) {
         self.table = HashTable::new();
         self.has_missed = false;
@@ -115,7 +117,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// Returns how many lines are stored, and whether all lines are looked up in the end.
+    /// Looks up the given numbers as lines. Returns how many lines are stored, and whether all
+    /// lines are looked up in the end.
     fn kept(lines: impl Iterator<Item = u32>) -> (usize, bool) {
         let mut seen = Seen::new();
         let mut kept: Vec<String> = Vec::new();

@@ -83,7 +83,7 @@ impl<'a> Sink<'a> {
         Self { file, before_write, launcher, written: 0, skipped: 0, left: Arc::default() }
     }
 
-    /// Returns a flag that becomes true when the reader closes the output.
+    /// Returns a flag that becomes true when a write finds that the reader has closed the output.
     pub(super) fn reader_left(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.left)
     }

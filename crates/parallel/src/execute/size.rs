@@ -12,7 +12,8 @@ use crate::plan::rates;
 /// Intended processing time of a chunk. Starting its commands then takes about a hundredth of that,
 /// and at most a twentieth for commands that are slow to start.
 const CHUNK_TIME: Duration = Duration::from_millis(150);
-/// Minimum processing time of a chunk, as a multiple of the start time of its slowest command.
+/// Minimum processing time of a chunk, as a multiple of the time that its slowest command takes to
+/// start.
 const STARTS_PER_CHUNK: f64 = 20.0;
 /// Size of chunks in bytes until the speed of the commands is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
@@ -46,7 +47,7 @@ pub(super) fn piece(context: &Context<'_>, chunks: &ChunkSource<'_>) -> usize {
 /// Adaptive chunk sizes, based on the processing time of earlier chunks.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// Size of chunks in bytes, or `None` unless the user has set it.
+    /// Size of chunks in bytes, or `None` if the user has not set it.
     fixed: Option<usize>,
     jobs: u64,
     /// Size of the input in bytes, or `None` if it is a stream.
@@ -62,7 +63,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Creates the sizes of chunks that each start `commands`.
+    /// Creates the sizes of chunks for workers that start `commands` once for each chunk.
     pub(super) fn new(
         context: &Context<'_>,
         chunks: &ChunkSource<'_>,

@@ -24,7 +24,7 @@ use super::threads::{self, RetryLimit, is_scarcity};
 use super::{Context, size};
 use crate::plan::ir::{Combine, Command, Group, LineOrder};
 
-/// The approximate number of bytes merged at a time.
+/// The approximate size in bytes of a range, which one thread merges at a time.
 const RANGE_BYTES: usize = 1 << 20;
 
 /// A sort inside contend, and the commands before it.
@@ -170,8 +170,8 @@ fn gather_rest(
     filled.map(|(sorted, _)| sorted)
 }
 
-/// Sorts the output of the commands before the sort over the chunks that `next` returns. Also
-/// returns how the commands ended, or `None` if none ran.
+/// Runs the commands before the sort over the chunks that `next` returns, and sorts their output.
+/// Also returns how the commands ended, or `None` if none ran.
 fn fill<'l>(
     task: &Task<'_>,
     context: &Context<'_>,
@@ -417,7 +417,8 @@ mod tests {
     use super::super::testing::{Ran, Setting, command, file_input, group, shell, stream_input};
     use super::*;
 
-    /// Returns a group that runs `sort` after the commands in `before`.
+    /// Returns a group that runs `sort`, with `-u` if `unique` is true, after the commands in
+    /// `before`. If `first` is given, only that many lines are wanted.
     fn sort(before: &[Command], unique: bool, first: Option<u64>) -> Group {
         let mut arguments = if unique { vec!["-u"] } else { Vec::new() };
         let mut sort = command("sort", &arguments);

@@ -20,8 +20,9 @@ use super::{counted, keyed};
 
 /// Maximum size in bytes of the lines in memory: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// If there is no room on disk, the memory for lines may be doubled if this many times the memory
-/// in use is available: other workers may do the same at the same time.
+/// Ratio of available memory to the memory in use for lines. If it is reached and there is no room
+/// on disk, the memory for lines may be doubled. It is large, because other workers may double
+/// theirs at the same time.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// A collector of lines, which sorts them in memory and spills them to disk if there are too many.
@@ -33,7 +34,7 @@ pub(super) struct Sorter<'a> {
     folder: &'a Path,
     text: Vec<u8>,
     entries: Vec<Entry>,
-    /// Index of the stored lines, if equal lines are stored once.
+    /// Index of the stored lines. It stays empty if equal lines are all kept.
     seen: Seen,
     /// The beginning of an incomplete line.
     unfinished: Vec<u8>,
@@ -44,7 +45,7 @@ pub(super) struct Sorter<'a> {
     available: Option<u64>,
 }
 
-/// The error of lines that fit neither into memory nor on disk.
+/// The error for lines that fit neither into memory nor on disk.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot write temporary files for sorting to {folder} (set TMPDIR to use another directory)"

@@ -52,9 +52,9 @@ impl Tally {
         self.lock().clone()
     }
 
-    /// Sets a callback that runs before each write of contend to standard output, and before
-    /// commands get standard output from a group. Only the first callback counts. Writes of the
-    /// commands themselves are not observed.
+    /// Sets a callback that runs before each write of contend to standard output, and before a
+    /// group hands standard output over to its commands. Only the first callback counts. Writes of
+    /// the commands themselves are not observed.
     pub fn before_output(&self, hook: impl Fn() + Send + Sync + 'static) {
         let _ = self.before_output.0.set(Box::new(hook)); // the first callback stays
     }
@@ -180,7 +180,7 @@ impl Tally {
         stage.status = ExitStatus::Signaled(Signal::PIPE.as_raw()).shell_code();
     }
 
-    /// Resets the exit codes of a group's stages, but not their costs, because they run again.
+    /// Resets the exit codes of a group's stages, because the stages run again. Keeps their costs.
     pub(super) fn start_again(&self, group: &Group) {
         let mut stages = self.lock();
         for command in &group.serial {

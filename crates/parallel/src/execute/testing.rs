@@ -37,12 +37,12 @@ pub(super) fn read(mut file: File) -> String {
     text
 }
 
-/// Returns an input that consists of one file.
+/// Returns an input that consists of one file with the given text.
 pub(super) fn file_input(text: &str) -> Input {
     Input::Files(vec![Slice::from_here(file(text)).expect("a file")])
 }
 
-/// Returns an input that comes through a pipe.
+/// Returns an input that comes through a pipe, to which a thread writes the given text.
 pub(super) fn stream_input(text: &str) -> Input {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let text = text.to_owned();

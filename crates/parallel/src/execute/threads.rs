@@ -1,4 +1,4 @@
-//! Starts threads and processes when limits on them may be reached.
+//! Starts threads and processes, even if a limit on their number has just been reached.
 //!
 //! If a limit prevents a start, the attempt is repeated after a delay, as shells do, because
 //! another process or thread may end.
@@ -74,11 +74,12 @@ fn take<F>(work: &Once<F>) -> Option<F> {
     work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Starts a thread of the scope, which runs `work` and returns its result. It returns `None` only
-/// if another thread has taken the work, which cannot happen after a single start.
+/// Starts a thread of the scope, which runs `work` and returns its result. The result is `None`
+/// only if another thread has taken the work, which cannot happen: an attempt is repeated only if
+/// it has started no thread.
 ///
 /// # Errors
-/// Returns an error if no more thread can be started.
+/// Returns an error if the thread cannot be started.
 pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -93,7 +94,7 @@ pub(super) fn spawn_scoped<'scope, T: Send + 'scope>(
 /// Runs `work` on a new thread, which may outlive the calling one.
 ///
 /// # Errors
-/// Returns an error if no more thread can be started.
+/// Returns an error if the thread cannot be started.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let work: Once<_> = Arc::new(Mutex::new(Some(work)));
     retried(RetryLimit::Long, || {
@@ -104,7 +105,7 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
 
 /// Runs `work` on the calling thread and on up to `count - 1` others, as far as they can be
 /// started. Waits for all of them, and returns their results, with that of the calling thread
-/// first. Passes on a panic of a thread.
+/// first. Panics if one of the threads has panicked.
 pub(super) fn run_on_all<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =

@@ -14,7 +14,7 @@ use super::{Definition, Operation};
 /// Width of columns in characters, if there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
-/// The choice of the counts that `wc` writes, at least one of the two.
+/// The counts that `wc` writes: lines, bytes, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Whether to count newlines.

@@ -2,7 +2,8 @@
 //! module, and a row in the invocation of `operators!` below.
 //!
 //! An operator is considered only for a classified command. The class proves that the command's
-//! program is the one that the operator replaces, and its guard holds for the operator's input.
+//! program is the one that the operator replaces. The guard of the class holds for the operator's
+//! input.
 
 mod count;
 mod translate;

@@ -9,11 +9,11 @@ use contend_shell::environment::Environment;
 use super::{EXAMPLES, Operator};
 use crate::plan::classes::{Class, Subject, classify};
 
-/// Number of inputs for each command.
+/// Number of random inputs for each command in each locale.
 const INPUTS: u64 = 12;
 
-/// Returns the operator of a command, or `None` if it has none. The command must have a class on
-/// this machine.
+/// Returns the operator of a command, or `None` if it has none. Panics unless the command is per
+/// record or combinable on this machine.
 fn operator(text: &str, locale: &str) -> Option<Operator> {
     let simple = Simple::read(text).expect("a simple command");
     let environment = Environment::of_this_machine(&[simple.program.text.as_str()], locale);
@@ -24,7 +24,7 @@ fn operator(text: &str, locale: &str) -> Option<Operator> {
     }
 }
 
-/// Returns the output and exit code of a program whose input is a file.
+/// Returns the output and exit code of a program that reads the input from a pipe.
 fn of_program(text: &str, locale: &str, input: &[u8]) -> (Vec<u8>, Option<i32>) {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(input).expect("room");
@@ -41,7 +41,7 @@ fn of_program(text: &str, locale: &str, input: &[u8]) -> (Vec<u8>, Option<i32>) 
     (ran.stdout, ran.status.code())
 }
 
-/// Returns the output and exit code of an operator over blocks of any size.
+/// Returns the output and exit code of an operator over the input, cut into blocks of random size.
 fn of_operator(
     operator: &Operator,
     mut input: &[u8],

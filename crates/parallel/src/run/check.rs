@@ -96,7 +96,7 @@ impl Check {
     /// to compare the run with.
     ///
     /// # Errors
-    /// Returns an error if standard input cannot be saved.
+    /// Returns an error if standard input cannot be examined, redirected or saved.
     pub(super) fn begin(source: &Source, original: Command) -> Result<Self, RunError> {
         let input = match source {
             Source::Files(_) => Input::AsItIs,
@@ -175,7 +175,7 @@ impl Input {
     }
 }
 
-/// Copies a stream to `to` and saves it in `kept`, until it ends or `to` has no reader any more.
+/// Copies a stream to `to` and saves it in `kept`, until it ends or `to` no longer has a reader.
 fn keep(mut from: File, mut kept: File, mut to: File) -> Result<SavedStream, RunError> {
     let cannot_read = "cannot read standard input";
     // Only the main thread handles signals. They stay blocked in this thread until it ends, so that
@@ -214,8 +214,8 @@ fn cannot_keep(source: io::Error) -> RunError {
     RunError::KeepInput { folder: std::env::temp_dir(), source }
 }
 
-/// Reads an output until EOF, digests it, and copies it to `to`, if given. Stops early if `to` has
-/// no reader any more.
+/// Reads an output until EOF, digests it, and copies it to `to`, if given. Stops early if `to` no
+/// longer has a reader.
 fn pass_on(mut from: File, mut to: Option<File>) -> io::Result<CopyResult> {
     let mut digests = Digests::default();
     let mut block = vec![0; BUFFER_BYTES];

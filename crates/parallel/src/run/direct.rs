@@ -53,8 +53,8 @@ pub(super) trait Originals {
     fn take_over(&mut self);
 }
 
-/// Returns whether names, sizes and the state of standard input are enough to decide that the given
-/// stages run as written. Reads nothing from standard input, but may wait until it has data.
+/// Returns whether names, sizes and the state of the standard streams are enough to decide that the
+/// given stages run as written. Reads nothing from standard input, but may wait until it has data.
 pub(super) fn takes_fast_path(stages: &[Simple]) -> bool {
     let input = Kind::of_standard_input();
     ends_at_first_match(stages)
@@ -72,7 +72,8 @@ fn ends_at_first_match(stages: &[Simple]) -> bool {
 }
 
 impl<'a> Direct<'a> {
-    /// Checks that contend can run the given stages without a shell.
+    /// Creates a pipeline of the given stages, after checking that contend can run them without a
+    /// shell.
     ///
     /// # Errors
     /// Returns the reason why a shell is needed.
@@ -99,7 +100,7 @@ impl<'a> Direct<'a> {
         Ok(Self { stages, paths, input, originals: None })
     }
 
-    /// Sets the processes to which the stages are left if they run as written.
+    /// Sets the waiting processes that run the stages if the pipeline runs as written.
     pub(super) fn instead_of(self, originals: &'a mut dyn Originals) -> Self {
         Self { originals: Some(originals), ..self }
     }
@@ -151,8 +152,8 @@ impl<'a> Direct<'a> {
     }
 
     /// Decides without a plan to run the stages as written, or returns `None` if names, sizes and
-    /// the state of standard input are not enough for that. Reads nothing from standard input, but
-    /// may wait until it has data.
+    /// the state of the standard streams are not enough for that. Reads nothing from standard
+    /// input, but may wait until it has data.
     fn decide_at_once(&self, settings: &Settings) -> Option<Decision> {
         if ends_at_first_match(self.stages) {
             return Some(at_first_match());
@@ -240,8 +241,8 @@ impl<'a> Direct<'a> {
         plan.source == Source::Standard && self.input == Kind::Stream
     }
 
-    /// Runs the stages as written, without a report. If processes of a shell run the stages, or if
-    /// there is only one command, returns only on failure.
+    /// Runs the stages as written, without a report. Returns only on failure if processes of a
+    /// shell run the stages, or if there is only one command and its exit code is not inverted.
     fn run_plain(
         self,
         decision: Decision,
@@ -343,7 +344,7 @@ fn reads_standard_input(stages: &[Simple]) -> bool {
     })
 }
 
-/// Returns the decision for a terminal, or a stream that soon ends.
+/// Returns the decision for standard input that is a terminal, or a stream that soon ends.
 fn is_little() -> Decision {
     let why = "its input is a terminal, or short".to_owned();
     Decision { why, ..Decision::default() }
@@ -367,8 +368,8 @@ fn writes_first() -> Decision {
     Decision { why, ..Decision::default() }
 }
 
-/// Returns the decision for a pipeline whose users can see which stages write to a closed pipe: in
-/// the exit code, or in error messages where SIGPIPE is ignored.
+/// Returns the decision for a pipeline that shows which stages write to a closed pipe: in the exit
+/// code, or in error messages where SIGPIPE is ignored.
 fn status_visible() -> Decision {
     let why = "with pipefail, or with SIGPIPE ignored, the exit code depends on which stages a later one cuts off";
     let why = why.to_owned();

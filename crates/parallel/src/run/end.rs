@@ -19,8 +19,8 @@ pub enum End {
         /// The report on the run.
         report: Box<Report>,
     },
-    /// The signal with this number asked contend to end, and contend has ended the commands. The
-    /// caller should die of the same signal.
+    /// The signal with this number asked contend to end, and contend has ended the commands or
+    /// stopped waiting for them. The caller should die of the same signal.
     Interrupted(i32),
     /// The program that should have replaced this process could not be executed.
     NotExecuted {
@@ -28,7 +28,8 @@ pub enum End {
         program: String,
         /// Why the program could not be executed.
         source: io::Error,
-        /// The exit code that a shell uses in this case: 127 if there is no such program, else 126.
+        /// The exit code to use: 127 if the program does not exist, else 126, as in a shell; always
+        /// 126 if the program is a shell.
         exit_code: u8,
     },
     /// Another process runs the stage of this process.

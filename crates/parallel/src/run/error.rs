@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::execute::ExecuteError;
 
-/// An error because of which a run cannot be started or supervised.
+/// An error that prevents a run from being started or supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The script cannot be read.
@@ -69,7 +69,7 @@ pub enum RunError {
     },
 }
 
-/// Adds the failed operation to the error of a system call.
+/// An extension of `Result` that adds the failed operation to the error of a system call.
 pub(super) trait Context<T> {
     /// Turns the error into a [`RunError::Io`] with the failed operation.
     ///

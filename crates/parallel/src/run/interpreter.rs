@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Minimum length in bytes, without `#!`, of a first line that is too long to be parsed.
+/// Length in bytes, without `#!`, at or above which the first line of a script is not parsed.
 const MAX_SHEBANG_BYTES: usize = 200;
 
 /// The program that runs a script, according to its `#!` line.
@@ -16,9 +16,8 @@ pub(super) enum Interpreter {
     Other(String),
 }
 
-/// Returns the interpreter that a script's `#!` line names, or `None` if the script has no such
-/// line, or an empty or too long one. The kernel passes everything after the program as one
-/// argument.
+/// Returns the interpreter that a script's `#!` line names, or `None` if there is no such line, or
+/// if it is empty or too long. The kernel passes everything after the program as one argument.
 pub(super) fn interpreter(text: &str) -> Option<Interpreter> {
     let line =
         text.lines().next()?.strip_prefix("#!").filter(|line| line.len() < MAX_SHEBANG_BYTES)?;

@@ -1,9 +1,10 @@
 //! The engine of `contend run`: runs a pipeline or a script, with stages over chunks of their input
 //! where the output stays byte-identical.
 //!
-//! [`run`] takes a [`Request`] and returns an [`End`]; [`stage`] does the same for one stage of
-//! shell source. During the run, an [`Observer`] is notified of events that must be shown at once.
-//! The caller parses command lines, renders reports, and chooses contend's own exit codes.
+//! [`run`] takes a [`Request`] and returns an [`End`]. [`stage`] runs one stage of shell source in
+//! the process that a shell has started for it. During the run, an [`Observer`] is notified of
+//! events that must be shown at once. The caller parses command lines, renders reports, and chooses
+//! contend's own exit codes.
 //!
 //! ```text
 //! text → Direct ─┬→ exec or plain run         decided without a plan where that is possible

@@ -7,7 +7,7 @@ use contend_record::run::{Check, Outcome};
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::Plan;
 
-/// Receives notifications during a run. If a plan is executed, the methods about progress are
+/// A receiver of notifications during a run. If a plan is executed, the methods about progress are
 /// called in the order `started`, `tick` any number of times, `ended`; otherwise none of them is
 /// called.
 pub trait Observer {
@@ -51,7 +51,7 @@ pub struct Comparison<'a> {
     pub check: &'a Check,
     /// The outcome of the run, without the result of the comparison.
     pub outcome: &'a Outcome,
-    /// Whether stages ran over chunks.
+    /// Whether contend decided to run stages over chunks.
     pub parallel: bool,
     /// The beginning of the original's standard error.
     pub original_stderr: &'a str,

@@ -44,7 +44,8 @@ pub(super) fn status(
     })
 }
 
-/// Exit codes of commands that cannot write their output, where the exit code is not 1.
+/// Exit codes of commands that cannot write their output, for commands that use another code than
+/// 1.
 const FAILED_WRITES: &[(&[&str], i32)] = &[
     (&["sort", "grep", "egrep", "fgrep", "jq"], 2),
     (&["awk", "mawk", "gawk", "nawk", "original-awk"], 2),

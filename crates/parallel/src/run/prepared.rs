@@ -68,7 +68,8 @@ impl<'a> Prepared<'a> {
     }
 
     /// Returns the source as the argument of `-c`: with prefixes, or the original if the whole
-    /// source is left to the shell. This includes a source that prefixes would make too long.
+    /// source is left to the shell. Source that would become too long with prefixes is left to the
+    /// shell, too.
     ///
     /// # Errors
     /// Returns an error if the path of this program is unknown or not UTF-8.
@@ -208,15 +209,16 @@ fn has_descriptor_files() -> bool {
         || Path::new("/dev/fd").read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Returns the dialect of the shell with the given name or path: that of bash only if the program
-/// is certainly bash.
+/// Returns the dialect of the shell with the given name or path. It is that of bash only if the
+/// program is certainly bash.
 fn dialect(shell: &str) -> Dialect {
     let path = in_path(shell).and_then(|path| path.canonicalize().ok());
     let name = path.as_ref().and_then(|path| path.file_name()).and_then(OsStr::to_str);
     if name == Some("bash") { Dialect::Bash } else { Dialect::Posix }
 }
 
-/// Returns why names may not refer to programs in this environment, or `None` if they certainly do.
+/// Returns why the names of commands might refer to something other than programs in this
+/// environment, or `None` if the environment rules that out.
 fn refused_by_environment() -> Option<String> {
     if std::env::var_os("PATH").is_none() {
         return Some("`PATH` is not set, and the shell's default is unknown".to_owned());

@@ -17,7 +17,8 @@ impl Records {
     /// Creates an empty file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created, for example without a free file descriptor.
+    /// Returns an error if the file cannot be created, for example because no file descriptor is
+    /// free.
     pub(super) fn new() -> Result<Self, RunError> {
         let file = memfd_create("contend-records", MemfdFlags::CLOEXEC);
         Ok(Self(file.context("cannot create a temporary file for records")?.into()))

@@ -58,7 +58,8 @@ pub struct Settings {
     /// Whether the caller keeps the record of the run.
     pub record: bool,
     /// Options that pass these settings to the process of a stage in shell source. They omit
-    /// `shell`, `stats` and `record`, which a run passes itself.
+    /// `explain` and `check`, which do not apply to stages, and `shell`, `stats` and `record`,
+    /// which a run passes itself.
     pub stage_options: Vec<String>,
 }
 
@@ -70,7 +71,7 @@ impl Settings {
     }
 
     /// Returns the memory budget for data in bytes: as given, else a quarter of the memory of the
-    /// machine or the cgroup, but never less than 16 MiB.
+    /// machine or of the cgroup, whichever is smaller. It is never less than 16 MiB.
     pub fn memory(&self) -> u64 {
         self.memory.unwrap_or_else(default_memory).max(MIN_MEMORY_BYTES)
     }

@@ -24,8 +24,8 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// Runs a pipeline with the shell, which may replace this process. `why` is the reason why contend
-/// cannot run it itself.
+/// Runs a pipeline with the shell, which may replace this process, or only explains how it would
+/// run if the settings ask for that. `why` is the reason why contend cannot run it itself.
 ///
 /// # Errors
 /// Returns an error if the shell cannot be started or supervised, or if the run cannot be compared
@@ -52,7 +52,8 @@ pub(super) fn pipeline(
     run_plan(task(&command, records)?, report, settings, check, observer)
 }
 
-/// Runs a script with the shell, which may replace this process.
+/// Runs a script with the shell, which may replace this process, or only explains how it would run
+/// if the settings ask for that.
 ///
 /// # Errors
 /// Returns an error if the script cannot be read or names another interpreter, or if the shell
@@ -162,7 +163,7 @@ fn explained(
     report
 }
 
-/// Returns the classes that a plan would have for stages whose words are known.
+/// Plans stages whose words are known, and returns them with their classes.
 fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
     let names = stages.iter().map(|stage| &stage.program.text);
     let paths: Paths = names.filter_map(|name| Some((name.clone(), in_path(name)?))).collect();

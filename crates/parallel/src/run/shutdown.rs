@@ -42,7 +42,8 @@ impl Shutdown {
     }
 }
 
-/// Decides when to take which step, but reads no clock and sends no signal itself.
+/// The progress of a shutdown, which determines when the next step is due. Reads no clock and sends
+/// no signal itself.
 #[derive(Debug)]
 pub(super) struct Escalation {
     /// Whether signals from the keyboard are left to the commands, which receive them as well.

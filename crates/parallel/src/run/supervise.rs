@@ -27,7 +27,7 @@ use crate::plan::ir::{Command, Plan, Source, Step};
 /// Minimum size in bytes of freed blocks that are returned to the system, if the memory budget is
 /// small.
 const MMAP_THRESHOLD_BYTES: u32 = 1 << 20;
-/// Memory budget in bytes below which the budget is small.
+/// Size in bytes below which a memory budget counts as small.
 const SMALL_BUDGET_BYTES: u64 = 512 << 20;
 /// Free space for temporary files, in bytes, below which sort keeps its own memory settings.
 const MIN_TEMP_SPACE_BYTES: u64 = 64 << 20;
@@ -52,7 +52,7 @@ pub(super) struct Task {
 
 /// The execution of a plan.
 enum Running<'a> {
-    /// Commands that read and write directly, while this thread only waits.
+    /// Commands that inherit the standard streams, while this thread only waits.
     Plain(Plain<'a>),
     /// A thread that executes the plan and sends the result.
     Thread(mpsc::Receiver<Result<(), ExecuteError>>),
@@ -117,7 +117,8 @@ impl<'a> Running<'a> {
     }
 
     /// Waits for the end of the execution, calling `tick` about every [`POLL_INTERVAL`]. A signal
-    /// that asks contend to end shuts the execution down.
+    /// that asks contend to end shuts the execution down. If contend then stops waiting for it, the
+    /// result is `Ok`.
     fn end(
         mut self,
         signals: &Signals,
@@ -184,8 +185,8 @@ pub(super) fn run_plan(
     }
     let signals = Signals::block().context("cannot block signals")?;
     let tally = Arc::new(Tally::default());
-    observer.started(&task.plan, &tally);
     let check = check.map(Check::capture).transpose()?;
+    observer.started(&task.plan, &tally);
     let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
     let begun = Instant::now();
     let (result, peak_memory_bytes) =

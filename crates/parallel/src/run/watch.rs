@@ -39,8 +39,8 @@ impl Watch {
     }
 }
 
-/// Returns the total memory of this process and its running commands in bytes, as proportional set
-/// size (PSS), or `None` if that of this process cannot be read.
+/// Returns the total proportional set size (PSS) of this process and its running commands in bytes,
+/// or `None` if the PSS of this process cannot be read.
 fn memory(launcher: &Launcher) -> Option<u64> {
     let own = Rollup::of(getpid()).ok()?.pss;
     // Processes that have ended have no entry.

@@ -94,8 +94,9 @@ impl Files {
         self.pool.put(bytes);
     }
 
-    /// Splits about `wanted` bytes off the front of `left`, up to a position where the input may be
-    /// cut or to the end of `left`. Returns `None` if `left` is empty. The cut must be local.
+    /// Splits at least `wanted` bytes off the front of `left`, up to the next position where the
+    /// input may be cut, or all bytes if there is no such position. Returns `None` if `left` is
+    /// empty. The cut must be local.
     pub(super) fn split_off(
         &self,
         cut: &Cut,
@@ -152,8 +153,9 @@ impl Files {
         retried(|| file.read_at(&mut buffer[..most], range.start))
     }
 
-    /// Returns the file that contains offset `place`, with the range from there to the end of the
-    /// file, or `None` if `place` is beyond the last file.
+    /// Returns the file that contains offset `place` of the concatenation, and the range in that
+    /// file from there to the end of its slice. Returns `None` if `place` is at or beyond the end
+    /// of the last file.
     pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
         for slice in &self.slices {
             if place < slice.length {

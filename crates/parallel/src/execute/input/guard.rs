@@ -47,7 +47,7 @@ impl GuardState {
         self.refused.get_or_init(|| why.to_owned());
     }
 
-    /// Returns whether the guard accepts a chunk of the given bytes, and records a rejection.
+    /// Returns whether the guard accepts a chunk of the given bytes. If not, records the rejection.
     pub(super) fn accepts(&self, bytes: &[u8]) -> bool {
         self.accepts_by(&self.guard, bytes)
     }
@@ -60,8 +60,9 @@ impl GuardState {
         fits
     }
 
-    /// Returns `false`, and records a rejection, if `range` ends with the last record of the input,
-    /// and that record is not terminated although the guard requires it.
+    /// Returns `false` and records a rejection if `range` ends with the last record of the input,
+    /// and the guard requires this record to be terminated but it is not. Otherwise, returns
+    /// `true`.
     pub(super) fn accepts_end(&self, files: &Files, range: &Range<u64>) -> io::Result<bool> {
         if !self.guard.terminated || range.end != files.size() {
             return Ok(true);

@@ -3,12 +3,13 @@
 //! Under a shell, a stage sees each byte as soon as it is written. Over chunks, it sees a record
 //! only once its chunk is complete. A program that waits for an answer to each line would then wait
 //! forever. So a group whose output can be seen before the end of its input does not hold back
-//! input. Once its stream falls silent or is slow, its commands run plain and get every byte when
-//! it arrives. Chunks would not pay off on such a stream anyway.
+//! input for long. Once its stream falls silent or is slow, its commands run plain and get every
+//! byte when it arrives. Chunks would not pay off on such a stream anyway.
 //!
 //! Three limits apply. Reading pauses if the stream is silent for [`SILENCE_TIMEOUT`]. Bytes are
 //! held for at most [`MAX_HOLD`] while more arrive, or [`MAX_HOLD_WITHOUT_CUT`] if they cannot be
-//! cut. At most [`MAX_RECORD_BYTES`], or the bytes of two chunks, are searched for a cut.
+//! cut. At most [`MAX_RECORD_BYTES`], or the size of two chunks if that is more, are searched for a
+//! cut.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -30,8 +31,8 @@ const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
 const SLOW_STREAM_BYTES: usize = 64 << 10;
 /// Size in bytes of the buffers of C's standard I/O. A command writes once its buffer is full.
 const STDIO_BUFFER_BYTES: usize = 4096;
-/// Maximum number of bytes that are searched for a cut. Twice the wanted size of a chunk is
-/// searched in any case.
+/// Maximum number of bytes that are searched for a cut, unless twice the wanted size of a chunk is
+/// more.
 pub(super) const MAX_RECORD_BYTES: usize = 16 << 20;
 /// Reason for running a group plain after a lull, as shown to users.
 const SLOW_INPUT: &str = "its input is slow, or waits for an answer";
@@ -79,7 +80,7 @@ pub(super) enum Pause {
     None,
     /// The stream is silent, or reading has been stopped.
     Silence,
-    /// The bytes read so far have been held for too long, and no more can be read at once.
+    /// The bytes read so far have been held for too long, and no more can be read without waiting.
     Late,
 }
 
@@ -113,8 +114,8 @@ impl<'a> ChunkSource<'a> {
         Self { lull, ..self }
     }
 
-    /// Sets the maximum number of bytes that are searched for a cut, at most [`MAX_RECORD_BYTES`].
-    /// Twice the wanted size of a chunk is searched in any case.
+    /// Sets the maximum number of bytes that are searched for a cut, unless twice the wanted size
+    /// of a chunk is more. Values above [`MAX_RECORD_BYTES`] count as that.
     pub(in super::super) fn with_records_up_to(self, bytes: usize) -> Self {
         Self { longest: bytes.min(MAX_RECORD_BYTES), ..self }
     }
@@ -205,8 +206,8 @@ impl<'a> ChunkSource<'a> {
         Ok(Pause::None)
     }
 
-    /// Waits until the stream is readable, or until the held bytes must be processed; returns why,
-    /// or [`Pause::None`] if the stream is readable.
+    /// Waits until the stream is readable, or until reading has to pause. Returns why it pauses, or
+    /// [`Pause::None`] if the stream is readable.
     fn pause(&self, file: &File, buffer: &[u8], hold: &Hold) -> io::Result<Pause> {
         if buffer.is_empty() {
             let goes_on = self.stop.wait_for(file, None)?;
@@ -255,8 +256,8 @@ pub fn read_beginning(mut file: &File, enough: usize) -> io::Result<(Vec<u8>, Be
     Ok((bytes, Beginning::Flowing))
 }
 
-/// Waits for at most `time`, which must be less than a second. Returns whether the file is readable
-/// or at its end.
+/// Waits until the file is readable or at its end, but for at most `time`, which must be less than
+/// a second. Returns whether it is.
 fn is_readable_within(file: &File, time: Duration) -> io::Result<bool> {
     let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
     loop {

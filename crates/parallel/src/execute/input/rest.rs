@@ -16,7 +16,7 @@ use super::{BLOCK_BYTES, ChunkSource, Source, read_from, retried};
 #[derive(Debug)]
 pub(in super::super) struct Rest<'a> {
     pub(super) chunks: &'a ChunkSource<'a>,
-    /// Blocks of bytes that precede the unread source, in reverse order.
+    /// Blocks of bytes to return before the source is read, in reverse order.
     pub(super) waiting: Vec<Vec<u8>>,
     /// Number of bytes of the last block in `waiting` that have already been returned.
     pub(super) offset: usize,

@@ -90,7 +90,8 @@ fn rejected_chunks_are_not_taken() {
     );
 }
 
-/// Feeds `cat` with all texts as one chunk; returns its output and the result of feeding.
+/// Feeds `cat` with one chunk that consists of files with the given texts. Returns its output and
+/// the result of feeding.
 fn fed(texts: &[&str], guard: &Guard) -> (String, Fed) {
     let launcher = launcher();
     let input = Input::Files(texts.iter().map(|text| slice(text)).collect());

@@ -49,8 +49,8 @@ impl Original {
     /// Runs the original, and waits until it has ended.
     ///
     /// # Errors
-    /// Returns an error if the original cannot be started or waited for, or if its output cannot be
-    /// read.
+    /// Returns an error if the original cannot be started or waited for, if its output cannot be
+    /// read, or if no pipe, thread or temporary file can be created.
     pub(super) fn run(mut command: Command, signals: &Signals) -> Result<Waited<Self>, RunError> {
         let (reader, writer) = pipe()?;
         let no_room = "there is no room for what it remarks";

@@ -18,7 +18,7 @@ fn direct(stages: &[Simple], input: Kind) -> Direct<'_> {
     Direct { stages, paths: stages.iter().map(path).collect(), input, originals: None }
 }
 
-/// Returns the decision for the given stages with a plan.
+/// Returns the decision that is based on a plan for the given stages.
 fn decided(texts: &[&[&str]], input: Kind, settings: &Settings) -> Decision {
     let stages = stages(texts);
     let mut direct = direct(&stages, input);

@@ -34,7 +34,7 @@ use super::shell_command;
 /// Separator of the options that a prefix passes as one word.
 pub(super) const SEPARATOR: char = '\x1f';
 
-/// The option that makes the first word after the options the value of `SHELLOPTS`.
+/// The option that announces the value of `SHELLOPTS` as the first word after the options.
 pub(super) const SHELL_OPTIONS: &str = "--shell-options";
 
 /// The option that makes a pipeline fail if any of its stages fails.
@@ -55,7 +55,7 @@ struct Stage {
     position: Position,
     /// Options of `contend run`, joined by [`SEPARATOR`].
     options: String,
-    /// Whether the shell fails a pipeline if any of its stages fails.
+    /// Whether `pipefail` is set in the shell, so that a pipeline fails if any of its stages fails.
     has_pipefail: bool,
 }
 
@@ -86,8 +86,8 @@ enum Next {
     RunTogether(Together),
 }
 
-/// Begins a stage. `words` are the words after the hidden subcommand on the command line: contend's
-/// own, followed by those of the stage.
+/// Begins a stage. `words` are the words after the hidden subcommand on the command line: the
+/// stage's position and options, followed by the words of the stage.
 ///
 /// Does not return if the stage's command replaces this process.
 ///
@@ -114,8 +114,8 @@ pub fn begin(words: &[OsString]) -> Result<Begun, RunError> {
 }
 
 impl Stage {
-    /// Connects to the neighbours. Leaves the decision to the next stage, or decides for all stages
-    /// if there is none.
+    /// Connects to the neighbours, and leaves the decision to the next stage. If there is none,
+    /// decides for all stages, or returns `Begun::Undecided` if that needs the settings.
     fn connect_and_decide(self, own: Words) -> Begun {
         let timeout = if self.is_forced() { FORCED_RENDEZVOUS_TIMEOUT } else { RENDEZVOUS_TIMEOUT };
         let mut neighbours = Neighbours::connect(self.position, timeout);

@@ -2,7 +2,7 @@
 //!
 //! Two neighbours share a pipe, whose inode number is unique. The first process listens on an
 //! abstract socket named after that number, and the other one connects. A neighbour counts as
-//! missing if it does not arrive in time, or if it has ended, which closes its end of the pipe.
+//! absent if it does not arrive in time, or if it has ended, which closes its end of the pipe.
 //!
 //! Each stage sends to the next one the words of all stages so far and the standard input of the
 //! first. The last stage answers with a [`Verdict`], which each stage passes on to the one before
@@ -51,7 +51,7 @@ const RETRIES: u32 = 20;
 /// Delay between two attempts.
 const RETRY_AFTER: Duration = Duration::from_micros(50);
 
-/// The connection to a neighbour.
+/// The state of the connection to a neighbour.
 #[derive(Debug)]
 enum Connection {
     Listening(UnixListener),
@@ -61,8 +61,8 @@ enum Connection {
 }
 
 impl Connection {
-    /// Starts to wait for the process at the other end of a pipe. Returns `Absent` if that
-    /// fails, or if the file is not a pipe.
+    /// Connects to the process at the other end of a pipe, or listens until that process connects.
+    /// Returns `Absent` if that fails, or if the file is not a pipe.
     fn at(pipe: BorrowedFd<'_>) -> Self {
         Self::begin(pipe).unwrap_or(Self::Absent)
     }
@@ -199,7 +199,8 @@ impl Neighbours {
 
     /// Sends `stages`, which end with this one, to the next stage and waits for its verdict.
     /// Returns `None` if there is no next stage that can be reached. If the next stage ends without
-    /// a verdict, the stages run as written, and find that their output pipe has no reader.
+    /// a verdict, returns `Verdict::AsWritten`: the stages then find that their output pipe has no
+    /// reader.
     pub(super) fn ask_next(&mut self, stages: &[Words]) -> Option<Verdict> {
         let stream = self.next.stream()?;
         let stdin = io::stdin();
@@ -215,7 +216,8 @@ impl Neighbours {
         }
     }
 
-    /// Sends the verdict to the previous stage, if any, and closes the connection.
+    /// Sends the verdict to the previous stage, if any, and closes the connection. Also closes this
+    /// stage's own standard input if that has been replaced.
     pub(super) fn answer(&mut self, verdict: Verdict) {
         if let Some(stream) = self.previous.stream() {
             let _ = stream.write_all(&[verdict.byte()]); // the process may have been killed

@@ -1,4 +1,4 @@
-//! The words and environment of a stage, as the shell has expanded them.
+//! The words of a stage, as the shell has expanded them, and its environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ impl Words {
         Self { words: words.to_vec(), environment }
     }
 
-    /// Returns whether a word may name a file descriptor of the process itself.
+    /// Returns whether a word may name a file descriptor of this process, such as `/dev/fd/3`.
     pub(super) fn names_descriptors(&self) -> bool {
         let folders: [&[u8]; 2] = [b"/dev/fd/", b"/proc/self/"];
         self.words.iter().any(|word| {
@@ -58,8 +58,8 @@ impl Words {
         })
     }
 
-    /// Returns the command, or `None` if its program cannot be found, or if the kernel may be
-    /// unable to start it.
+    /// Returns the command, or `None` if its name is not UTF-8, its program cannot be found, or the
+    /// kernel may be unable to start it.
     pub(super) fn command(&self) -> Option<Command> {
         let (name, arguments) = self.words.split_first()?;
         let path = in_path(name.to_str()?).filter(|path| can_start(path))?;
@@ -107,7 +107,8 @@ fn word(text: &OsStr) -> Option<Word> {
     text.to_str().map(Word::new)
 }
 
-/// Writes the number of strings, and each string with a NUL after it. No string contains a NUL.
+/// Appends the number of strings, and each string with a NUL after it, to a message. No string
+/// contains a NUL.
 fn write_list(message: &mut Vec<u8>, strings: impl ExactSizeIterator<Item = OsString>) {
     message.extend(strings.len().to_le_bytes());
     for string in strings {
@@ -141,7 +142,7 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
 /// Removes all variables from the environment of this process, except the wanted ones.
 ///
 /// # Errors
-/// Returns an error if the environment cannot be changed safely any more.
+/// Returns an error if the environment can no longer be changed safely.
 pub(super) fn adopt(wanted: &Environment) -> io::Result<()> {
     let present = std::env::vars_os().filter(|(name, _)| !wanted.contains_key(name));
     let changes: Vec<_> = present.map(|(name, _)| (name, None)).collect();
