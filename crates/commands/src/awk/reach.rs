@@ -12,8 +12,9 @@ const IMPURE_FUNCTIONS: &[&str] =
 /// Variables that describe the environment or the process.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Returns whether a program starts other programs, redirects its output, uses `getline`, or may
-/// print values that differ from run to run. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program starts other programs, redirects its output, uses `getline` or the
+/// environment, or may print values that differ from run to run. Returns `true` for a program that
+/// cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,

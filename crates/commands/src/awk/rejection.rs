@@ -4,7 +4,7 @@
 /// current record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The program cannot be parsed for the given reason, such as an unknown or ambiguous
+    /// The program cannot be parsed. The string is the reason, such as an unknown or ambiguous
     /// construct.
     #[error("cannot be parsed: {0}")]
     Unread(String),

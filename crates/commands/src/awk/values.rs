@@ -147,7 +147,8 @@ impl<'a> Flow<'a> {
 
     /// Checks a use whose result depends on which elements an array has: `in`, a loop over the
     /// array, or the whole array as a value. Fails if other records may have changed the set of
-    /// elements, except for sums in END, or if the array's name is rejected.
+    /// elements, except for sums in END. Also fails if the array is in `known.changing` but not in
+    /// `defined`.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
@@ -210,8 +211,8 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the arrays of which `part` of a program reads or assigns elements. `in`, `delete` and
-/// `getline` do not count.
+/// Returns the arrays whose elements `part` of a program reads or assigns. `in`, `delete`,
+/// `getline` and whole arrays as arguments do not count.
 pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {

@@ -17,8 +17,8 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// Fails for scripts that GNU `sed` 4.8 rejects, and for those that versions of `sed` interpret
-    /// differently.
+    /// Fails for scripts with any other error that makes GNU `sed` 4.8 reject them, and for scripts
+    /// that versions of `sed` interpret differently.
     pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
         let quiet = text == "#n" || text.starts_with("#n\n");
         let reader = Reader::new(text, delimiters);
