@@ -50,7 +50,7 @@ pub enum Pattern {
     /// Records for which the expression is true.
     When(Expression),
     /// Ranges of records. A range starts at a record for which the first expression is true, and
-    /// ends at the first record for which the second is true. Both may be the same record.
+    /// ends at the next record for which the second is true, which may be the same record.
     Range(Expression, Expression),
 }
 

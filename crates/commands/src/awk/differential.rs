@@ -1,5 +1,5 @@
-//! Property tests: programs that `per_record` or `totals` accepts print the same over chunks as
-//! over the whole input, with every installed awk.
+//! Property tests: programs that `per_record` or `totals` accepts print the same output over chunks
+//! as over the whole input, with every installed awk.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -130,7 +130,7 @@ pub(super) fn takes(name: &str, arguments: usize) -> bool {
 }
 
 /// Returns the index of the argument that the built-in function `name` requires to be an array, or
-/// `None` if there is none. A call may omit that argument.
+/// `None` if there is none. Some functions can be called without that argument.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),

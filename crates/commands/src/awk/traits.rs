@@ -116,9 +116,9 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Returns whether a comparison may involve a field and a number: neither is a side certainly a
-/// string, nor are both sides certainly numbers. busybox's awk treats a missing field as a number,
-/// but as a string once an earlier record had that field.
+/// Returns whether a comparison may involve a field and a number. That is excluded if one side is
+/// certainly a string, or if both are certainly numbers. busybox's awk treats a missing field as a
+/// number, but as a string once an earlier record had that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

@@ -93,7 +93,7 @@ pub struct Group {
     /// The stages as written, for the fallback: one pipeline over the whole input.
     pub serial: Vec<Command>,
     /// The first command of `serial` in the form that opens the plan's source files itself; `None`
-    /// unless the pipeline names them there.
+    /// unless that command names the files in the pipeline.
     pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
@@ -110,8 +110,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns whether the executor runs those commands of the group in the C locale over ASCII
-    /// input that are marked with [`Command::ascii_in_c`].
+    /// Returns whether the executor uses the C locale for ASCII input in those commands of the
+    /// group that allow it ([`Command::ascii_in_c`]).
     pub fn can_use_c(&self) -> bool {
         match &self.combine {
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Numbers(_) => true,
@@ -184,7 +184,8 @@ pub enum Combine {
 /// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The command that merges the files appended to its arguments in input order.
+    /// The command that merges sorted files. The executor appends their names to the arguments, in
+    /// input order.
     pub command: Command,
     /// The order of the lines if contend can merge them itself; `None` if only the command can.
     pub lines: Option<LineOrder>,

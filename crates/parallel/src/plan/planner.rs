@@ -19,7 +19,7 @@ use source::Found;
 pub struct Annotation {
     /// The words with which the command begins.
     pub words: Vec<String>,
-    /// The format of its records.
+    /// The format of the records that the command reads and writes.
     pub records: Records,
 }
 
@@ -41,7 +41,8 @@ pub struct Situation<'a> {
     pub environment: &'a Environment,
     /// The commands that the user has annotated.
     pub annotations: &'a [Annotation],
-    /// The whole size of standard input in bytes; `None` unless it is a regular file.
+    /// Size in bytes of the whole file that is standard input, whatever its offset; `None` unless
+    /// it is a regular file.
     pub input_bytes: Option<u64>,
     /// Whether standard output is a terminal.
     pub output_is_terminal: bool,
@@ -84,8 +85,8 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// Returns the stages with their indices. If the plan opens files of the first stage, that stage is
-/// omitted if it is not needed any more, and otherwise has no such files in its arguments.
+/// Returns the stages with their indices. If the plan opens the first stage's files, that stage no
+/// longer names them, or is omitted because it is not needed.
 fn remaining_stages<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();

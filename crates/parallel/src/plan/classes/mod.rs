@@ -7,7 +7,7 @@
 //! | class | how the command runs | example |
 //! |---|---|---|
 //! | [`Class::PerRecord`] | over chunks; outputs are concatenated | `grep`, `cut` |
-//! | [`Class::Combinable`] | over chunks; outputs are merged or added up | `sort`, `wc` |
+//! | [`Class::Combinable`] | over chunks; outputs are combined in another way | `sort`, `wc` |
 //! | [`Class::Nothing`] | not at all, since it only forwards its input | `cat` |
 //! | [`Class::Opaque`] | alone, over the whole input | `tac` |
 
@@ -323,15 +323,15 @@ impl Subject<'_> {
         Err("in this locale, different lines may compare as equal".into())
     }
 
-    /// Returns whether the command may treat multi-byte characters as blanks, or change their case.
+    /// Returns whether the command may treat multibyte characters as blanks, or change their case.
     fn knows_characters(&self) -> bool {
         let environment = self.environment;
         environment.is_multibyte(self.simple)
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Returns the kinds of elements in the expressions. Returns `None` unless the encoding is
-    /// UTF-8 and the expressions certainly match the same ASCII text in the C locale.
+    /// Returns which constructs the regular expressions contain. Returns `None` unless the encoding
+    /// is UTF-8 and the expressions certainly match the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,

@@ -70,8 +70,8 @@ impl Position {
 /// The hidden subcommand that executes a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// Time between two executions of a pipeline, in milliseconds, below which it is too short to gain
-/// from contend.
+/// Time from the start of one execution of a pipeline to the next, in milliseconds, below which an
+/// execution is too short to gain from contend.
 const SHORT_MS: u32 = 30;
 /// Number of consecutive short executions after which the shell runs the pipeline without contend.
 const MAX_SHORT_EXECUTIONS: u32 = 3;

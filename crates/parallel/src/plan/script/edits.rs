@@ -19,8 +19,8 @@ pub(super) struct Edits<'t> {
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot that pipelines outside loops and functions share. The first such pipelines have no
-    /// slot; the value is `None` as long as no others have been found.
+    /// The slot that pipelines outside loops and functions share, except for the first
+    /// `MAX_UNTIMED_PIPELINES`, which have none. `None` until a pipeline needs the slot.
     shared_slot: Option<usize>,
 }
 

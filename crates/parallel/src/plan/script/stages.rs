@@ -143,7 +143,7 @@ impl Runs<'_> {
     }
 
     /// Returns the reason, worded for users, why the stage at the given index is left to the shell.
-    /// It must be such a stage.
+    /// The index must be that of a stage that is not taken over.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),

@@ -106,8 +106,8 @@ fn reads(command: &SimpleCommand) -> bool {
         }
 }
 
-/// Returns whether a word or redirection names standard input: `-`, as in `date -f -`, its number,
-/// or its path.
+/// Returns whether a word or redirection may name standard input: `-`, as in `date -f -`, a
+/// duplicated descriptor (`<&0`), or a path such as `/dev/stdin`.
 fn names_standard_input(item: &Item) -> bool {
     let is_path =
         |word: &str| ["/dev/stdin", "/dev/fd/", "/proc/"].iter().any(|path| word.contains(path));

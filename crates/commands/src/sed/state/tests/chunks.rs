@@ -1,5 +1,5 @@
-//! Property test: proved scripts write the same over the chunks of an input as over the whole
-//! input, and have the claimed traits.
+//! Property test: proved scripts write the same output over the chunks of an input as over the
+//! whole input, and have the claimed traits.
 
 use std::io::Write;
 use std::process::{Command as Program, Stdio};
