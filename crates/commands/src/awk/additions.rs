@@ -1,4 +1,5 @@
-//! Finds statements that add to a variable or to an element of an array.
+//! Finds statements that add to variables or array elements, and names that programs change only by
+//! adding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,8 @@ pub(super) const EXACT_SUM_LIMIT: u64 = 1 << 50;
 /// to become inexact.
 const MAX_UNTRACKED_CONSTANT: u32 = 1024;
 
-/// Maximum number of statements that may add to one tally; see [`EXACT_SUM_LIMIT`].
+/// Maximum number of statements that may add to one tally, so that it stays exact; see
+/// [`EXACT_SUM_LIMIT`].
 const MAX_TALLY_STATEMENTS: usize = 8;
 
 /// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element of an array.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A completely parsed program.
+/// A parsed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program source.

@@ -11,7 +11,8 @@ use super::Program;
 use super::state::per_record;
 use super::sums::{Totals, totals};
 
-/// Commands of the installed awks. The first access prints a line for each missing one.
+/// Commands of the installed awks. The first access prints a line to standard error for each awk
+/// that is missing.
 static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     let all: [&[&str]; 4] = [&["mawk"], &["gawk"], &["busybox", "awk"], &["original-awk"]];
     let path = std::env::var_os("PATH").unwrap_or_default();

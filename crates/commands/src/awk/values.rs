@@ -8,8 +8,8 @@ use super::rejection::Rejection;
 use super::walk::{Node, Walk};
 
 impl<'a> Flow<'a> {
-    /// Analyzes a condition. Returns the names assigned if it is true, and those assigned if it is
-    /// false.
+    /// Analyzes a condition. Returns the facts for the case that it is true and the case that it is
+    /// false. The fact for an impossible case is `None`.
     pub(super) fn condition(
         &mut self,
         condition: &'a Expression,

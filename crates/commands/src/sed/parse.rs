@@ -101,7 +101,8 @@ impl<'a> Reader<'a> {
         Ok(Command { place, selection, negated, function })
     }
 
-    /// Checks the number of addresses before the command `letter`: some take none or at most one.
+    /// Checks the number of addresses before the command `letter`: some commands take none, and
+    /// others at most one.
     fn check_addresses(&self, letter: char, selection: &Selection) -> Read<()> {
         match (letter, selection) {
             (':' | '}' | '#' | 'v', Selection::One(_) | Selection::Range(..)) => {

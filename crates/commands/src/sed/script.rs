@@ -95,7 +95,7 @@ pub enum End {
     Address(Address),
     /// `+N`: `N` lines after the first.
     Later(u64),
-    /// `~N`: the next line whose number is a multiple of `N`.
+    /// `~N`: the first line of the range whose number is a multiple of `N`.
     Multiple(u64),
 }
 

@@ -154,28 +154,29 @@ pub struct Guard {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// Concatenated in input order.
+    /// Concatenates the outputs in input order.
     Concatenate,
-    /// Concatenated in input order, with equal lines at chunk boundaries collapsed.
+    /// Concatenates the outputs in input order, and collapses equal lines at chunk boundaries.
     Adjoin {
         /// Whether each line begins with a count, as `uniq -c` writes it. Counts of collapsed lines
         /// are added.
         counted: bool,
     },
-    /// Sorted outputs, merged.
+    /// Merges sorted outputs.
     Merge(Merge),
-    /// Sorted lines with counts as `uniq -c` writes them, merged, with counts of equal lines added.
+    /// Merges sorted lines with counts, as `uniq -c` writes them, and adds the counts of equal
+    /// lines.
     Counts {
         /// Whether the lines are in descending order of their bytes, instead of ascending order.
         reverse: bool,
         /// The directory for temporary files, if the pipeline names one.
         folder: Option<String>,
     },
-    /// Numbers, summed or otherwise reduced column by column.
+    /// Combines numbers column by column, into their sum or their maximum.
     Numbers(Numbers),
-    /// Concatenated in input order and piped through a command.
+    /// Concatenates the outputs in input order, and pipes them through a command.
     Through(Command),
-    /// Totals piped through a command. The first line of each output is `exact` and an amount,
+    /// Pipes totals through a command. The first line of each output is `exact` and an amount,
     /// unless a value was rounded. The group falls back if a value was rounded, if an output is
     /// incomplete, or if the amounts add up to too much for an exact sum.
     Totals(Command),

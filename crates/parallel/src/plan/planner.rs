@@ -25,8 +25,8 @@ pub struct Annotation {
 
 impl Annotation {
     /// Parses the words with which a command begins: a program, and possibly arguments. Variables
-    /// set before the program are ignored. Returns `None` if the words are not those of a plain
-    /// command, or if it has an input file.
+    /// set before the program are ignored. Returns `None` if `command` is not a plain command, or
+    /// if it has an input file.
     pub fn read(command: &str, records: Records) -> Option<Self> {
         let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
         let words = std::iter::once(simple.program).chain(simple.arguments);
@@ -48,7 +48,8 @@ pub struct Situation<'a> {
     pub output_is_terminal: bool,
 }
 
-/// Plans how to run the given stages.
+/// Plans how to run the given stages. The plan opens the first stage's files itself only if its
+/// first step runs over chunks.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);

@@ -1,5 +1,5 @@
-//! Classifies `iconv`, which handles lines independently between stateless encodings in which a
-//! newline is one byte.
+//! Classifies `iconv`, which handles each line independently if both encodings are stateless and
+//! represent a newline by one byte.
 
 use contend_commands::options::Table;
 use contend_shell::environment::{Encoding, Maker};

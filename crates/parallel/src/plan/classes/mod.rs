@@ -130,7 +130,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Lines that consist of parts of the input's lines, cut between characters.
+    /// The properties of lines that consist of parts of the input's lines, cut between characters.
     pub const LINES: Self = Self {
         records: Some(Records::Lines),
         keeps_utf8: true,
@@ -152,14 +152,14 @@ impl Output {
         Self { records: Some(records), adds, ..Self::LINES }
     }
 
-    /// Output with no known properties.
+    /// The properties of output of which nothing is known.
     pub const ANYTHING: Self =
         Self { records: None, adds: ByteSet::ALL, keeps_utf8: false, ..Self::LINES };
 }
 
 impl PerRecord {
     /// Returns the class of a command that accepts any input, never fails because of it, and writes
-    /// only parts of its records.
+    /// only parts of the input's records.
     pub fn new(records: Records) -> Self {
         Self {
             cut: Cut::between(records),
@@ -389,7 +389,8 @@ impl Subject<'_> {
     }
 }
 
-/// Checks that no given option is in the list. The error is the reason for the first one that is.
+/// Checks that no given option is in `refused`. The error is the reason for the first given option
+/// that is.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Reason> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)

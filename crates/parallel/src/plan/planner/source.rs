@@ -182,7 +182,7 @@ fn reads_standard_input(simple: &Simple) -> bool {
 }
 
 /// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
-/// non-empty files without holes, and certainly none is the output.
+/// non-empty files without holes, none of which can be the output.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {

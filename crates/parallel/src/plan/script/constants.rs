@@ -29,8 +29,8 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
     out + rest
 }
 
-/// Returns the value of a variable. Returns `None` unless the script assigns to it once, or it
-/// comes from the environment alone, and the value needs no quotes.
+/// Returns the value of a variable. Returns `None` if it may have several values, is not set, or
+/// has a value that needs quotes.
 fn value(name: &str, text: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

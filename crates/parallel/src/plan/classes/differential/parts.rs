@@ -101,7 +101,7 @@ pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec
 }
 
 /// Checks that the outputs of the given chunks have the properties that the class claims. The error
-/// has the property that is violated, the chunk and the output.
+/// names the missing property, the chunk and the output.
 pub(super) fn check_outputs(
     each: &PerRecord,
     parts: &[Vec<u8>],
