@@ -77,7 +77,7 @@ pub struct Statement {
 /// Kind of a statement, with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The empty statement.
+    /// The empty statement (`;`).
     Empty,
     /// Statements in braces.
     Block(Vec<Statement>),
@@ -225,7 +225,7 @@ pub enum Place {
     Field(Box<Expression>),
 }
 
-/// An assignment.
+/// An assignment of a value to a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The lvalue that the operation changes.

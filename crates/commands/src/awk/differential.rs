@@ -34,7 +34,7 @@ fn is_busybox(awk: &[&str]) -> bool {
 }
 
 /// Runs an awk program over an input, and returns its standard output, standard error and exit
-/// status.
+/// code.
 fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     let mut child = Command::new(awk[0])
         .args(&awk[1..])

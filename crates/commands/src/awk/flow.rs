@@ -59,7 +59,7 @@ pub(super) struct Known<'a> {
     pub(super) print_ends_line: bool,
 }
 
-/// The state of the analysis.
+/// The state and the results of the analysis.
 #[derive(Debug)]
 pub(super) struct Flow<'a> {
     pub(super) known: Known<'a>,

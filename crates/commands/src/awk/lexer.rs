@@ -15,7 +15,7 @@ const OPERATORS: &[&str] = &[
     ":", "~", "$", "=",
 ];
 
-/// A token.
+/// A token of an awk program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A name or a reserved word, and whether `(` follows without a space.

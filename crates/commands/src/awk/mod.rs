@@ -145,7 +145,7 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
 /// Returns the arguments of an awk whose program is in files, without the `awk` of `busybox awk`.
 /// Returns `None` unless all of these hold:
 /// - the program files exist and are regular files;
-/// - all implementations have the options, and the operands follow all options;
+/// - all implementations have the options, and no option follows an operand;
 /// - the program certainly neither writes files nor starts other programs.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;

@@ -46,8 +46,8 @@ pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     })
 }
 
-/// Returns whether a redirection leads to the program's own standard output or standard error,
-/// which is not a side effect.
+/// Returns whether a redirection leads to the program's own standard output or standard error, and
+/// so is not a side effect.
 fn is_own(output: &Output) -> bool {
     let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
     match output {

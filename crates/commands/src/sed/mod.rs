@@ -62,7 +62,7 @@ pub struct Command {
     pub action: Action,
 }
 
-/// The function of a command.
+/// The function of a command, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A substitution (`s`).

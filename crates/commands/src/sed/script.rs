@@ -116,7 +116,7 @@ pub struct Regex {
     pub has_odd_brackets: bool,
 }
 
-/// The function of a command.
+/// The function of a command, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Function {
     /// The start of a block (`{`).

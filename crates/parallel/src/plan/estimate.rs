@@ -95,7 +95,7 @@ const UNCERTAINTY_FACTOR: f64 = 2.0;
 /// The work that chunks add to that of the commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handling {
-    /// Whether the input is a stream.
+    /// Whether the input is a stream, and not in files.
     pub is_stream: bool,
     /// Size of the output, in bytes per byte of input.
     pub output: f64,

@@ -145,7 +145,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// Plans the stages for the given input.
+/// Plans the stages for the input that has been found.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let remaining_stages = remaining_stages(stages, found);
     let mut classes = classified(&remaining_stages, situation);

@@ -389,8 +389,8 @@ impl Subject<'_> {
     }
 }
 
-/// Checks that no given option is in `refused`. The error is the reason for the first given option
-/// that is.
+/// Checks that no given option is in `refused`. The error is the reason that `refused` gives for
+/// the first such option.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Reason> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)

@@ -137,7 +137,7 @@ impl Dialect {
     }
 
     /// Returns a command that measures how soon a pipeline is executed again. `slot` is the number
-    /// of the slot for its times, from 1. The command's status is 0, so that it triggers neither
+    /// of the slot for its times, from 1. The command's exit code is 0, so that it triggers neither
     /// `set -e` nor a trap.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {

@@ -129,7 +129,7 @@ fn uses_last_argument(text: &str) -> bool {
     })
 }
 
-/// Returns whether the script contains the given word.
+/// Returns whether the script contains `word`, other than as part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

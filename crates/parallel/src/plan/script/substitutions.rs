@@ -12,7 +12,7 @@ use brush_parser::word::{WordPiece, WordPieceWithSource, parse as parse_word};
 use super::stages::items;
 use super::walk::{Walk, parse};
 
-/// Commands that read nothing from standard input, unless an argument is `-`.
+/// Commands that read standard input only if an argument names it, as `-` does.
 const READ_NOTHING: &[&str] = &[
     ":", "arch", "basename", "date", "df", "dirname", "du", "echo", "expr", "false", "find",
     "getconf", "groups", "hostname", "id", "jot", "ls", "mktemp", "nproc", "printf", "ps", "pwd",
