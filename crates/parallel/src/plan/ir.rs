@@ -185,8 +185,8 @@ pub enum Combine {
 /// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The command that merges sorted files. The executor appends their names to the arguments, in
-    /// input order.
+    /// The command that merges sorted outputs. The executor appends file names by which the command
+    /// can open the outputs to its arguments, in input order.
     pub command: Command,
     /// The order of the lines if contend can merge them itself; `None` if only the command can.
     pub lines: Option<LineOrder>,
