@@ -135,8 +135,8 @@ impl Grep {
         self.options.has('a')
     }
 
-    /// Returns whether both commands, if given the same patterns, certainly match the same lines
-    /// (before `-v`).
+    /// Returns whether both commands, if given the same patterns, certainly match the same lines,
+    /// without regard to `-v`.
     pub fn matches_alike(&self, other: &Self) -> bool {
         let relevant = |grep: &Self| {
             let mut letters: Vec<char> = MATCHING

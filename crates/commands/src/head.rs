@@ -1,4 +1,4 @@
-//! Parses `head` and `tail` commands that count lines.
+//! Parses `head` and `tail` commands that select a number of lines.
 
 use super::options::{Options, Table};
 use super::{Simple, Word};
@@ -70,8 +70,8 @@ fn lines(simple: &Simple, name: &str) -> Option<Lines> {
     (files.len() <= 1).then_some(Lines { count, files, places: options.operands })
 }
 
-/// Returns whether the first argument starts with `+`, as the obsolete `+COUNT`, which counts from
-/// the start.
+/// Returns whether the first argument starts with `+`, as in the obsolete `tail +COUNT`, which
+/// counts from the start of the input.
 pub fn is_counted_from_start(simple: &Simple) -> bool {
     simple.arguments.first().is_some_and(|word| word.text.starts_with('+'))
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! stage text ──> Simple ──> cut, grep, head, jq, sed, sort, tr, uniq, wc, awk
-//!                 │         (one module a command: options, operands, script)
+//!                 │         (one module per command: options, operands, script)
 //!                 ├──> purity     side effects, input files
 //!                 ├──> writing    files that it writes, programs that it starts
 //!                 └──> behaviour  barrier, early exit, output size
@@ -173,10 +173,10 @@ impl Simple {
         Self { arguments, ..self.clone() }
     }
 
-    /// Removes the input file, given by `<` or as the only word in `files`, which must contain the
-    /// command's input operands. Returns the command and the removed file, if any. Returns `None`
-    /// if there is more than one input, the operand is `-`, or its word does not occur exactly once
-    /// among the arguments.
+    /// Removes the input file: the one after `<`, or else the only word in `files`. `files` must
+    /// contain the command's input operands. Returns the command and the removed file, if any.
+    /// Returns `None` if there is more than one input, the operand is `-`, or its word does not
+    /// occur exactly once among the arguments.
     pub fn without_input(mut self, files: &[Word]) -> Option<(Self, Option<Word>)> {
         let input = match (files, self.input.take()) {
             ([], input) => input,

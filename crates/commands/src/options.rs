@@ -8,8 +8,8 @@ pub struct Table {
     /// One-letter options as for `getopt(3)`: `:` after a letter requires an argument, and `::`
     /// allows one, which must be attached.
     pub short: &'static str,
-    /// Long names, each with the letter of the same option. A long option without a letter uses a
-    /// control character.
+    /// Long names, each with the letter of the same option. An option without a short form has a
+    /// control character as its letter.
     pub long: &'static [(&'static str, char)],
 }
 

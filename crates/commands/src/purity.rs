@@ -73,7 +73,8 @@ pub fn is_pure(simple: &Simple) -> bool {
 }
 
 /// Returns whether the script of a `sed` certainly neither names a file, nor prints the input
-/// file's name, nor executes a command, nor branches. Returns `false` if there is no script.
+/// file's name, nor executes a command, nor branches. Returns `false` if there is no script, or if
+/// it cannot be parsed.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),

@@ -83,8 +83,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an atom. Returns `Some(false)` at the end of the alternative, and `None` for an atom
-    /// that is not portable.
+    /// Parses an atom, and returns `Some(true)`. Returns `Some(false)` at the end of the
+    /// alternative, and `None` for an atom that is not portable.
     fn atom(&mut self) -> Option<bool> {
         if self.operator(b'(') {
             self.depth += 1;

@@ -72,7 +72,7 @@ impl Tr {
     }
 
     /// Returns the characters that the map changes, and their replacements. Returns `None` if the
-    /// map deletes a byte, or if one of the returned characters is not ASCII.
+    /// map deletes a byte, or if one of these characters is not ASCII.
     pub fn touches(&self) -> Option<BTreeSet<char>> {
         let mut touched = BTreeSet::new();
         for (byte, &becomes) in (0..=255_u8).zip(&self.map) {
@@ -107,8 +107,8 @@ impl Tr {
     }
 }
 
-/// Parses a set into its bytes. Returns `None` for an empty set, and for one that `tr` rejects or
-/// implementations interpret differently.
+/// Parses a set into its bytes. Returns `None` for an empty set, for one that `tr` rejects, and for
+/// one that implementations interpret differently.
 fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     if text.is_empty() || multibyte && !text.is_ascii() || text.contains(['[', ']']) {
         return None;

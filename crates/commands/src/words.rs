@@ -44,7 +44,8 @@ fn push_double_quoted(text: &mut String, pieces: Vec<WordPieceWithSource>) -> Op
 }
 
 /// Appends an escaped character. Within double quotes, the backslash stays unless it precedes `$`,
-/// `` ` ``, `"` or `\`. A backslash before a newline is removed together with the newline.
+/// `` ` ``, `"` or `\`. A backslash before a newline is removed together with the newline. Returns
+/// `None` if `escaped` does not begin with a backslash.
 fn push_escaped(text: &mut String, escaped: &str, within_quotes: bool) -> Option<()> {
     let after = escaped.strip_prefix('\\')?;
     if after == "\n" {

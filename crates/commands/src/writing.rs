@@ -77,7 +77,8 @@ fn script_file(name: &str) -> Option<Vec<String>> {
 
 /// Returns whether an awk may write files or start other programs. Returns `true` for an unknown
 /// option, which may load an extension, and for a program that contend cannot read or parse.
-/// Reading the output of a command counts unless the whole program is in files.
+/// Reading the output of a command counts as starting a program, unless the whole awk program is in
+/// files.
 fn awk_reaches_out(simple: &Simple) -> bool {
     awk_programs(simple).is_none_or(|programs| {
         let [given, in_files] = programs.map(|texts| texts.join("\n"));

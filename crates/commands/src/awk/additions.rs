@@ -1,4 +1,5 @@
-//! Finds statements that add to a variable or to an element of an array.
+//! Finds statements that add to variables or array elements, and names that programs change only by
+//! adding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +9,16 @@ use super::names;
 use super::values::assigned;
 use super::walk::{Node, Walk};
 
-/// Exclusive upper bound of the sum of absolute values added. Doubles represent integers up to 2^53
-/// exactly; the margin of 8 is for END actions that add the same totals several times.
+/// Exclusive upper bound of the sum of the absolute values that rules add. Doubles represent
+/// integers up to 2^53 exactly, so END actions may add the same totals up to 8 times.
 pub(super) const EXACT_SUM_LIMIT: u64 = 1 << 50;
 
 /// Largest integer constant whose additions are not tracked: no input is long enough for their sum
 /// to become inexact.
 const MAX_UNTRACKED_CONSTANT: u32 = 1024;
 
-/// Maximum number of statements that may add to one tally; see [`EXACT_SUM_LIMIT`].
+/// Maximum number of statements that may add to one tally, so that it stays exact; see
+/// [`EXACT_SUM_LIMIT`].
 const MAX_TALLY_STATEMENTS: usize = 8;
 
 /// An addition: `n++`, `n--`, `n += value`, `n -= value`, or the same for an element of an array.
@@ -124,10 +126,10 @@ pub(super) fn is_small(value: &Expression) -> bool {
     matches!(value, Expression::Number(n) if n.parse().is_ok_and(|n: u32| n <= MAX_UNTRACKED_CONSTANT))
 }
 
-/// Returns the variables that only END changes, by adding integers in at most
-/// `MAX_TALLY_STATEMENTS` statements or by assigning small constants. The integers are small
-/// constants or elements of arrays in `sums`. `given` lists the variables that the command's
-/// arguments assign.
+/// Returns the tallies: variables that only END changes, by adding integers in 1 to
+/// `MAX_TALLY_STATEMENTS` statements and, in some programs, by assigning small constants. The
+/// integers are small constants or elements of arrays in `sums`. `given` lists the variables that
+/// the command's arguments assign.
 pub(super) fn tallies<'a>(
     program: &'a Program,
     sums: &BTreeSet<&str>,
@@ -148,9 +150,9 @@ pub(super) fn tallies<'a>(
     counts.into_iter().filter(|&(name, count)| kept(name, count)).map(|(name, _)| name).collect()
 }
 
-/// Returns the names that expressions of an END action change other than by adding integers or
-/// assigning small constants. Adds the number of statements that add integers to each variable to
-/// `counts`.
+/// Returns the names that an END action changes in any way besides adding integers, assigning small
+/// constants and deleting elements. Increases each variable's count in `counts` by the number of
+/// statements that add integers to the variable.
 fn not_tallied<'a>(
     end: &'a super::ast::Item,
     sums: &BTreeSet<&str>,

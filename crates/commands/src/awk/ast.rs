@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A completely parsed program.
+/// A parsed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program source.
@@ -50,7 +50,7 @@ pub enum Pattern {
     /// Records for which the expression is true.
     When(Expression),
     /// Ranges of records. A range starts at a record for which the first expression is true, and
-    /// ends at the first record from there, the same one included, for which the second is true.
+    /// ends at the next record for which the second is true, which may be the same record.
     Range(Expression, Expression),
 }
 
@@ -77,7 +77,7 @@ pub struct Statement {
 /// Kind of a statement, with its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The empty statement.
+    /// The empty statement (`;`).
     Empty,
     /// Statements in braces.
     Block(Vec<Statement>),
@@ -225,7 +225,7 @@ pub enum Place {
     Field(Box<Expression>),
 }
 
-/// An assignment.
+/// An assignment of a value to a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The lvalue that the operation changes.

@@ -14,7 +14,7 @@ const SIDE_EFFECT_FUNCTIONS: &[&str] = &["system", "close", "fflush", "extension
 /// Functions whose values differ from run to run.
 const NONDETERMINISTIC_FUNCTIONS: &[&str] = &["rand", "srand", "systime", "strftime", "mktime"];
 
-/// Functions that only gawk has, which are not analyzed.
+/// Functions of gawk that are not analyzed, so that programs with them are rejected.
 const UNSUPPORTED_FUNCTIONS: &[&str] = &[
     "asort",
     "asorti",
@@ -33,9 +33,9 @@ const INPUT_VARIABLES: &[&str] = &["FILENAME", "ARGC", "ARGV"];
 /// Variables whose assignment affects later records or other rules.
 const AFFECTING_LATER_RECORDS: &[&str] = &["FS", "OFS", "ORS", "SUBSEP", "CONVFMT", "OFMT"];
 
-/// Checks the variables `names`, which the command's arguments assign. Fails for `RS`, for `NR`,
-/// `FNR` and `NF`, for variables that describe the input or the arguments, and for those that are
-/// special in gawk.
+/// Checks the variables `names`, which the command's arguments assign. Fails for `RS`, `NR`, `FNR`,
+/// `NF`, variables that describe the input or the arguments, and variables that are special in
+/// gawk.
 pub(super) fn given(names: &[&str]) -> Result<(), Rejection> {
     for name in names {
         match *name {
@@ -68,7 +68,8 @@ fn first<W: Walk + ?Sized>(
     found.map_or(Ok(()), Err)
 }
 
-/// Returns why a node is forbidden in every part of a program, or `None` if it is not.
+/// Returns why a node is forbidden in all parts of a program, or `None` if some part may contain
+/// it.
 fn wrong_anywhere(node: Node<'_>) -> Option<Rejection> {
     let mut outer = None;
     names::uses(node, &mut |name, _| {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! exact AMOUNT            sum of absolute values added; or the line "inexact"
-//! RECORDS
+//! RECORDS                 number of records
 //! VALUE                   for each variable; empty if nothing was added to it
 //! VALUE LINES KEY...      for each element, one line each; the key takes LINES lines
 //!                         an empty line after each array
@@ -18,7 +18,8 @@ use std::fmt::Write as _;
 use super::additions::{EXACT_SUM_LIMIT, additions, is_small, mentions};
 use super::ast::{Item, ItemKind, Program};
 
-/// A generator of programs whose own names have a prefix that no name of the original program has.
+/// A generator of programs. The names that it adds start with a prefix that no name in the original
+/// program has.
 #[derive(Debug)]
 pub(super) struct Generator {
     prefix: String,

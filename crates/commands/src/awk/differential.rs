@@ -1,4 +1,5 @@
-//! Property tests of the proofs, run with every installed awk.
+//! Property tests: programs that `per_record` or `totals` accepts print the same output over chunks
+//! as over the whole input, with every installed awk.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +11,8 @@ use super::Program;
 use super::state::per_record;
 use super::sums::{Totals, totals};
 
-/// Commands of the installed awks. The first access prints a line for each missing one.
+/// Commands of the installed awks. The first access prints a line to standard error for each awk
+/// that is missing.
 static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     let all: [&[&str]; 4] = [&["mawk"], &["gawk"], &["busybox", "awk"], &["original-awk"]];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -25,12 +27,14 @@ static AWKS: LazyLock<Vec<&[&str]>> = LazyLock::new(|| {
     all.into_iter().filter(is_here).collect()
 });
 
-/// Returns whether the awk is busybox's, in which comparisons depend on earlier records.
+/// Returns whether the awk is busybox's, in which comparisons of missing fields depend on earlier
+/// records.
 fn is_busybox(awk: &[&str]) -> bool {
     awk[0] == "busybox"
 }
 
-/// Runs an awk program over an input, and returns its output, messages and exit status.
+/// Runs an awk program over an input, and returns its standard output, standard error and exit
+/// code.
 fn run(awk: &[&str], program: &str, input: &[u8]) -> Output {
     let mut child = Command::new(awk[0])
         .args(&awk[1..])
@@ -53,8 +57,8 @@ fn printed(awk: &[&str], program: &str, input: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// Splits the input at line boundaries. `cuts` contains their line numbers, modulo the number of
-/// boundaries.
+/// Splits the input into chunks, of which some may be empty. Each element of `cuts` is the number
+/// of lines before a cut, modulo the number of lines plus 1.
 fn parts<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let lines: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
     let mut borders: Vec<usize> = cuts.iter().map(|cut| cut % (lines.len() + 1)).collect();
@@ -75,8 +79,8 @@ fn in_chunks(awk: &[&str], program: &str, parts: &[&[u8]]) -> Vec<u8> {
     parts.iter().flat_map(|part| printed(awk, program, part)).collect()
 }
 
-/// Computes the totals of each part, and returns the output of the program that combines them, or
-/// `None` if the totals are inexact.
+/// Computes the totals of each chunk in `parts`, and returns the output of the program that
+/// combines them. Returns `None` if the totals are inexact.
 fn combined(awk: &[&str], totals: &Totals, parts: &[&[u8]]) -> Option<Vec<u8>> {
     let outputs: Vec<_> = parts.iter().map(|part| printed(awk, &totals.part, part)).collect();
     Totals::are_exact(outputs.iter().map(Vec::as_slice))
@@ -212,7 +216,7 @@ fn simple_statements() -> impl Strategy<Value = String> {
     })
 }
 
-/// Generates statements without nested loops, which would share their counters and never end.
+/// Generates statements without nested loops, which would share their counters and might never end.
 fn statements() -> impl Strategy<Value = String> {
     let turn = (expressions(), simple_statements(), simple_statements());
     let loops = turn.prop_flat_map(|(e, s, t)| {

@@ -15,7 +15,7 @@ const AMBIGUOUS_AFTER_NOT: &[&str] =
     &["<", "<=", "==", "!=", ">=", "~", "!~", "+", "-", "*", "/", "%", "^", "|", "=", "(", "$"];
 
 impl Parser<'_> {
-    /// Parses an expression.
+    /// Parses an expression with operators of any precedence, including assignments.
     pub(super) fn expression(&mut self) -> Result<Expression, Rejection> {
         self.deeper(Self::assignment)
     }

@@ -1,9 +1,9 @@
 //! Definite assignment analysis: computes the variables that are certainly assigned for the current
 //! record at each point of a program.
 //!
-//! The module is a forward data-flow analysis over the syntax tree. A fact is the set of assigned
-//! names ([`Defined`]); `None` is the fact at unreachable points, the top of the lattice. Where
-//! paths join, facts meet by intersection ([`join`]):
+//! This is a forward data-flow analysis over the syntax tree. A fact is the set of assigned names
+//! ([`Defined`]); `None` is the fact at unreachable points, the top of the lattice. Where paths
+//! join, facts meet by intersection ([`join`]):
 //!
 //! ```text
 //!            {x}                      if (c) y = 1; else z = 1
@@ -46,7 +46,8 @@ pub(super) struct Known<'a> {
     pub(super) changing: BTreeSet<&'a str>,
     /// Names that hold values from the last record when END runs.
     pub(super) left: BTreeSet<&'a str>,
-    /// Arrays whose elements rules or functions access, which creates those elements.
+    /// Arrays with elements that rules or functions read or assign. Even reading an element creates
+    /// it.
     pub(super) touched: BTreeSet<&'a str>,
     /// All arrays of the program.
     pub(super) arrays: BTreeSet<&'a str>,
@@ -58,7 +59,7 @@ pub(super) struct Known<'a> {
     pub(super) print_ends_line: bool,
 }
 
-/// The state of the analysis.
+/// The state and the results of the analysis.
 #[derive(Debug)]
 pub(super) struct Flow<'a> {
     pub(super) known: Known<'a>,
@@ -73,7 +74,7 @@ pub(super) struct Flow<'a> {
     pub(super) prints_in_order_of_array: bool,
 }
 
-/// An enclosing loop.
+/// A loop around the statement that is being analyzed.
 #[derive(Debug, Default)]
 struct Loop<'a> {
     breaks: Defined<'a>,
@@ -82,7 +83,8 @@ struct Loop<'a> {
     array: Option<&'a str>,
 }
 
-/// Meets the facts of two paths: names assigned on both.
+/// Returns the fact where two paths join: the names assigned on both. If one path is unreachable,
+/// returns the fact of the other.
 pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
@@ -90,8 +92,8 @@ pub(super) fn join<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     }
 }
 
-/// Combines the facts of two parts that both run: names assigned in either. Returns `None` if one
-/// of them is unreachable.
+/// Returns the fact after two expressions that are both evaluated: the names assigned after either.
+/// Returns `None` if the point after one of them is unreachable.
 pub(super) fn union<'a>(one: Defined<'a>, other: Defined<'a>) -> Defined<'a> {
     let (mut one, other) = (one?, other?);
     one.extend(other);
@@ -124,8 +126,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Analyzes all rules in order, as for one record. Fails if a name in `known.changing` may be
-    /// read before it is assigned.
+    /// Analyzes all rules in order, as they run for one record. Fails if a name in `known.changing`
+    /// may be read before it is assigned, and for range patterns and loops over arrays.
     pub(super) fn record(&mut self, program: &'a Program) -> Result<(), Rejection> {
         let mut defined = Some(BTreeSet::from([LINE_START]));
         for rule in program.rules() {
@@ -283,8 +285,8 @@ impl<'a> Flow<'a> {
         Ok((done, self.loops.pop().unwrap_or_default()))
     }
 
-    /// Returns the names that may no longer be assigned after some iterations of the loop with this
-    /// `body`.
+    /// Returns the names that iterations of the loop with this `body` may remove from the assigned
+    /// ones.
     fn invalidated(&self, body: &'a Statement) -> BTreeSet<&'a str> {
         let mut invalidated = BTreeSet::new();
         body.walk(&mut |node| match node {
@@ -302,8 +304,8 @@ impl<'a> Flow<'a> {
         invalidated
     }
 
-    /// Analyzes a loop over an array. Its iterations must be independent of each other, since their
-    /// order is unspecified.
+    /// Analyzes a loop over an array in END, and fails for such a loop in a rule. The iterations
+    /// must be independent of each other, since their order is unspecified.
     fn for_in(
         &mut self,
         variable: &'a str,
@@ -366,7 +368,7 @@ impl<'a> Flow<'a> {
 /// Possible effects of the body of a loop over an array.
 #[derive(Debug, Default)]
 struct LoopEffects {
-    /// Whether the body may leave the loop or delete elements.
+    /// Whether the body contains `exit`, `return` or `delete`.
     leave: bool,
     print: bool,
     have_loops: bool,

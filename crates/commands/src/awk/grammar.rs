@@ -217,8 +217,8 @@ impl Parser<'_> {
         Ok((Action::For(Box::new(For { start, condition, step, body })), end))
     }
 
-    /// Returns the variable and the array if `NAME in NAME)` is next, without consuming it, and
-    /// `None` otherwise.
+    /// Returns the variable and the array if the next tokens are `NAME in NAME)`, and `None`
+    /// otherwise. Does not consume the tokens.
     fn for_in_header(&self) -> Option<(String, String)> {
         let mut ahead = self.clone();
         let variable = ahead.name().ok()?;

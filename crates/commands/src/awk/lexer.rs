@@ -15,7 +15,7 @@ const OPERATORS: &[&str] = &[
     ":", "~", "$", "=",
 ];
 
-/// A token.
+/// A token of an awk program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A name or a reserved word, and whether `(` follows without a space.
@@ -149,8 +149,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the byte that an escape denotes, or `None` if awks differ. `c` is the character
-    /// after the backslash, already consumed; further octal digits are consumed here.
+    /// Returns the byte that an escape denotes, or `None` if awks resolve it differently. `c` is
+    /// the character after the backslash, already consumed; further octal digits are consumed here.
     fn escaped(&mut self, c: char) -> Option<[u8; 1]> {
         Some([match c {
             '"' => b'"',

@@ -66,14 +66,15 @@ pub struct Awk {
 }
 
 impl Awk {
-    /// Parses the command. Returns `None` if it is not an awk, has an unknown option, has its
-    /// program in a file, or may do anything but read standard input or files and print.
+    /// Parses the command as [`Self::given`] does. Also returns `None` if the program cannot be
+    /// parsed, or may do anything but read standard input or files and print.
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
     }
 
     /// Parses the command, regardless of what its program does. Returns `None` if it is not an awk,
-    /// has an unknown option, or has its program in a file.
+    /// has an unknown option, has no program among its arguments, or has a `-v` without an
+    /// assignment.
     pub fn given(simple: &Simple) -> Option<Self> {
         let arguments = own_arguments(simple)?;
         // Options end at the program. Later arguments that look like options are operands.
@@ -144,7 +145,7 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
 /// Returns the arguments of an awk whose program is in files, without the `awk` of `busybox awk`.
 /// Returns `None` unless all of these hold:
 /// - the program files exist and are regular files;
-/// - all implementations have the options, and the operands follow all options;
+/// - all implementations have the options, and no option follows an operand;
 /// - the program certainly neither writes files nor starts other programs.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;

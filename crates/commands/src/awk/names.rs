@@ -129,8 +129,8 @@ pub(super) fn takes(name: &str, arguments: usize) -> bool {
         .any(|(function, least, most)| *function == name && (*least..=*most).contains(&arguments))
 }
 
-/// Returns the index of the argument of a built-in function that must be an array if it is given,
-/// or `None` if no argument must.
+/// Returns the index of the argument that the built-in function `name` requires to be an array, or
+/// `None` if there is none. Some functions can be called without that argument.
 pub(super) fn array_argument(name: &str) -> Option<usize> {
     match name {
         "split" | "patsplit" => Some(1),

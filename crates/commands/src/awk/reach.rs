@@ -12,8 +12,9 @@ const IMPURE_FUNCTIONS: &[&str] =
 /// Variables that describe the environment or the process.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Returns whether a program starts other programs, redirects its output, uses `getline`, or may
-/// print values that differ from run to run. Returns `true` for a program that cannot be parsed.
+/// Returns whether a program starts other programs, redirects its output, uses `getline` or the
+/// environment, or may print values that differ from run to run. Returns `true` for a program that
+/// cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
@@ -45,8 +46,8 @@ pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     })
 }
 
-/// Returns whether a redirection leads to the program's own standard output or standard error,
-/// which is not a side effect.
+/// Returns whether a redirection leads to the program's own standard output or standard error, and
+/// so is not a side effect.
 fn is_own(output: &Output) -> bool {
     let own: [&[u8]; 2] = [b"/dev/stderr", b"/dev/stdout"];
     match output {

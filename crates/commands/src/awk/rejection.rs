@@ -4,7 +4,7 @@
 /// current record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The program cannot be parsed for the given reason, such as an unknown or ambiguous
+    /// The program cannot be parsed. The string is the reason, such as an unknown or ambiguous
     /// construct.
     #[error("cannot be parsed: {0}")]
     Unread(String),
@@ -50,7 +50,7 @@ pub enum Rejection {
     /// Output to a file or a command.
     #[error("it prints to files or commands")]
     Redirects,
-    /// A loop over the named array, whose order is unspecified.
+    /// A loop over the named array, whose unspecified order may affect the output.
     #[error("`for (… in {0})` iterates in an unspecified order")]
     UnspecifiedOrder(String),
     /// A user-defined function, by name, that may do more than compute a value from its parameters

@@ -45,11 +45,11 @@ pub struct Totals {
     /// Whether the program may compare missing fields with numbers. In busybox's awk, the result
     /// depends on earlier records, so the proof does not hold there.
     pub compares_fields: bool,
-    /// The program that computes the totals of a chunk. The command needs the options of the
-    /// original.
+    /// The program that computes the totals of a chunk. It must run with the options of the
+    /// original command.
     pub part: String,
     /// The program that reads the concatenated outputs of `part` and prints the output of the
-    /// original program. The command needs the options of the original.
+    /// original program. It must run with the options of the original command.
     pub combine: String,
 }
 
@@ -77,6 +77,7 @@ impl Totals {
 /// - `given` has a variable that determines or describes the input, such as `RS` or `NR`;
 /// - a BEGIN action has effects, or a function does more than compute a value from its parameters;
 /// - a rule prints, or depends on earlier records in any way except by adding to a sum;
+/// - the program uses a construct that is forbidden everywhere, such as `getline` or `system()`;
 /// - an END action depends on anything but the totals, such as the last record.
 pub fn totals(program: &Program, given: &[&str]) -> Result<Totals, Rejection> {
     checks::given(given)?;
@@ -128,7 +129,7 @@ fn prints(program: &Program) -> bool {
 }
 
 /// Returns the names to which rules only add, that start at zero, and that functions do not use.
-/// `given` lists the variables that the command's arguments assign.
+/// Excludes the names in `given`, which the command's arguments assign.
 fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     let rules: Vec<_> = program.items.iter().collect();
     let in_rules = |kind: &ItemKind| matches!(kind, ItemKind::Rule(_));

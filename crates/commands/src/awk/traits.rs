@@ -116,10 +116,9 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Returns `false` if every comparison has a side that is certainly a string, or two that are
-/// certainly numbers, and `true` otherwise, since a field may then be compared with a number.
-/// busybox's awk treats a missing field as a number, but as a string once an earlier record had
-/// that field.
+/// Returns whether a comparison may involve a field and a number. That is excluded if one side is
+/// certainly a string, or if both are certainly numbers. busybox's awk treats a missing field as a
+/// number, but as a string once an earlier record had that field.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

@@ -8,8 +8,8 @@ use super::rejection::Rejection;
 use super::walk::{Node, Walk};
 
 impl<'a> Flow<'a> {
-    /// Analyzes a condition. Returns the names assigned if it is true, and those assigned if it is
-    /// false.
+    /// Analyzes a condition. Returns the facts for the case that it is true and the case that it is
+    /// false. The fact for an impossible case is `None`.
     pub(super) fn condition(
         &mut self,
         condition: &'a Expression,
@@ -147,7 +147,8 @@ impl<'a> Flow<'a> {
 
     /// Checks a use whose result depends on which elements an array has: `in`, a loop over the
     /// array, or the whole array as a value. Fails if other records may have changed the set of
-    /// elements, except for sums in END, or if the array's name is rejected.
+    /// elements, except for sums in END. Also fails if the array is in `known.changing` but not in
+    /// `defined`.
     pub(super) fn members(&self, array: &str, defined: &Defined<'a>) -> Result<(), Rejection> {
         let sum = self.stage == Stage::End && self.known.sums.contains(array);
         let in_record =
@@ -210,8 +211,8 @@ pub(super) fn assigned<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     names
 }
 
-/// Returns the arrays of which `part` of a program reads or assigns elements. `in`, `delete` and
-/// `getline` do not count.
+/// Returns the arrays whose elements `part` of a program reads or assigns. `in`, `delete`,
+/// `getline` and whole arrays as arguments do not count.
 pub(super) fn touched<W: Walk + ?Sized>(part: &W) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     part.walk(&mut |node| {

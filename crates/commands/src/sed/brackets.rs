@@ -40,7 +40,8 @@ pub(super) fn bracket(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns whether a bracket expression contains a backslash, `[.` or `[=`, or is not closed.
+/// Returns whether a bracket expression within the regular expression contains a backslash, `[.` or
+/// `[=`, or is not closed.
 pub(super) fn has_odd_brackets(expression: &str) -> bool {
     let mut rest = expression.chars();
     while let Some(c) = rest.next() {

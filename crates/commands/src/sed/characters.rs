@@ -90,12 +90,12 @@ pub(super) struct Syntax {
     pub(super) multibyte: bool,
 }
 
-/// Returns whether a substitution may split multibyte characters. `repeats` is whether it looks for
-/// more than the first match in a line.
+/// Returns whether a substitution of matches of `regex` may split multibyte characters. `repeats`
+/// says whether it looks for more than the first match in a line.
 ///
 /// After an empty match that follows another match, GNU `sed` advances by one byte rather than by
-/// one character. So an expression is safe only if it cannot match an empty string, except at the
-/// start or the end of a line.
+/// one character. So with `repeats`, or if every byte is a character, an expression is safe only if
+/// it cannot match an empty string, except at the start or the end of a line.
 pub(super) fn may_split_characters(regex: &Regex, repeats: bool, syntax: Syntax) -> bool {
     let read = Expression::read(regex, syntax);
     let may_stop_within = repeats || !syntax.multibyte;

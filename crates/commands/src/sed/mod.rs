@@ -18,8 +18,7 @@ use self::script::{Address, Delimiters, Function, Regex, Script, Selection, Subs
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// The options of GNU `sed` for which commands are analyzed. `-i`, `-l` and rare long options are
-/// missing.
+/// The supported options of GNU `sed`: all except `-i`, `-l` and rare long options.
 pub const TABLE: Table = Table {
     short: "ne:f:Ersuzb\u{1}",
     long: &[
@@ -63,7 +62,7 @@ pub struct Command {
     pub action: Action,
 }
 
-/// The function of a command.
+/// The function of a command, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A substitution (`s`).
@@ -92,8 +91,8 @@ impl Sed {
     /// Parses the command. Returns `None` if it is not a `sed`, has options besides `-n`, `-e`,
     /// `-E`, `-r` and `-z`, or has an empty script. Also returns `None` if the script may depend on
     /// anything but the current line (line numbers, `$`, ranges, hold space, `N`, `n`, `q`,
-    /// branches), reads or writes other files, may turn one line into several, or contains an
-    /// unknown construct.
+    /// branches), reads or writes other files, may turn one line into several, or contains a
+    /// construct that is unknown or not supported, such as a block.
     pub fn read(simple: &Simple) -> Option<Self> {
         if simple.name() != "sed" {
             return None;
@@ -200,8 +199,8 @@ pub fn given(
     Some((parts.join("\n"), operands.collect()))
 }
 
-/// Converts a command that depends only on the current line and is written on one line. Returns
-/// `None` for other commands.
+/// Converts a parsed command into one that rewrites can join with others. Returns `None` unless it
+/// depends only on the current line and is written on one line.
 fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     let text = script[command.place.clone()].to_owned();
     let address = match &command.selection {
@@ -253,8 +252,9 @@ fn makes_lines(text: &str) -> bool {
     text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
-/// Returns whether an expression contains neither a newline, even by number, nor an anchor to the
-/// start or end of a buffer of several lines. A pattern space of one line contains no newline.
+/// Returns whether an expression contains neither a newline, nor a character given by number, which
+/// may be a newline, nor an anchor to the start or end of the whole pattern space (`` \` `` or
+/// `\'`).
 fn is_local(expression: &str) -> bool {
     !expression.contains('\n') && !has_escape(expression, &['n', '`', '\'', 'o', 'd', 'x', 'c'])
 }

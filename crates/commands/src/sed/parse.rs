@@ -17,8 +17,8 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// Fails for scripts that GNU `sed` 4.8 rejects, and for those that versions of `sed` interpret
-    /// differently.
+    /// Fails for scripts with any other error that makes GNU `sed` 4.8 reject them, and for scripts
+    /// that versions of `sed` interpret differently.
     pub fn read(text: &str, delimiters: Delimiters) -> Result<Self, Unread> {
         let quiet = text == "#n" || text.starts_with("#n\n");
         let reader = Reader::new(text, delimiters);
@@ -101,7 +101,8 @@ impl<'a> Reader<'a> {
         Ok(Command { place, selection, negated, function })
     }
 
-    /// Checks the number of addresses before the command `letter`: some take none or at most one.
+    /// Checks the number of addresses before the command `letter`: some commands take none, and
+    /// others at most one.
     fn check_addresses(&self, letter: char, selection: &Selection) -> Read<()> {
         match (letter, selection) {
             (':' | '}' | '#' | 'v', Selection::One(_) | Selection::Range(..)) => {

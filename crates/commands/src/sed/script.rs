@@ -68,7 +68,7 @@ pub enum Address {
     Line(u64),
     /// Every `step`th line, starting at line `first` (`first~step`).
     Step {
-        /// The number of the first selected line.
+        /// The number of the first selected line; 0 if that is line `step`.
         first: u64,
         /// The distance between selected lines, at least 1.
         step: u64,
@@ -95,7 +95,7 @@ pub enum End {
     Address(Address),
     /// `+N`: `N` lines after the first.
     Later(u64),
-    /// `~N`: the next line whose number is a multiple of `N`.
+    /// `~N`: the first line of the range whose number is a multiple of `N`.
     Multiple(u64),
 }
 
@@ -116,7 +116,7 @@ pub struct Regex {
     pub has_odd_brackets: bool,
 }
 
-/// The function of a command.
+/// The function of a command, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Function {
     /// The start of a block (`{`).
@@ -156,7 +156,7 @@ pub struct Substitution {
     pub regex: Regex,
     /// The replacement, as written.
     pub replacement: String,
-    /// Whether all matches from the first one to replace are replaced (flag `g`).
+    /// Whether all later matches are replaced as well (flag `g`).
     pub global: bool,
     /// The number of the first match to replace, from 1; `None` if it is not given, which means 1.
     pub number: Option<u64>,

@@ -95,7 +95,7 @@ const UNCERTAINTY_FACTOR: f64 = 2.0;
 /// The work that chunks add to that of the commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handling {
-    /// Whether the input is a stream.
+    /// Whether the input is a stream, and not in files.
     pub is_stream: bool,
     /// Size of the output, in bytes per byte of input.
     pub output: f64,
@@ -165,9 +165,8 @@ pub(crate) fn may_be_faster(group: &Group, steps: &[Step], at: usize, jobs: usiz
     gain(&flows, &least, handling, jobs, false) > 0.0
 }
 
-/// Returns the output of the given steps as a stream of volume 1, and the CPU times of those
-/// commands that still run while the output is read. The times are in nanoseconds per byte of the
-/// output.
+/// Returns the CPU times of those commands that still run while the output of the given steps is
+/// read, in nanoseconds per byte of that output. Also returns the output, as a stream of volume 1.
 pub(crate) fn before(steps: &[Step]) -> (Vec<f64>, Stream) {
     let mut stream = Stream::of_lines(USUAL_LINE_BYTES);
     let mut rates = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) struct Flow {
     pub rate: f64,
     /// Volume of the command's input, in bytes per byte of the pipeline's input.
     pub volume: f64,
-    /// Whether the command is a sort.
+    /// Whether the command is `sort`.
     pub sorts: bool,
 }
 

@@ -93,7 +93,7 @@ pub struct Group {
     /// The stages as written, for the fallback: one pipeline over the whole input.
     pub serial: Vec<Command>,
     /// The first command of `serial` in the form that opens the plan's source files itself; `None`
-    /// unless the pipeline names them there.
+    /// unless that command names the files in the pipeline.
     pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
@@ -110,8 +110,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns whether the executor runs those commands of the group in the C locale over ASCII
-    /// input that are marked with [`Command::ascii_in_c`].
+    /// Returns whether the executor uses the C locale for ASCII input in those commands of the
+    /// group that allow it ([`Command::ascii_in_c`]).
     pub fn can_use_c(&self) -> bool {
         match &self.combine {
             Combine::Concatenate | Combine::Adjoin { .. } | Combine::Numbers(_) => true,
@@ -154,28 +154,29 @@ pub struct Guard {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// Concatenated in input order.
+    /// Concatenates the outputs in input order.
     Concatenate,
-    /// Concatenated in input order, with equal lines at chunk boundaries collapsed.
+    /// Concatenates the outputs in input order, and collapses equal lines at chunk boundaries.
     Adjoin {
         /// Whether each line begins with a count, as `uniq -c` writes it. Counts of collapsed lines
         /// are added.
         counted: bool,
     },
-    /// Sorted outputs, merged.
+    /// Merges sorted outputs.
     Merge(Merge),
-    /// Sorted lines with counts as `uniq -c` writes them, merged, with counts of equal lines added.
+    /// Merges sorted lines with counts, as `uniq -c` writes them, and adds the counts of equal
+    /// lines.
     Counts {
         /// Whether the lines are in descending order of their bytes, instead of ascending order.
         reverse: bool,
         /// The directory for temporary files, if the pipeline names one.
         folder: Option<String>,
     },
-    /// Numbers, summed or otherwise reduced column by column.
+    /// Combines numbers column by column, into their sum or their maximum.
     Numbers(Numbers),
-    /// Concatenated in input order and piped through a command.
+    /// Concatenates the outputs in input order, and pipes them through a command.
     Through(Command),
-    /// Totals piped through a command. The first line of each output is `exact` and an amount,
+    /// Pipes totals through a command. The first line of each output is `exact` and an amount,
     /// unless a value was rounded. The group falls back if a value was rounded, if an output is
     /// incomplete, or if the amounts add up to too much for an exact sum.
     Totals(Command),
@@ -184,7 +185,8 @@ pub enum Combine {
 /// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The command that merges the files appended to its arguments in input order.
+    /// The command that merges sorted outputs. The executor appends file names by which the command
+    /// can open the outputs to its arguments, in input order.
     pub command: Command,
     /// The order of the lines if contend can merge them itself; `None` if only the command can.
     pub lines: Option<LineOrder>,

@@ -19,14 +19,14 @@ use source::Found;
 pub struct Annotation {
     /// The words with which the command begins.
     pub words: Vec<String>,
-    /// The format of its records.
+    /// The format of the records that the command reads and writes.
     pub records: Records,
 }
 
 impl Annotation {
     /// Parses the words with which a command begins: a program, and possibly arguments. Variables
-    /// set before the program are ignored. Returns `None` if the words are not those of a plain
-    /// command, or if it has an input file.
+    /// set before the program are ignored. Returns `None` if `command` is not a plain command, or
+    /// if it has an input file.
     pub fn read(command: &str, records: Records) -> Option<Self> {
         let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
         let words = std::iter::once(simple.program).chain(simple.arguments);
@@ -41,13 +41,15 @@ pub struct Situation<'a> {
     pub environment: &'a Environment,
     /// The commands that the user has annotated.
     pub annotations: &'a [Annotation],
-    /// The whole size of standard input in bytes; `None` unless it is a regular file.
+    /// Size in bytes of the whole file that is standard input, whatever its offset; `None` unless
+    /// it is a regular file.
     pub input_bytes: Option<u64>,
     /// Whether standard output is a terminal.
     pub output_is_terminal: bool,
 }
 
-/// Plans how to run the given stages.
+/// Plans how to run the given stages. The plan opens the first stage's files itself only if its
+/// first step runs over chunks.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);
@@ -84,8 +86,8 @@ pub fn ends_early(combine: &Combine) -> bool {
     }
 }
 
-/// Returns the stages with their indices. If the plan opens files of the first stage, that stage is
-/// omitted if it is not needed any more, and otherwise has no such files in its arguments.
+/// Returns the stages with their indices. If the plan opens the first stage's files, that stage no
+/// longer names them, or is omitted because it is not needed.
 fn remaining_stages<'s>(stages: &'s [Simple], found: &'s Found) -> Vec<(usize, &'s Simple)> {
     let first = found.first.as_ref();
     let all = stages.iter().enumerate();
@@ -143,7 +145,7 @@ fn leave_terminal_to_last(classes: &mut [Class]) {
     }
 }
 
-/// Plans the stages for the given input.
+/// Plans the stages for the input that has been found.
 fn draft(stages: &[Simple], found: &Found, situation: &Situation<'_>) -> Plan {
     let remaining_stages = remaining_stages(stages, found);
     let mut classes = classified(&remaining_stages, situation);

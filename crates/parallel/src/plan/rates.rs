@@ -55,7 +55,7 @@ pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Returns whether the program is `sort`.
+/// Returns whether the program is called `sort`, in any directory.
 pub(crate) fn is_sort(program: &str) -> bool {
     name_of(program) == "sort"
 }

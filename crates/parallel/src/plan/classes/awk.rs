@@ -9,7 +9,7 @@ use crate::plan::ir::{ByteSet, Combine, Records};
 
 /// File names of the awk implementations that the proofs cover.
 const KNOWN: &[&str] = &["mawk", "gawk", "busybox", "original-awk"];
-/// Variables that define the delimiters of lines.
+/// Variables that set the record separators of the input and the output.
 const LINES: &[&str] = &["RS", "ORS"];
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {

@@ -25,7 +25,8 @@ const REFUSED: &[(char, &str)] = &[
     ('l', "`-l` limits the lines that it buffers"),
 ];
 
-/// Control characters that move to other lines, select another character set, or end the input.
+/// Control characters that move the output to another line, select another character set, or end
+/// the input.
 const MOVING: &[u8] = b"\0\x0b\x0c\x0e\x0f\x1b";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {

@@ -68,7 +68,8 @@ pub(super) enum Side {
     Second,
 }
 
-/// Returns which operand is the piped input. Fails unless the other one is a regular file.
+/// Returns which operand is the piped input. Fails unless there are two operands: `-` and a regular
+/// file.
 pub(super) fn piped(subject: &Subject<'_>, operands: &[usize]) -> Result<Side, Reason> {
     let files: Vec<&str> =
         operands.iter().map(|&place| subject.simple.arguments[place].text.as_str()).collect();

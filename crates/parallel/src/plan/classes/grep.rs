@@ -117,7 +117,7 @@ fn refers_back(grep: &Grep) -> bool {
         || grep.patterns.iter().any(|pattern| pattern.text.as_bytes().windows(2).any(digit))
 }
 
-/// Classifies `grep -m`: the first matches of the input are among the first matches of each chunk.
+/// Classifies `grep -m`: the first matches of the input are among the first matches of its chunks.
 fn first_matches(subject: &Subject<'_>, grep: &Grep, each: PerRecord, count: &str) -> Finding {
     if grep.options.has('o') {
         return Err("`-m` with `-o` stops in the middle of its output".into());

@@ -1,5 +1,5 @@
-//! Classifies `iconv`, which handles lines independently between stateless encodings in which a
-//! newline is one byte.
+//! Classifies `iconv`, which handles each line independently if both encodings are stateless and
+//! represent a newline by one byte.
 
 use contend_commands::options::Table;
 use contend_shell::environment::{Encoding, Maker};
@@ -56,9 +56,9 @@ fn is_ascii(name: &str) -> bool {
     ["ASCII", "US-ASCII", "ANSI_X3.4-1968"].contains(&name)
 }
 
-/// Returns whether a character always has the same bytes in the named encoding, and an ASCII
-/// character its ASCII byte. Windows code pages 1255 and 1258 combine characters, so they do not
-/// qualify.
+/// Returns whether the named encoding represents each character by the same bytes everywhere, and
+/// each ASCII character by its ASCII byte. Returns `false` for an unknown encoding. Windows code
+/// pages 1255 and 1258 combine characters, so they do not qualify.
 fn is_stateless(name: &str) -> bool {
     let numbered = |prefix: &str, numbers: &[&str]| {
         name.strip_prefix(prefix).is_some_and(|number| numbers.contains(&number))

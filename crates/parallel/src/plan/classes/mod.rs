@@ -7,7 +7,7 @@
 //! | class | how the command runs | example |
 //! |---|---|---|
 //! | [`Class::PerRecord`] | over chunks; outputs are concatenated | `grep`, `cut` |
-//! | [`Class::Combinable`] | over chunks; outputs are merged or added up | `sort`, `wc` |
+//! | [`Class::Combinable`] | over chunks; outputs are combined in another way | `sort`, `wc` |
 //! | [`Class::Nothing`] | not at all, since it only forwards its input | `cat` |
 //! | [`Class::Opaque`] | alone, over the whole input | `tac` |
 
@@ -130,7 +130,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Lines that consist of parts of the input's lines, cut between characters.
+    /// The properties of lines that consist of parts of the input's lines, cut between characters.
     pub const LINES: Self = Self {
         records: Some(Records::Lines),
         keeps_utf8: true,
@@ -152,14 +152,14 @@ impl Output {
         Self { records: Some(records), adds, ..Self::LINES }
     }
 
-    /// Output with no known properties.
+    /// The properties of output of which nothing is known.
     pub const ANYTHING: Self =
         Self { records: None, adds: ByteSet::ALL, keeps_utf8: false, ..Self::LINES };
 }
 
 impl PerRecord {
     /// Returns the class of a command that accepts any input, never fails because of it, and writes
-    /// only parts of its records.
+    /// only parts of the input's records.
     pub fn new(records: Records) -> Self {
         Self {
             cut: Cut::between(records),
@@ -323,15 +323,15 @@ impl Subject<'_> {
         Err("in this locale, different lines may compare as equal".into())
     }
 
-    /// Returns whether the command may treat multi-byte characters as blanks, or change their case.
+    /// Returns whether the command may treat multibyte characters as blanks, or change their case.
     fn knows_characters(&self) -> bool {
         let environment = self.environment;
         environment.is_multibyte(self.simple)
             && environment.knows_characters(&self.simple.program.text)
     }
 
-    /// Returns the kinds of elements in the expressions. Returns `None` unless the encoding is
-    /// UTF-8 and the expressions certainly match the same ASCII text in the C locale.
+    /// Returns which constructs the regular expressions contain. Returns `None` unless the encoding
+    /// is UTF-8 and the expressions certainly match the same ASCII text in the C locale.
     fn same_in_c<'e>(
         &self,
         mut expressions: impl Iterator<Item = &'e str>,
@@ -389,7 +389,8 @@ impl Subject<'_> {
     }
 }
 
-/// Checks that no given option is in the list. The error is the reason for the first one that is.
+/// Checks that no given option is in `refused`. The error is the reason that `refused` gives for
+/// the first such option.
 fn refuse(options: &Options, refused: &[(char, &'static str)]) -> Result<(), Reason> {
     let reason = |(letter, _): &(char, Option<String>)| {
         refused.iter().find(|(other, _)| other == letter).map(|(_, reason)| *reason)

@@ -23,8 +23,8 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` shuffles the whole input"),
 ];
 
-/// Suffixes of memory sizes, each with the maximum number of digits before it. GNU sort rejects
-/// sizes that exceed 64 bits.
+/// Suffixes of memory sizes, each with the maximum number of digits before it. So no accepted size
+/// exceeds 64 bits, which GNU sort would reject.
 const SUFFIXES: &[(&str, usize)] = &[
     ("", 9),
     ("%", 3),
@@ -47,8 +47,8 @@ const KEY_OPTIONS: &str = "bdfgiMhnr";
 /// Orders of which GNU sort accepts at most one for a key; `-d` and `-i` count as one.
 const ORDERS: &[&str] = &["n", "g", "h", "M", "di"];
 
-/// Options that only describe the order. Whether a `sort` with no other options accepts its command
-/// line does not depend on the machine.
+/// Options that only describe the lines and their order. If a `sort` has no other options, whether
+/// it accepts its command line does not depend on the machine.
 const ONLY_ORDER: &str = "bdfgiMhnrstzuk";
 
 pub(super) fn class(subject: &Subject<'_>) -> Finding {
@@ -165,8 +165,8 @@ fn key(text: &str, general: &str) -> Option<SortKey> {
 struct Place<'t> {
     /// Index of the field, from 0.
     field: usize,
-    /// Position of the byte within the field, from 1; 0 is the last byte. `None` if it is not
-    /// given.
+    /// Position of the byte within the field, from 1. 0 means the end of the field, and is only
+    /// valid in the second position of a key. `None` if it is not given.
     bytes: Option<usize>,
     /// Option letters of the position.
     letters: &'t str,
@@ -320,8 +320,9 @@ mod tests {
         assert!(merge.lines.is_none() && !german.any_order && german.each.may_fail);
     }
 
-    /// Returns the keys of an order in short: the field and byte of both ends, `b` after an end
-    /// that skips blanks, and the options.
+    /// Returns the keys by which contend sorts in place of the command, in short form: the field
+    /// and byte of both ends, `b` after an end that skips blanks, and the options. Returns `None`
+    /// if only the command can sort.
     fn keys_of(text: &str) -> Option<String> {
         let place = |place: &FieldPlace| {
             let blanks = if place.skips_blanks { "b" } else { "" };

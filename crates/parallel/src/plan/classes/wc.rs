@@ -9,7 +9,8 @@ use crate::plan::ir::{ByteSet, Column, Combine, Numbers, Records};
 /// Minimum width in characters of each column, if there are several and the input is a pipe.
 const WIDTH: usize = 7;
 
-/// The counts that wc can write, in the order of its columns.
+/// The options for the counts that wc can write, in the order of its columns, each with how the
+/// counts of chunks are combined.
 const COLUMNS: [(char, Column); 5] = [
     ('l', Column::Sum),
     ('w', Column::Sum),

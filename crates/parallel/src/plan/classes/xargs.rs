@@ -1,4 +1,4 @@
-//! Classifies `xargs`, if it starts one command for each item or line.
+//! Classifies `xargs`, which can run over chunks if it starts one command for each item or line.
 
 use contend_commands::options::{Options, Table};
 use contend_commands::purity::is_pure;

@@ -164,8 +164,9 @@ mod tests {
         planner::plan(&stages, &situation)
     }
 
-    /// Collects the names of all non-null fields and all variants in a plan as JSON, each with the
-    /// name of its parent as a prefix.
+    /// Collects the names of all non-null fields and all variants in the JSON form of a plan, each
+    /// with the name of its parent as a prefix. Adds ` is set` to the name of a field that is
+    /// `true`.
     fn collect(parent: &str, value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {

@@ -188,8 +188,9 @@ impl Drafting {
         }
     }
 
-    /// Removes and returns the open group, extended by the requirements of one more command. If
-    /// there is none, or if it cannot admit the command, closes it and returns a new group.
+    /// Removes and returns the open group, extended by the requirements of one more command. If the
+    /// open group cannot admit the command, closes it and returns a new one. Also returns a new
+    /// group if none is open.
     fn open_for(&mut self, class: &PerRecord) -> Open {
         if let Some(mut open) = self.open.take() {
             if open.admit(class) {
@@ -279,8 +280,9 @@ fn composed(first: &Output, second: &Output) -> Output {
 }
 
 impl Combining {
-    /// Adds the next stage to the group if their combined output is cheaper to produce. Returns the
-    /// reason to record, or `None` if the stage was not added.
+    /// Adds the next stage to a group that ends with a sort, if the stage drops or counts
+    /// duplicates, or selects the first lines. Returns the reason to record, or `None` if the stage
+    /// was not added.
     pub(super) fn absorb(
         &mut self,
         stage: usize,

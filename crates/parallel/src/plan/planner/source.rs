@@ -182,7 +182,7 @@ fn reads_standard_input(simple: &Simple) -> bool {
 }
 
 /// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
-/// non-empty files without holes, and certainly none is the output.
+/// non-empty files without holes, none of which can be the output.
 fn objection(names: &[String]) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
@@ -210,10 +210,10 @@ fn objection(names: &[String]) -> Option<String> {
     })
 }
 
-/// Returns a message about the first file that may end with an incomplete record. Such a file does
-/// not end with a newline, or with NUL if the command may use that as its separator, or its end
-/// cannot be read. The last of the files is not examined. Returns `None` if the files are
-/// equivalent to their concatenation.
+/// Returns a message about the first file that may end with an incomplete record: its last byte is
+/// not the separator, or cannot be read. The separator is NUL if the command's options may select
+/// that, and a newline otherwise. Returns `None` if there is no such file. The last of the files is
+/// not examined, since no other follows it.
 fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let mut options = command.arguments.iter().filter(|word| word.text.starts_with('-'));
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));

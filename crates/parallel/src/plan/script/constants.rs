@@ -3,8 +3,9 @@
 //! A guess only decides whether taking over a stage is worth its cost: the shell still expands the
 //! variables.
 
-/// Returns a stage of the script `text` with variables replaced by their values. Only variables
-/// that the script assigns once, or that come from the environment alone, are replaced.
+/// Returns a stage of the script `text` with variables replaced by their values. Replaces only
+/// variables that the script assigns once, or that come from the environment alone, and whose value
+/// needs no quotes.
 pub(super) fn insert(stage: &str, text: &str) -> String {
     let mut out = String::with_capacity(stage.len());
     let mut rest = stage;
@@ -28,8 +29,8 @@ pub(super) fn insert(stage: &str, text: &str) -> String {
     out + rest
 }
 
-/// Returns the value of a variable. Returns `None` unless the script assigns to it once, or it
-/// comes from the environment alone, and the value needs no quotes.
+/// Returns the value of a variable. Returns `None` if it may have several values, is not set, or
+/// has a value that needs quotes.
 fn value(name: &str, text: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

@@ -70,8 +70,8 @@ impl Position {
 /// The hidden subcommand that executes a stage.
 pub const STAGE_VERB: &str = "run-stage";
 
-/// Time between two executions of a pipeline, in milliseconds, below which it is too short to gain
-/// from contend.
+/// Time from the start of one execution of a pipeline to the next, in milliseconds, below which an
+/// execution is too short to gain from contend.
 const SHORT_MS: u32 = 30;
 /// Number of consecutive short executions after which the shell runs the pipeline without contend.
 const MAX_SHORT_EXECUTIONS: u32 = 3;
@@ -137,7 +137,7 @@ impl Dialect {
     }
 
     /// Returns a command that measures how soon a pipeline is executed again. `slot` is the number
-    /// of the slot for its times, from 1. The command's status is 0, so that it triggers neither
+    /// of the slot for its times, from 1. The command's exit code is 0, so that it triggers neither
     /// `set -e` nor a trap.
     pub(super) fn tick(self, slot: usize) -> String {
         match self {

@@ -9,7 +9,7 @@ use brush_parser::ast::{
 use super::walk::Found;
 use super::{Dialect, MAX_UNTIMED_PIPELINES, Position};
 
-/// Insertions into a script.
+/// Insertions into a script, which are collected and then applied together.
 #[derive(Debug)]
 pub(super) struct Edits<'t> {
     text: &'t str,
@@ -19,8 +19,8 @@ pub(super) struct Edits<'t> {
     insertions: Vec<(usize, String)>,
     slots: usize,
     untimed: usize,
-    /// The slot that pipelines outside loops and functions share. The first such pipelines have no
-    /// slot; the value is `None` as long as no others have been found.
+    /// The slot that pipelines outside loops and functions share, except for the first
+    /// `MAX_UNTIMED_PIPELINES`, which have none. `None` until a pipeline needs the slot.
     shared_slot: Option<usize>,
 }
 
@@ -130,8 +130,8 @@ fn begins_with_redirection(simple: &SimpleCommand) -> bool {
     matches!(first, Some(Item::IoRedirect(_)))
 }
 
-/// Returns whether a part of a script uses the status of the previous command, which a clock would
-/// change.
+/// Returns whether a part of a script uses the exit code of the previous command, which a clock
+/// would change.
 fn asks_for_status(text: &str) -> bool {
     text.contains("$?") || text.contains("${?")
 }

@@ -23,7 +23,7 @@ pub struct Explanation {
 
 impl Rewriter<'_> {
     /// Explains how a script has been rewritten. `text` is the original script. The explanation is
-    /// empty if it cannot be parsed.
+    /// empty if the script cannot be parsed.
     pub fn explain(self, text: &str) -> Explanation {
         let mut explanation = Explanation::default();
         let Some(program) = walk::parse(text) else { return explanation };

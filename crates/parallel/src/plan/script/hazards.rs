@@ -3,8 +3,8 @@
 
 use super::Dialect;
 
-/// Words for features that a prefix would disturb, with reasons. They are searched in the whole
-/// script, including comments: a needless refusal only costs time.
+/// Words for features that a prefix would disturb, with reasons. The whole script is searched for
+/// them, including comments: a needless refusal only costs time.
 const WORDS: &[(&str, &str)] = &[
     ("PIPESTATUS", "the script uses the exit code of every stage"),
     ("xtrace", "the script prints its commands"),
@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("onecmd", "the script exits after one command"),
 ];
 
-/// Returns why no prefix must be inserted into the script, or `None` if prefixes disturb nothing.
+/// Returns why prefixes must not be inserted into the script, or `None` if they disturb nothing.
 pub(super) fn find(text: &str, dialect: Dialect) -> Option<&'static str> {
     if let Some((_, why)) = WORDS.iter().find(|(word, _)| has_word(text, word)) {
         return Some(why);
@@ -129,7 +129,7 @@ fn uses_last_argument(text: &str) -> bool {
     })
 }
 
-/// Returns whether the script contains the given word.
+/// Returns whether the script contains `word`, other than as part of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

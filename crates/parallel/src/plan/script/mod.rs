@@ -1,4 +1,5 @@
-//! Rewrites shell scripts so that contend can take over stages, without a change of their meaning.
+//! Rewrites shell scripts so that contend can take over stages, without changing what the scripts
+//! do.
 //!
 //! The structure of the script does not change. Each stage that contend can take over gets a
 //! prefix: `sort -r <in` becomes `"${__contend_f[@]}" sort -r <in`, which starts contend with the
@@ -13,8 +14,8 @@
 //! ```
 //!
 //! A prefix that never pays off must not cost anything. Pipelines in loops and functions measure
-//! how soon they are executed again, by a clock that the shell can read in microseconds. If the
-//! last few executions of a pipeline were short, its prefixes expand to nothing.
+//! how soon they are executed again, by a clock that takes the shell only microseconds to read. If
+//! the last few executions of a pipeline were short, its prefixes expand to nothing.
 
 mod constants;
 mod dialect;
@@ -83,8 +84,8 @@ impl Rewritten {
     }
 }
 
-/// Number of pipelines outside loops and functions that do not read the clock, from the beginning
-/// of the script. The cost of so few prefixes is not noticeable.
+/// Maximum number of pipelines that do not read the clock: the first ones in the script outside
+/// loops and functions. The cost of their prefixes is not noticeable.
 const MAX_UNTIMED_PIPELINES: usize = 16;
 
 impl Rewriter<'_> {

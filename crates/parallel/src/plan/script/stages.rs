@@ -63,7 +63,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// The context in which stages to take over are found.
+/// A finder of the runs of stages to take over in one script.
 #[derive(Clone, Copy)]
 pub(super) struct Runs<'a> {
     pub(super) rewriter: Rewriter<'a>,
@@ -143,7 +143,7 @@ impl Runs<'_> {
     }
 
     /// Returns the reason, worded for users, why the stage at the given index is left to the shell.
-    /// It must be such a stage.
+    /// The index must be that of a stage that is not taken over.
     pub(super) fn why_left(self, pipeline: &Pipeline, index: usize) -> String {
         match self.judge(&pipeline.seq[index]) {
             Err(obstacle) => obstacle.to_string(),
@@ -240,8 +240,8 @@ enum Stream {
     Output,
 }
 
-/// Returns which one of standard input and output a redirection changes, or `None` if it changes or
-/// may change another descriptor.
+/// Returns which of standard input and standard output a redirection changes, or `None` if it
+/// changes or may change another descriptor.
 fn stream(redirect: &IoRedirect) -> Option<Stream> {
     match redirect {
         IoRedirect::HereDocument(None | Some(0), _) | IoRedirect::HereString(None | Some(0), _) => {

@@ -12,7 +12,7 @@ use brush_parser::word::{WordPiece, WordPieceWithSource, parse as parse_word};
 use super::stages::items;
 use super::walk::{Walk, parse};
 
-/// Commands that read nothing from standard input, unless an argument is `-`.
+/// Commands that read standard input only if an argument names it, as `-` does.
 const READ_NOTHING: &[&str] = &[
     ":", "arch", "basename", "date", "df", "dirname", "du", "echo", "expr", "false", "find",
     "getconf", "groups", "hostname", "id", "jot", "ls", "mktemp", "nproc", "printf", "ps", "pwd",
@@ -106,8 +106,8 @@ fn reads(command: &SimpleCommand) -> bool {
         }
 }
 
-/// Returns whether a word or redirection names standard input: `-`, as in `date -f -`, its number,
-/// or its path.
+/// Returns whether a word or redirection may name standard input: `-`, as in `date -f -`, a
+/// duplicated descriptor (`<&0`), or a path such as `/dev/stdin`.
 fn names_standard_input(item: &Item) -> bool {
     let is_path =
         |word: &str| ["/dev/stdin", "/dev/fd/", "/proc/"].iter().any(|path| word.contains(path));

@@ -5,8 +5,8 @@ fn rewritten_for(dialect: Dialect, text: &str) -> Rewritten {
     Rewriter { dialect, annotations: &[], is_program: &is_program }.rewrite(text)
 }
 
-/// Returns the rewritten script with prefixes as `@f`, clocks as `@@`, and `@f?` where the clock
-/// decides.
+/// Rewrites a script for bash, and returns it with clocks shortened to `@@`. Prefixes are shortened
+/// to `@` and the letter of their position, with `?` if a clock decides whether they apply.
 fn rewritten(text: &str) -> String {
     let mut text = rewritten_for(Dialect::Bash, text).text;
     for slot in 0..4 {

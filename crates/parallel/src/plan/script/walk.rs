@@ -1,4 +1,4 @@
-//! Visits every pipeline of a script at any depth, except those in substitutions.
+//! Visits every pipeline of a script at any depth, except those in substitutions and coprocesses.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Property test: the concatenated outputs of an input's chunks equal the output of the whole
-//! input.
+//! Property test: proved scripts write the same output over the chunks of an input as over the
+//! whole input, and have the claimed traits.
 
 use std::io::Write;
 use std::process::{Command as Program, Stdio};
@@ -35,8 +35,8 @@ fn substitution() -> impl Strategy<Value = String> {
         .prop_map(|(from, to, flags)| format!("s/{from}/{to}/{flags}"))
 }
 
-/// Generates commands, most of which the proof accepts. Loops end, since each iteration shortens
-/// the pattern space.
+/// Generates commands, most of which the proof accepts. Branches lead only forwards, so that
+/// scripts end.
 fn command() -> impl Strategy<Value = String> {
     let plain = &["p", "P", "d", "D", "l", "l 4", "z", "F", "G", "g", "b", "t", "T", "be"][..];
     let forbidden = &["n", "N", "h", "H", "x", "=", "q", "Q"][..];
@@ -78,7 +78,7 @@ const LINES: &[&[u8]] = &[
 
 const ENDS: &[&[u8]] = &[b"\n", b"\n", b"\0"];
 
-/// Generates unusual lines with terminators of both kinds. The last line may lack its terminator.
+/// Generates unusual lines that end with a newline or NUL. The last line may lack its terminator.
 pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     let piece = (select(LINES), select(ENDS));
     (vec(piece, 0..8), any::<bool>()).prop_map(|(pieces, ends)| {
@@ -91,8 +91,8 @@ pub(super) fn input() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Splits an input before the records that `cuts`, used cyclically, selects. `end` is the
-/// terminator of records.
+/// Splits an input into chunks, of which the first may be empty. A chunk begins at each record
+/// whose element of `cuts`, repeated cyclically, is `true`. `end` is the terminator of records.
 pub(super) fn parts(input: &[u8], end: u8, cuts: &[bool]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for (place, record) in input.split_inclusive(|&byte| byte == end).enumerate() {
@@ -139,7 +139,7 @@ pub(super) fn is_gnu_sed() -> bool {
     *IS_GNU
 }
 
-/// Checks the traits that `per_record` claims against the outputs of single records.
+/// Checks the traits that `per_record` claims against the outputs for single records.
 fn check_traits(script: &str, mode: Mode, input: &[u8]) -> Result<(), TestCaseError> {
     let known = per_record(script, mode).expect("proved");
     let end = if mode.null_data { 0 } else { b'\n' };

@@ -9,7 +9,7 @@ use super::super::super::script::{Delimiters, Function, Script};
 use super::super::{Mode, per_record};
 use super::chunks::{input, is_gnu_sed, parts, run};
 
-/// Fragments that start, end or hide commands. None forms a loop.
+/// Fragments that start, end or hide commands. None forms a loop by itself.
 const SCRAPS: &[&str] = &[
     "s/a/b/",
     "s/",

@@ -2,8 +2,7 @@
 
 use super::inputs::Kind::{self, Items, Json, Keyed, Lines, Nul, Sorted, Text};
 
-/// Commands that run `sed`, `grep`, `cat`, `uniq`, `comm` or `join`, and whose outputs are
-/// concatenated.
+/// Tested `sed`, `grep`, `cat`, `uniq`, `comm` and `join` commands whose outputs are concatenated.
 pub(super) const FILTERS: &[(Kind, &str)] = &[
     (Text, "sed 's/[^a-c]/<&>/2'"),
     (Text, "sed -E 's/([a-z]+).([^ab])/\\2\\1/;s/ *$//'"),
@@ -89,7 +88,7 @@ pub(super) const FILTERS: &[(Kind, &str)] = &[
     (Keyed, "join --nocheck-order - @W"),
 ];
 
-/// Commands that run `tr`.
+/// Tested `tr` commands.
 pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr a-z A-Z"),
     (Lines, "tr '[:lower:]' '[:upper:]'"),
@@ -153,7 +152,7 @@ pub(super) const TABLES_OF_BYTES: &[(Kind, &str)] = &[
     (Lines, "tr -c '[:alpha:]' ' '"),
 ];
 
-/// Commands that run `cut`, `rev`, `col`, `fold`, `expand`, `unexpand` or `iconv`.
+/// Tested `cut`, `rev`, `col`, `fold`, `expand`, `unexpand` and `iconv` commands.
 pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "cut -f1"),
     (Lines, "cut -f 2-"),
@@ -202,7 +201,7 @@ pub(super) const PIECES: &[(Kind, &str)] = &[
     (Lines, "iconv -f iso-8859-15 -t iso-8859-1"),
 ];
 
-/// Commands that run `xargs`.
+/// Tested `xargs` commands.
 pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Items, "xargs -rn1 echo"),
     (Items, "xargs -r -n 1"),
@@ -221,7 +220,7 @@ pub(super) const ITEMS: &[(Kind, &str)] = &[
     (Nul, "xargs -0 -I% echo %"),
 ];
 
-/// Commands that run `sort`.
+/// Tested `sort` commands.
 pub(super) const SORTED: &[(Kind, &str)] = &[
     (Lines, "sort"),
     (Lines, "sort -r"),
@@ -264,7 +263,7 @@ pub(super) const SORTED: &[(Kind, &str)] = &[
     (Nul, "sort -zk2,2 -k1n"),
 ];
 
-/// Commands that count, select first or last lines, or compare neighbours.
+/// Tested commands that count, select the first or last lines, or compare adjacent lines.
 pub(super) const COUNTED: &[(Kind, &str)] = &[
     (Lines, "uniq"),
     (Lines, "uniq -c"),
@@ -300,7 +299,7 @@ pub(super) const COUNTED: &[(Kind, &str)] = &[
     (Lines, "tail -n 1000"),
 ];
 
-/// Commands that run `jq`.
+/// Tested `jq` commands.
 pub(super) const VALUES: &[(Kind, &str)] = &[
     (Json, "jq ."),
     (Json, "jq -c ."),

@@ -167,8 +167,8 @@ fn lines(kind: Kind) -> BoxedStrategy<Vec<Vec<u8>>> {
     }
 }
 
-/// Generates input from a small alphabet, so that runs of equal bytes extend over lines and are
-/// cut.
+/// Generates input from a small alphabet, so that runs of equal bytes often cross the boundaries of
+/// lines and chunks.
 fn dense(kind: Kind) -> BoxedStrategy<Vec<u8>> {
     let alphabet: &[&[u8]] = match kind {
         Kind::Lines => &[b"a", b"b", b"A", b" ", b"\n", b"\n", b"\t", b",", b"\x81", b"\r"],

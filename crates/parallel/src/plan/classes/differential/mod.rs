@@ -249,8 +249,9 @@ impl TestedCommand {
         Ok(CaseOutcome::Compared)
     }
 
-    /// Checks that the command writes the same for shuffled records as in `whole`, if the class
-    /// claims that and the input ends with a separator. The error has both outputs.
+    /// Checks that the command also writes the output `whole` if the records of the input are
+    /// shuffled. Checks nothing unless the class claims that and the input ends with a separator.
+    /// The error has both outputs.
     fn try_another_order(
         &self,
         input: &[u8],

@@ -9,7 +9,7 @@ use super::programs::CommandOutput;
 use super::{LOCALES, TestedCommand, commands, parts, reference};
 use crate::plan::ir::{Combine, Guard, Records};
 
-/// Number of pairs compared in each locale, as a multiple of the inputs for each command.
+/// Number of pairs to compare in each locale, per input with which a single command is tested.
 const PAIRS: u32 = 60;
 
 #[test]

@@ -4,7 +4,8 @@ use super::super::PerRecord;
 use super::programs::CommandOutput;
 use crate::plan::ir::{Cut, Guard, Key, Records};
 
-/// Cuts an input at up to four of the permitted positions, or returns `None` if there are none.
+/// Cuts an input at one to four random positions that `cut` permits. Returns `None` if it permits
+/// none.
 pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option<Vec<Vec<u8>>> {
     let mut places: Vec<usize> = ends(cut.records, input)
         .into_iter()
@@ -20,7 +21,7 @@ pub(super) fn cut(cut: &Cut, input: &[u8], random: &mut fastrand::Rng) -> Option
     Some(parts)
 }
 
-/// Returns the positions after separators: for JSON, only those outside of values.
+/// Returns the positions after separators; for JSON, only those outside of values.
 fn ends(records: Records, input: &[u8]) -> Vec<usize> {
     let (mut within_string, mut depth, mut escaped) = (false, 0_i32, false);
     let mut places = Vec::new();
@@ -79,8 +80,9 @@ pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     clean && (!guard.utf8 || std::str::from_utf8(part).is_ok())
 }
 
-/// Distributes the chunks to two processes in any order, and returns the input of each process. The
-/// first chunk of the input is the first one of its process, and the last chunk the last one.
+/// Distributes the chunks to two processes in any order, and returns the input of each process. A
+/// process reads the input's first chunk before all its other chunks, and the input's last chunk
+/// after them.
 pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let [first, middle @ .., last] = parts else { return parts.to_vec() };
     let mut middle = middle.to_vec();
@@ -99,7 +101,7 @@ pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec
 }
 
 /// Checks that the outputs of the given chunks have the properties that the class claims. The error
-/// has the property that is violated, the chunk and the output.
+/// names the missing property, the chunk and the output.
 pub(super) fn check_outputs(
     each: &PerRecord,
     parts: &[Vec<u8>],

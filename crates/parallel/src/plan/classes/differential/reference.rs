@@ -1,4 +1,4 @@
-//! A simple reference implementation of combining outputs of chunks.
+//! A simple reference implementation of the combiners.
 
 use contend_commands::awk::sums::Totals;
 
