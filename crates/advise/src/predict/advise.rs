@@ -19,10 +19,11 @@ use crate::rewrite::{Change, ChangeId, Situation, changes};
 const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
-/// Ratio of CPU time to service time above which a stage has several threads.
+/// Ratio of CPU time to service time above which a stage counts as multithreaded.
 const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
-/// Smallest predicted saving, as a share of wall or CPU time, for which a change is combined with
-/// other changes.
+/// Share of wall or CPU time that a change must be predicted to save to be combined with other
+/// changes, and of wall time to be tried. To be tried for its CPU time alone, it must save three
+/// times this share.
 const MIN_SAVING: f64 = 0.02;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
@@ -30,7 +31,7 @@ const MAX_COMBINED: usize = 8;
 /// A candidate with its pipeline.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// The candidate, as in the record.
+    /// The candidate, as it appears in the record.
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
@@ -82,7 +83,8 @@ enum Aim {
     Cpu,
 }
 
-/// A source of candidates, with the inputs of its predictions.
+/// A generator of candidates for a profiled pipeline, with the data from which it predicts their
+/// gain.
 pub struct Adviser<'a> {
     /// The profile of the original.
     pub record: &'a PipeRecord,
@@ -127,9 +129,9 @@ impl Adviser<'_> {
         Ok(prepared)
     }
 
-    /// Combines the changes that a trial has recommended. Returns `None` if fewer than two of them
-    /// can be combined, or if one of the `tried` candidates is their combination. Changes without a
-    /// prediction are combined only here.
+    /// Combines the changes that a trial has recommended, including those without a prediction.
+    /// Returns `None` if fewer than two of them can be combined, if their combination is among the
+    /// `tried` candidates, or if a recommended combination already includes all of them.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -399,9 +401,9 @@ impl Adviser<'_> {
 }
 
 /// Replaces a plan's costs by those of the pilot. Does nothing unless the pilot has measured all
-/// changed stages and the stages that they replace, and the latter ran long enough. A new stage is
-/// expected to take the time of the stages that it replaces, scaled by the ratio that the pilot
-/// measured.
+/// changed stages and the stages that they replace, and the replaced ones took at least 2 ms. A new
+/// stage is expected to take the time of the stages that it replaces, scaled by the ratio that the
+/// pilot measured.
 fn adopt(
     plan: &mut Plan,
     run: &PilotRun,
@@ -470,8 +472,8 @@ mod tests {
     use crate::rewrite::tests::{draft, profile_of};
     use contend_record::stats::Estimate;
 
-    /// Calls `then` with an adviser that has no pilot, and with the draft and candidates of a
-    /// pipeline.
+    /// Calls `then` with an adviser that has no pilot, the draft of the pipeline `text`, which has
+    /// `stages` stages, and its candidates.
     fn with_adviser<T>(
         text: &str,
         stages: usize,

@@ -11,7 +11,7 @@ use contend_record::stats::median;
 /// approximate CPU times on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// Seconds to write and read one byte through a pipe, in large pieces.
+    /// Seconds to pass one byte through a pipe in a large transfer, without the cost of the calls.
     pub pipe_byte: f64,
     /// Seconds of one write and one read of a single byte, without blocking.
     pub pipe_call: f64,

@@ -25,7 +25,7 @@ const MIN_DURATION: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Pilot<'a> {
     runner: Runner<'a>,
-    /// Inputs and outputs of stages; the first one is the sample.
+    /// Inputs and outputs of stages. The first element is the sample.
     data: Vec<Data>,
     /// Measurements by command and input.
     runs: HashMap<Key, Measured>,
@@ -34,8 +34,8 @@ pub struct Pilot<'a> {
     deadline: Instant,
 }
 
-/// A command's text, the index of its input in the data, and whether it reads from and writes to a
-/// pipe.
+/// A command's text, the index of its input in `Pilot::data`, and whether it reads from a pipe and
+/// whether it writes to one.
 type Key = (String, usize, (bool, bool));
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct StartUp {
 
 #[derive(Debug, Clone)]
 struct Measured {
-    /// Index of the command's output in the data.
+    /// Index of the command's output in `Pilot::data`.
     output: usize,
     walls: Vec<f64>,
     cpus: Vec<f64>,
@@ -76,17 +76,17 @@ pub struct StageTime {
 /// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PilotRun {
-    /// Costs of the stages, up to the first one that must not be repeated or for which time ran
-    /// out.
+    /// Costs of the stages before the first one that must not be repeated or for which time ran
+    /// out; of all stages if there is no such stage.
     pub stages: Vec<StageTime>,
-    /// Index of the last stage's output in the pilot's data, for comparison, or `None` if the run
-    /// ended before or in that stage. Exit statuses are not compared: a command may find a match in
-    /// the whole input but not in a sample.
+    /// Index of the last stage's output in `Pilot::data`, for comparison, or `None` if the run
+    /// stopped before that output was complete. Exit statuses are not compared: a command may find
+    /// a match in the whole input but not in a sample.
     pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
-    /// Creates a pilot on `sample` whose runs end at most about `budget` after this call.
+    /// Creates a pilot that runs stages on `sample`, and stops about `budget` after this call.
     pub fn new(runner: Runner<'a>, sample: File, budget: Duration) -> Self {
         let bytes = sample.metadata().map_or(0, |data| data.len());
         Self {
@@ -98,7 +98,7 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Returns whether the budget is not used up yet.
+    /// Returns whether some of the budget is left.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }

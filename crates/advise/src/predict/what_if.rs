@@ -191,7 +191,8 @@ fn are_neighbours(pair: &str) -> bool {
 }
 
 /// Returns the cost of both stages in one process: their work without the start of the second
-/// program and without the pipe between them, whose cost in seconds is `pipe`.
+/// program and without the pipe between them, which costs `pipe` seconds. The result is never less
+/// than the cost of the more expensive stage.
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
@@ -235,8 +236,8 @@ mod tests {
     const CALIBRATION: Calibration =
         Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001, run: None };
 
-    /// Answers a question about a pipeline of 1 s with three stages of 0.5 s of CPU time each, on 2
-    /// CPUs.
+    /// Answers a question about a pipeline that took 1 s on 2 CPUs, with three stages that used 0.5
+    /// s of CPU time each.
     fn ask(text: &str) -> WhatIf {
         let question = Question::read(text, 3).expect("understood");
         question.answer(&profile_of(3, 1 << 20), &CALIBRATION)

@@ -56,7 +56,7 @@ impl Draft {
         self.discards
     }
 
-    /// Returns the shell text of the pipeline, with the output on standard output.
+    /// Returns the shell text of the pipeline without its redirection to `/dev/null`, if any.
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };

@@ -133,8 +133,8 @@ impl Work {
     }
 
     /// Returns whether the stage is known to match or write a character of the strings that the
-    /// filter searches for. If so, the two commute only on data without these strings. Returns
-    /// `false` if the characters or the strings are unknown.
+    /// filter searches for, and so may create or remove matches. Returns `false` if the characters
+    /// or the strings are unknown.
     fn may_alter_matches(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;

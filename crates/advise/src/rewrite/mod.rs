@@ -71,7 +71,7 @@ const SIGPIPE: i32 = 13;
 /// off.
 const MIN_WALL_SHARE: f64 = 0.05;
 
-/// The input of a rewrite: a pipeline, and what is known of it.
+/// The input of a rewrite: a pipeline, and what is known about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The pipeline to change, to which other changes may have been applied.
@@ -133,9 +133,9 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
 /// A distinction between changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
-    /// The only change of the rewrite.
+    /// The only change that the rewrite proposes for these stages.
     Only,
-    /// A replacement of the program by the named one.
+    /// A replacement of the program by the one with this name.
     Program(String),
     /// A larger buffer for `sort`.
     Memory,
@@ -192,7 +192,7 @@ pub struct Change {
     pub stages: Vec<Replacement>,
     /// Whether the output always stays the same, or why it has to be checked.
     pub safety: Safety,
-    /// Why the change may help, for the reader of the report.
+    /// Why the change may help and how its result may differ, in words for the report.
     pub reasons: Vec<String>,
 }
 
@@ -201,9 +201,9 @@ pub struct Change {
 pub struct Replacement {
     /// The shell text of the stage.
     pub text: String,
-    /// Indices of the stages whose work the replacement does, as in [`Change::at`], each with the
-    /// share of its service time that the replacement is expected to take. Empty if only a pilot
-    /// can measure it.
+    /// The stages whose work the replacement does, by their indices (from 0, as in [`Change::at`]),
+    /// each with the share of its service time that the replacement is expected to take. Empty if
+    /// only a pilot can measure it.
     pub work: Vec<(usize, f64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Moves a stage that changes each line independently after one that keeps lines by position, or
-//! drops it before one that only counts lines.
+//! Moves a stage that changes each line on its own behind a `tail`, so that it has fewer lines to
+//! process, and drops such a stage or a `sort` before `wc -l`.
 
 use contend_commands::cut::Cut;
 use contend_commands::sed::Sed;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// Minimum number of pairs of runs for a conclusion. A pair is one run of the candidate and one of
-/// the original.
+/// Minimum number of pairs of runs for a verdict of faster or slower. A pair is one run of the
+/// candidate and one of the original.
 const MIN_PAIRS: usize = 3;
 /// Minimum number of samples for a confidence interval of their median. The interval of fewer
 /// samples is their range.
@@ -18,7 +18,7 @@ const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PA
 const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference of wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// Difference of wall time, relative to the original, that all samples must exceed for a conclusion
+/// Difference of wall time, relative to the original, that all samples must exceed for a verdict
 /// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs. If the pairs confirm an earlier result,
 /// `MIN_DIFFERENCE` is enough.
 const CLEAR_DIFFERENCE: f64 = 0.05;
@@ -85,7 +85,8 @@ impl CandidateRun {
         self.verdict = Some(Verdict::Wrong);
     }
 
-    /// Stops the candidate after it ran for `limit`, many times as long as the original.
+    /// Decides that the candidate is slower, because one run had not ended after `limit`, many
+    /// times the wall time of the original.
     pub fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);

@@ -29,7 +29,7 @@ const SPARE_BYTES: u64 = 4 << 20;
 /// Parameters of a trial.
 #[derive(Debug)]
 pub struct TrialConfig<'a> {
-    /// The runner of shell texts.
+    /// Runner that executes the pipelines.
     pub runner: Runner<'a>,
     /// The input of every run.
     pub input: Input,
@@ -104,7 +104,7 @@ pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunEr
 ///
 /// # Errors
 /// Returns an error in these cases:
-/// - a run fails;
+/// - a run or `together` fails, or a signal interrupts the preparation;
 /// - the original is not deterministic;
 /// - there is not enough space for the outputs;
 /// - a sample cannot replace the input of the first stage.
@@ -140,8 +140,8 @@ pub fn run(
 }
 
 /// Runs rounds until every candidate is decided, the budget is used up, the original takes too
-/// long, or a signal interrupts. Returns the number of complete rounds, and whether all candidates
-/// were decided.
+/// long, or a signal asks contend to end. Returns the number of complete rounds, and whether all
+/// candidates were decided.
 fn run_rounds(
     trial_runner: &mut TrialRunner<'_>,
     candidates: &mut Vec<Prepared>,
@@ -226,9 +226,8 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
 }
 
 /// Returns the index of the best recommended candidate, or `None` if none is recommended. A
-/// candidate that is faster is better than one that saves only CPU time. Of several faster ones, or
-/// several that save only CPU time, the one with the lowest ratio of wall time to the original is
-/// best.
+/// candidate that is faster is better than one that saves only CPU time. Among several of the same
+/// kind, the one with the lowest ratio of its wall time to the original's is best.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -247,7 +246,8 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
 struct Confirmed {
     /// Whether the winner's output and exit code equal the original's.
     same: bool,
-    /// Median wall times of the original and the winner, in seconds; 0 if their outputs differ.
+    /// Median wall times of the original and the winner, in seconds; both are 0 if `same` is
+    /// `false`.
     walls: [f64; 2],
 }
 
@@ -428,7 +428,8 @@ impl<'a> TrialRunner<'a> {
     }
 
     /// Runs the original and every undecided candidate once, in random order, and adds their times
-    /// to the samples. `rest` is the part of the budget that is left.
+    /// to the samples. Rejects a candidate whose output or exit code differs, and counts one that
+    /// takes too long as slower. `rest` is the part of the budget that is left.
     fn round(
         &mut self,
         candidate_runs: &mut [CandidateRun],
