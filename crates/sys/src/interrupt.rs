@@ -1,4 +1,4 @@
-//! Signals that contend handles during a run. They are blocked before the first child starts and
+//! Signals that contend handles during a run. They are blocked from before the first child starts
 //! until the report has been written, so none is lost in between.
 
 use std::cell::Cell;

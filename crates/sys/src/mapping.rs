@@ -172,7 +172,7 @@ impl Mapping {
     /// the number of bytes written, which may be less than `bytes`.
     ///
     /// # Errors
-    /// As write(2); `EFAULT` if the mapped memory cannot be read.
+    /// Returns the error of write(2); `EFAULT` if the mapped memory cannot be read.
     ///
     /// # Panics
     /// Panics if the range is not within the mapping, or `from` is the mapping's length.

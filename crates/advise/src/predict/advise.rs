@@ -21,9 +21,9 @@ const PILOT_ERROR: f64 = 0.35;
 const COSTS_ERROR: f64 = 0.40;
 /// Ratio of CPU time to service time above which a stage counts as multithreaded.
 const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
-/// Share of wall or CPU time that a change must be predicted to save to be combined with other
-/// changes, and of wall time to be tried. To be tried for its CPU time alone, it must save three
-/// times this share.
+/// Predicted saving, as a share of wall or CPU time, that a change must exceed to be combined with
+/// other changes. To be worth trying, a candidate must exceed it in wall time, or three times as
+/// much in CPU time.
 const MIN_SAVING: f64 = 0.02;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;

@@ -1,5 +1,5 @@
-//! Proposes one change for each other installed implementation of awk, which it runs instead. Which
-//! implementation is fastest depends on the program.
+//! Replaces awk by another installed implementation, and proposes one change for each of them.
+//! Which implementation is fastest depends on the program.
 
 use contend_commands::Simple;
 use contend_commands::awk::{Awk, with_program_files};

@@ -123,8 +123,8 @@ struct MessageExchange {
     overhead: Overhead,
 }
 
-/// Number of measured messages in the first calibration run. All calibration runs have as many
-/// warm-up messages.
+/// Number of measured messages in the first calibration run, and of warm-up messages in every
+/// calibration run.
 const CALIBRATION_MESSAGES: u64 = 10;
 /// Maximum number of warm-up messages, which warm caches and map pages. [`warm_up`] returns fewer
 /// for slow or long messages.
@@ -153,7 +153,7 @@ impl MessageExchange {
     }
 
     /// Returns the number of measured messages in a sample. The first call calibrates this number
-    /// and that of the warm-up messages, which must be small where messages are slow: two partners
+    /// and that of the warm-up messages, which must be small if messages are slow: two partners
     /// that spin on one CPU take a time slice for each message, so a hundred messages would take a
     /// second.
     fn calibrated_count(&mut self) -> Result<u64, SubjectError> {

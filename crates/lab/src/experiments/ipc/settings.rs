@@ -1,5 +1,5 @@
 //! Parameters that `ipc/one-way`, `ipc/round-trip` and `ipc/rate` have in common, and the exchange
-//! with the given parameters.
+//! that they describe.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

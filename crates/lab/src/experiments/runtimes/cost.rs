@@ -41,7 +41,7 @@ const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_m
 /// Time to create and to end a unit that is a task of the kernel.
 const TASK_TIME: Duration = Duration::from_micros(400);
 
-/// Time that a sample takes to read memory until it has settled, before the units exist and after
+/// Time to read memory until it is stable, both before the units of a sample are created and after
 /// they have ended, in milliseconds.
 const READ_MS: u64 = 250;
 /// Time to exchange messages until a runtime is warm, in milliseconds.

@@ -133,8 +133,8 @@ impl Subject for Memory {
         self.reads_later = false;
     }
 
-    /// Measures. If timers fired before memory was read, measures once more with a longer `hold`:
-    /// the creation times in the table come from one machine.
+    /// Measures memory once. If timers fired before memory was read, measures once more with a
+    /// longer `hold`, because the creation times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);

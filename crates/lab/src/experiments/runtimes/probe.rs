@@ -228,8 +228,9 @@ impl Probe {
         }
     }
 
-    /// Reads the next line of the probe's output, and returns it without the line break. Kills the
-    /// probe if the line is not complete in time; the error then names the expected `word`.
+    /// Reads the next line of the probe's output, or the first 4 KiB of a longer line, and returns
+    /// it without the line break. Kills the probe if the line is not complete in time; the error
+    /// then names the expected `word`.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const MAX_LINE_BYTES: usize = 4096;
         let timeout = self.timeout + self.hold;

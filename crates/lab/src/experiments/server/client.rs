@@ -74,7 +74,7 @@ pub enum Progress {
 
 impl Client {
     /// Creates a client whose epoll events have the data `index`. If connections are persistent,
-    /// opens its connection, which may block for two seconds.
+    /// opens its connection, which may block for up to two seconds.
     ///
     /// # Errors
     /// Returns an error if the connection cannot be opened or watched, such as for lack of a

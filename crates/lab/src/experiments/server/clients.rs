@@ -183,7 +183,7 @@ impl Clients {
 
     /// Has every client send its next request immediately after a response, for `duration`. Then
     /// waits up to `duration` again for the last responses, and abandons the clients that are still
-    /// without one.
+    /// without one. Returns early if all clients have been abandoned.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.

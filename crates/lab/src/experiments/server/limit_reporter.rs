@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::unit::of_unit;
 use crate::support::limits::{self, Exhaustion, UnitKind, WatchedLimit};
 
-/// Prints a line for the process of the case, which reads standard output, and flushes it.
+/// Prints a line on standard output, which the process of the case reads, and flushes it.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written, such as after its reader has ended.

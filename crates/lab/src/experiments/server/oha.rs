@@ -58,7 +58,7 @@ pub fn is_installed() -> bool {
 /// pauses, for `duration`.
 ///
 /// # Errors
-/// Returns an error if oha cannot be started, or its output cannot be parsed.
+/// Returns an error if oha cannot be started, or its output cannot be read or parsed.
 pub fn run_without_pauses(
     port: u16,
     setup: &Setup,

@@ -168,7 +168,7 @@ impl ServerProcess {
 }
 
 impl ServerProcess {
-    /// Waits up to ten seconds until the child exits.
+    /// Waits up to ten seconds for the child to exit.
     fn await_end(&mut self) {
         const POLL_INTERVAL: Duration = Duration::from_millis(5);
         const MAX_POLLS: usize = 2000;

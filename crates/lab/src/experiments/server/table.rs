@@ -10,7 +10,7 @@ use crate::support::limits::UnitKind;
 /// A concurrency model of a server.
 #[derive(Debug)]
 pub struct Model {
-    /// Name of the model, which is its value of the `model` parameter.
+    /// Name of the model, which is also its value for the `model` parameter.
     pub name: &'static str,
     /// Description of the model, in one line.
     pub summary: &'static str,

@@ -11,7 +11,7 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// A socket pair for a byte stream, as TCP provides it.
+/// A socket pair that carries a byte stream, as a TCP connection does.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
     summary: "Unix socket pair, byte stream (SOCK_STREAM)",

@@ -70,7 +70,8 @@ pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 /// Number of units created and ended at the start, to complete lazy initialisation of the runtime.
 const WARM_UP_UNITS: u64 = 100;
 
-/// Runs a probe, which answers commands on standard input until end of file.
+/// Runs a probe: reads commands from standard input until end of file, and answers them on standard
+/// output.
 ///
 /// # Errors
 /// Returns an error in these cases:

@@ -20,8 +20,8 @@ use crate::support::limits::UnitKind;
 /// connection is closed.
 ///
 /// # Errors
-/// Returns an error if the parent cannot block SIGCHLD, wait for events, read standard input or
-/// reap a child. A fork that fails is reported as a limit instead.
+/// Returns an error if the parent cannot block SIGCHLD, make `listener` non-blocking, wait for
+/// events, read standard input or reap a child. A fork that fails is reported as a limit instead.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Process));

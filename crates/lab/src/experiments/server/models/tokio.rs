@@ -117,7 +117,8 @@ struct WorkerStream<'a, 'b> {
 
 impl WorkerStream<'_, '_> {
     /// Arranges for the task to be woken when the connection can be read or written, at once if it
-    /// already can, and returns `Pending`. Does nothing else for a pause, which needs a timer.
+    /// already can, and returns `Pending`. For a pause, which needs a timer, only returns
+    /// `Pending`.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),

@@ -23,7 +23,7 @@ use crate::support::programs;
 /// A web server of another project: one row of the table.
 #[derive(Debug)]
 pub struct Program {
-    /// Name of the server, which is its value of the `program` parameter and the command that
+    /// Name of the server, which is also its value for the `program` parameter and the command that
     /// starts it.
     pub name: &'static str,
     /// Debian package that contains the server.
@@ -113,8 +113,8 @@ pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|program| program.name).collect()
 }
 
-/// Returns the default number of processes with one request at a time each: two for each CPU and
-/// one more, as Gunicorn's documentation advises.
+/// Returns the default number of processes that each serve one request at a time: two for each CPU
+/// and one more, as Gunicorn's documentation advises.
 fn worker_processes() -> u64 {
     2 * cpu::allowed() as u64 + 1
 }
@@ -124,12 +124,12 @@ fn supports_any_handler(_: Handler) -> Option<&'static str> {
     None
 }
 
-/// Returns `None`, for programs that run with any numbers.
+/// Returns `None`, for programs that run with any numbers of processes and threads.
 fn supports_any_concurrency(_: Concurrency) -> Option<&'static str> {
     None
 }
 
-/// Returns the application of Ruby servers, which they run by the Rack interface.
+/// Returns the application for Ruby servers, which run it through the Rack interface.
 fn rack_application(handler: Handler) -> File {
     let pause = match handler {
         Handler::Hello => String::new(),
