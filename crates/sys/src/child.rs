@@ -81,6 +81,9 @@ impl Usage {
 impl Usage {
     /// Returns the usage since `before`, an earlier value for the same processes or thread.
     /// `max_rss` is not a difference but the value of `self`.
+    ///
+    /// # Panics
+    /// May panic if a count in `before` is larger than in `self`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -101,7 +101,7 @@ impl Mapping {
         self.writes
     }
 
-    /// Returns the length in bytes: as requested, not rounded up to pages.
+    /// Returns the length in bytes: as requested (but at least 1), not rounded up to pages.
     pub fn length(&self) -> usize {
         self.length
     }

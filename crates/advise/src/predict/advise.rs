@@ -43,9 +43,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns whether the candidate should be tried: it has no verdict yet, and no prediction from
-    /// the pilot says that it saves too little time. Saving CPU time is enough if the candidate is
-    /// not slower or, with `under_load`, even if it is slower on an idle machine.
+    /// Returns whether the candidate should be tried. It must have no verdict yet and, if its
+    /// prediction comes from the pilot, must be predicted to save enough time. A saving of CPU time
+    /// alone counts if the candidate is not slower or, with `under_load`, in any case.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {

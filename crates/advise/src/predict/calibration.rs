@@ -15,7 +15,8 @@ pub struct Calibration {
     pub pipe_byte: f64,
     /// Seconds of one write and one read of a single byte, without blocking.
     pub pipe_call: f64,
-    /// Seconds from the start to the exit of a program that does nothing.
+    /// Seconds from the start to the exit of a program that does nothing, or its CPU time if an
+    /// earlier lab run measured it.
     pub start_up: f64,
     /// ID of the lab run that measured `start_up`, or `None` if it was measured here.
     pub run: Option<i64>,

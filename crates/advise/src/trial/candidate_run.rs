@@ -139,9 +139,10 @@ impl CandidateRun {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
-    /// Decides about an undecided candidate that has run, at the end of the trial. It is unclear
-    /// unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in the
-    /// same direction.
+    /// Gives a verdict to a candidate that has run but is undecided at the end of the trial. It is
+    /// unclear unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in
+    /// the same direction. If there are fewer fresh pairs, those that have been set aside count as
+    /// well.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()

@@ -13,7 +13,7 @@ use crate::engine::setting::Setting;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::partners::{Link, Placement};
 
-/// Parameter that chooses the mechanism that carries the messages, by its name.
+/// Parameter that names the mechanism for the messages.
 pub const MECHANISM: Setting =
     Setting::named(names::MECHANISM, "mechanism that carries the messages", channels::names);
 

@@ -48,8 +48,8 @@ const READ_MS: u64 = 250;
 const WARM_UP_MS: u64 = 200;
 /// Time of a round-trip sample, in milliseconds.
 const ROUND_TRIPS_MS: u64 = 100;
-/// Time of one run of the program of 2018, which sleeps and then reads memory again, in
-/// milliseconds.
+/// Time of one run of the program that `runtime/document` starts, in milliseconds. The program
+/// sleeps and then reads memory again.
 const EVALUATION_MS: u64 = 6500;
 
 fn millis(milliseconds: u64) -> Duration {

@@ -19,8 +19,8 @@ use crate::support::programs;
 pub struct Program {
     /// Relative paths and contents of the files. The first file is the probe itself.
     pub files: &'static [(&'static str, &'static str)],
-    /// Programs that build and run the probe, at least one. The version of the first is that of the
-    /// toolchain.
+    /// Programs that build and run the probe, at least one. The version that the first one prints
+    /// is that of the toolchain.
     pub tools: &'static [&'static str],
     /// Argument with which the first tool prints its version.
     pub version: &'static str,

@@ -320,7 +320,7 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The row for the evaluation of 2018. The experiment sets `argument` to its parameter `form`: what
+/// The row for `runtime/document`. The experiment sets `argument` to its parameter `form`: what
 /// runs the functions.
 pub const DOCUMENT: Row = Row {
     unit: "document",

@@ -12,7 +12,7 @@ use crate::engine::cost::Cost;
 /// Expected times of a server before it is under load.
 struct ServerCost {
     server: &'static str,
-    /// Time until it accepts connections, in milliseconds.
+    /// Time until the server accepts connections, in milliseconds.
     start: u64,
     /// Time that each connection takes until its first response, in microseconds.
     connection: u64,
@@ -29,10 +29,10 @@ const SERVERS: [ServerCost; 5] = [
 ];
 const DEFAULT_SERVER: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
 
-/// Time after which connections without a response are given up, in milliseconds. These are the
-/// connections beyond the size of a pool.
+/// Expected time until all connections without a response have been given up, in milliseconds.
+/// These are the connections beyond the size of a pool.
 const GIVE_UP_MS: u64 = 2000;
-/// Time to read memory until it has settled, in milliseconds.
+/// Time to read memory until it is stable, in milliseconds.
 const SETTLE_MS: u64 = 500;
 
 /// Returns the cost of a case of `server/hello` or `server/wait`.

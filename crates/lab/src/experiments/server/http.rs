@@ -163,7 +163,7 @@ pub fn advance(
 /// Result of parsing the head at the start of the bytes received.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// The head has no end yet, but no error so far.
+    /// The head is not complete yet, and has no error so far.
     Incomplete,
     /// The head is complete and describes a request that can be answered.
     Complete(Request),

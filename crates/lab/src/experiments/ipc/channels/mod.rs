@@ -171,9 +171,9 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// Calls `make`, which makes the system call `call`, again and again while a signal interrupts
-    /// the call. Returns `BrokenPipe` if the call was interrupted and the partner has exited.
-    /// Counts every call in `tally`.
+    /// Calls `make`, which makes the system call `call`, until no signal interrupts the call.
+    /// Returns `BrokenPipe` if a signal has interrupted it and the partner has exited. Counts every
+    /// call in `tally`.
     fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
@@ -242,7 +242,7 @@ pub enum WaitStrategy {
 }
 
 impl WaitStrategy {
-    /// Returns the strategy's description for the facts of a record.
+    /// Returns the words for the strategy in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "asleep",

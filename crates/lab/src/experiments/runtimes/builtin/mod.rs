@@ -34,7 +34,7 @@ pub trait Units {
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
     /// Creates `n` units and blocks until all of them wait. Units with timers wait until `due`.
-    /// Returns the number of waiting units. Units count themselves if they can.
+    /// Returns the number of waiting units, which the units count themselves if they can.
     ///
     /// # Errors
     /// Returns an error if a unit cannot be created or does not wait.

@@ -77,7 +77,7 @@ pub struct Launch {
     pub connections: u64,
 }
 
-/// Timeout for connections without a request in seconds, longer than any case takes.
+/// Timeout in seconds for connections without a request, longer than any case takes.
 const IDLE_TIMEOUT_S: u64 = 86_400;
 /// Name of the file into which an application writes the name and version of its language.
 pub const INTERPRETER_FILE: &str = "interpreter";
