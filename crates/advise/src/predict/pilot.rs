@@ -282,8 +282,8 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns, for each stage, the text with which it runs alone. The first stage reads the sample
-/// from standard input, and every other stage its own input. Returns `None` for a stage that must
+/// Returns the text with which each stage runs alone. The first stage reads the sample from
+/// standard input, and every other stage its own input. The text is `None` for a stage that must
 /// not be repeated, and for a first stage whose input cannot be replaced.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {

@@ -24,7 +24,7 @@ pub struct Stage {
     pub text: String,
     /// The parsed command, if the stage is a simple command whose name refers to a program file.
     pub simple: Option<Simple>,
-    /// Indices of the original's stages whose work the stage does, from 0. An unchanged stage has
+    /// Indices, from 0, of the original's stages whose work this stage does. An unchanged stage has
     /// its own index.
     pub origin: Vec<usize>,
 }

@@ -23,7 +23,7 @@ struct RuntimeCost {
     unit_us: u64,
 }
 
-/// Costs of the runtimes whose probes are programs of their own. Compiling a probe in Go takes long
+/// Costs of the runtimes whose probes are separate programs. Compiling a probe in Go takes long
 /// because it compiles the standard library.
 const RUNTIMES: [RuntimeCost; 7] = [
     RuntimeCost { runtime: "Go", start_ms: 20, compile_ms: 18_000, unit_us: 10 },

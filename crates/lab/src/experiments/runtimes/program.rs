@@ -144,8 +144,8 @@ fn is_complete(folder: &Path) -> bool {
     is_private(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
-/// Returns whether `folder` is a folder, not a symbolic link, that belongs to this user and is not
-/// writable for others.
+/// Returns whether `folder` is a directory (not a symbolic link) that belongs to this user and to
+/// which others cannot write.
 fn is_private(folder: &Path) -> bool {
     const SHARED_WRITE_BITS: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {

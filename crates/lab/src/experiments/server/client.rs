@@ -39,7 +39,7 @@ pub struct Client {
     index: u64,
     stream: Option<TcpStream>,
     phase: Phase,
-    /// When the request in flight was due; `None` if there is none.
+    /// Time at which the request in flight was due; `None` if there is none.
     due: Option<Instant>,
     /// Beginning of a response that arrives in several reads; empty between responses.
     received: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum Progress {
     Pending,
     /// The request in flight was answered.
     Answered {
-        /// When the answered request was due.
+        /// Time at which the answered request was due.
         due: Instant,
         /// Whether the client can send the next request.
         is_free: bool,

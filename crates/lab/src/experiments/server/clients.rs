@@ -53,8 +53,8 @@ pub struct FullLoad {
 /// Result of a load at a fixed rate.
 #[derive(Debug)]
 pub struct FixedRate {
-    /// Latencies in nanoseconds, each from the time at which the request was due. An unanswered
-    /// request counts with the time until the load ended; a failed one does not count.
+    /// Latencies in nanoseconds, each from the time at which the request was due. The latency of an
+    /// unanswered request is the time until the load ended; failed requests are left out.
     pub times: Histogram<u64>,
     /// Number of answered requests.
     pub answered: u64,

@@ -47,8 +47,8 @@ impl LimitReporter {
         }
     }
 
-    /// On the first call, prints that the server cannot do `what` because of `error`, and which
-    /// limit was reached, if that is known. Later calls do nothing.
+    /// Prints that the server cannot do `what` because of `error`, and which limit was reached, if
+    /// that is known. Only the first call does this; later calls do nothing.
     pub fn report(&self, what: &str, error: &io::Error) {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;

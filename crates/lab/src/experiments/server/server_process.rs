@@ -25,7 +25,8 @@ use crate::support::process_tree::{self, MemoryUse};
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    /// Standard input of the child, at whose end the child exits; `None` once it has been closed.
+    /// Pipe to the standard input of the child, which exits when the pipe is closed; `None` once it
+    /// has been closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// Port of the server on loopback.

@@ -92,7 +92,8 @@ impl Server {
         }
     }
 
-    /// Returns the kind of task that each connection has of its own, or `None` if it has none.
+    /// Returns the kind of task (process or thread) that serves only one connection, or `None` if
+    /// tasks serve several.
     pub fn task_per_connection(self) -> Option<UnitKind> {
         match self {
             Self::Model(model) => model.task_per_connection,

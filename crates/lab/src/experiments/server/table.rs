@@ -16,7 +16,8 @@ pub struct Model {
     pub summary: &'static str,
     /// Kind of unit that serves a connection.
     pub unit: &'static str,
-    /// Kind of task that each connection has of its own, or `None` if it has none.
+    /// Kind of task (process or thread) that serves only one connection, or `None` if tasks serve
+    /// several.
     pub task_per_connection: Option<UnitKind>,
     /// Number of connections that a pool serves at the same time; `None` without a pool.
     pub pool_size: Option<u64>,

@@ -1,4 +1,5 @@
-//! Channels of two eventfd counters, one for each direction, whose values carry up to 7 bytes.
+//! Channels of two eventfd counters, one for each direction. The value of a counter carries up to 7
+//! bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
