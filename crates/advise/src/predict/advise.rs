@@ -218,7 +218,8 @@ impl Adviser<'_> {
         Ok(plans)
     }
 
-    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate.
+    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate, or
+    /// without costs if the rewrite has none.
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
@@ -306,15 +307,16 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// Returns the model's prediction for a plan, or `None` without costs.
+    /// Returns the model's prediction for a plan, or `None` if the plan has no costs.
     fn forecast(&self, plan: &Plan) -> Option<Forecast> {
         let mut model = self.model();
         model.stages = plan.costs.clone()?;
         Some(model.forecast(1.0))
     }
 
-    /// Combines the changes that are expected to reduce the time in `aim`, one at a time. `singles`
-    /// are the plans with one change each. Returns `None` if fewer than two changes help.
+    /// Combines changes by adding, one at a time, the change that is expected to reduce the time in
+    /// `aim` most. `singles` are the plans with one change each. Returns `None` if fewer than two
+    /// changes help.
     fn combine_predicted(
         &mut self,
         original: &Plan,

@@ -145,8 +145,8 @@ impl<'a> Pilot<'a> {
     }
 
     /// Repeats the measurements of all stages of `drafts` that have been measured before. Measures
-    /// these stages one round after another, until each has been measured a fixed number of times
-    /// or there is no more time.
+    /// these stages one round after another, until each has been measured `ROUNDS` times or there
+    /// is no more time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.

@@ -1,4 +1,5 @@
-//! Drops a `cat` that only forwards data, because its reader can read the input itself.
+//! Drops a `cat` that only forwards data: the stage after it can read the input itself, or the
+//! stage before it can write the output itself.
 
 use contend_commands::grep::Grep;
 use contend_commands::options::{Options, Table};

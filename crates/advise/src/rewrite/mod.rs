@@ -6,7 +6,8 @@
 //!
 //! Rewrites only touch stages that parse as simple commands of program files: no functions, aliases
 //! or builtins, and no redirections except of the first input. Commands that write files or start
-//! programs (`tee`, `xargs`, scripts) have no module in [`contend_commands`] and are left alone.
+//! programs (`tee`, `xargs`, scripts) have no module in [`contend_commands`] and are left alone,
+//! except that `larger_pipe` may start them with a larger output pipe.
 
 mod another_awk;
 mod byte_locale;
@@ -130,7 +131,7 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// A distinction between changes that one rewrite proposes for the same stages.
+/// What distinguishes the changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
     /// The only change that the rewrite proposes for these stages.

@@ -93,8 +93,8 @@ pub enum TrialError {
 /// candidates are undecided.
 const COMBINE_AFTER_SHARE: f64 = 0.75;
 
-/// A function that builds a candidate from the changes that were faster, or returns `None` if there
-/// is no new combination.
+/// A function that combines the changes of the recommended candidates into a new candidate, or
+/// returns `None` if there is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
 /// Runs a trial, and adds the measurements to the candidates. Once all are decided or most of the

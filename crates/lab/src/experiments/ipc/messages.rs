@@ -114,7 +114,7 @@ enum Pattern {
     RoundTrip,
 }
 
-/// Subject of both experiments: an exchange of messages in the given pattern.
+/// Subject of `ipc/one-way` and `ipc/round-trip`: an exchange of messages in the given pattern.
 struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,

@@ -19,7 +19,7 @@ struct RuntimeCost {
     start_ms: u64,
     /// Time to compile the probe, in milliseconds; 0 for scripts.
     compile_ms: u64,
-    /// Time to create and to end a unit that is not a task of the kernel, in microseconds.
+    /// Time to create and to end a unit that is not a kernel task, in microseconds.
     unit_us: u64,
 }
 
@@ -38,7 +38,7 @@ const RUNTIMES: [RuntimeCost; 7] = [
 /// Cost of every other runtime, whose probe is this program.
 const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_ms: 0, unit_us: 1 };
 
-/// Time to create and to end a unit that is a task of the kernel.
+/// Time to create and to end a unit that is a kernel task.
 const TASK_TIME: Duration = Duration::from_micros(400);
 
 /// Time to read memory until it is stable, both before the units of a sample are created and after
