@@ -63,7 +63,7 @@ mod tests {
     use contend_shell::environment::Environment;
 
     /// Returns the stages of the finding, if any, for a pipeline profiled for one second on 4 CPUs.
-    /// `stages` are its commands, each with its CPU time in seconds.
+    /// `stages` has the text of each stage and its CPU time in seconds.
     fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();

@@ -104,8 +104,8 @@ impl<'a> Pilot<'a> {
     }
 
     /// Runs the stages of a pipeline in order, each on the output of the one before it, while there
-    /// is time. Does not run stages again that have been measured already. Returns the costs up to
-    /// the first stage that was not measured.
+    /// is time. Does not run stages again that have been measured already. Returns the costs of the
+    /// stages before the first one that was not measured.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.

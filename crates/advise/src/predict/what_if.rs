@@ -209,8 +209,9 @@ fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     }
 }
 
-/// Returns the cost of a stage for `times` times the input. Start-up costs do not grow. The time of
-/// a stage that `sorts` grows with n log n, and that of any other stage with the input.
+/// Returns the cost of a stage for `times` times the input. Its start-up cost does not grow. The
+/// remaining time grows with n log n if the stage `sorts`, and in proportion to the input
+/// otherwise.
 fn grown(stage: &StageCost, times: f64, sorts: bool) -> StageCost {
     /// Assumed number of lines; the logarithm hardly depends on it.
     const LINES: f64 = 1e6;

@@ -189,7 +189,7 @@ pub struct Change {
     pub variant: Variant,
     /// Indices of the replaced stages, from 0.
     pub at: Range<usize>,
-    /// The stages that replace them, in order.
+    /// The stages that replace those at `at`, in order.
     pub stages: Vec<Replacement>,
     /// Whether the output always stays the same, or why it has to be checked.
     pub safety: Safety,

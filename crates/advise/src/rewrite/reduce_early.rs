@@ -33,8 +33,8 @@ struct Mapping {
     completes_last_line: bool,
     /// Whether the stage writes lines in another order.
     reorders: bool,
-    /// Whether the stage may leave a line empty. If an input without a final newline ends with such
-    /// a line, the stage writes nothing for it, and so one line less than it reads.
+    /// Whether the stage may turn a line into an empty one. If an input without a final newline
+    /// ends with such a line, the stage writes nothing for it, and so one line less than it reads.
     may_empty: bool,
 }
 

@@ -190,8 +190,8 @@ impl CandidateRun {
     }
 }
 
-/// Returns the 95% confidence interval of the median or, of fewer than [`MIN_PAIRS_FOR_MEDIAN`]
-/// samples, their range. Returns `None` without samples.
+/// Returns the 95% confidence interval of the median, or the range if there are fewer than
+/// [`MIN_PAIRS_FOR_MEDIAN`] samples. Returns `None` without samples. `seed` seeds the resampling.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= MIN_PAIRS_FOR_MEDIAN {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);

@@ -31,14 +31,14 @@ const SPARE_BYTES: u64 = 4 << 20;
 pub struct TrialConfig<'a> {
     /// Runner that executes the pipelines.
     pub runner: Runner<'a>,
-    /// The input of every run.
+    /// Standard input of every run.
     pub input: Input,
     /// Description of the input, for the record.
     pub what: TrialInput,
     /// Standard input for a final check on the whole input, or `None` if the trial does not use a
     /// sample. An inner `None` stands for `/dev/null`.
     pub whole: Option<Option<File>>,
-    /// The profiled run's outcome, if the trial has the same input.
+    /// The outcome of the profiled run; `None` if the trial has another input.
     pub expected: Option<Expected>,
     /// Whether the caller measures concurrent copies after the trial. If so, the trial also
     /// includes candidates that are slower on an idle machine but save CPU time.
@@ -52,7 +52,7 @@ pub struct TrialConfig<'a> {
     pub seed: u64,
 }
 
-/// The input of every run.
+/// Standard input of every run, and how the first stage uses it.
 #[derive(Debug)]
 pub struct Input {
     /// Standard input; `/dev/null` if `None`.
@@ -66,7 +66,7 @@ pub struct Input {
 pub struct Expected {
     /// The exit code of the pipeline, as a shell reports it.
     pub status: i32,
-    /// The size of the output in bytes, if it is known exactly.
+    /// The size of the output in bytes; `None` if it is not known exactly.
     pub bytes: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunEr
 /// Runs a trial, and adds the measurements to the candidates. Once all are decided or most of the
 /// budget is used, `together` may add one candidate that combines the faster ones. After each
 /// round, `on_round` receives the number of rounds and the share of the budget used. If a signal
-/// interrupts the rounds, the samples so far are kept.
+/// interrupts the rounds, the samples so far are kept. Runs nothing if there are no candidates.
 ///
 /// # Errors
 /// Returns an error in these cases:
@@ -312,8 +312,9 @@ fn confirm(
     Ok(Some(Confirmed { same: true, walls }))
 }
 
-/// Checks that there is space for `more` outputs of the size of `output`, which has been written.
-/// On a full disk, all outputs would be cut at the same offset and compare equal.
+/// Returns `TrialError::NoRoom` unless there is space for `more` further outputs of the size of
+/// `output`, and a reserve. On a full disk, all outputs would be cut at the same offset and compare
+/// equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let of_file = RunError::io("stat a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
@@ -366,8 +367,8 @@ struct TrialRunner<'a> {
     output: File,
     walls: Vec<f64>,
     cpus: Vec<f64>,
-    /// Wall and CPU time of the setup in seconds, which are subtracted because it is not part of
-    /// the pipeline.
+    /// Wall and CPU time of the setup, in seconds. They are subtracted from the times of each run,
+    /// because the setup is not part of the pipeline.
     setup: (f64, f64),
     random: fastrand::Rng,
 }

@@ -235,8 +235,8 @@ impl Subject for MessageExchange {
     }
 }
 
-/// Returns the facts about an exchange for the record: its mechanism, wait strategy and, if the
-/// placement binds the partners, CPUs.
+/// Returns the facts about an exchange for the record: its mechanism, its wait strategy and, if the
+/// placement binds the partners, their CPUs.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

@@ -72,8 +72,8 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 /// Returns why the mechanism cannot create a channel for messages of `bytes` bytes here: a known
-/// limit or the error of a trial. Returns `None` if it can, or if there is no memory for a trial.
-/// Each combination is tried once per process.
+/// limit, or the error of an attempt. Returns `None` if it can, or if there is no memory for an
+/// attempt. Each combination is attempted once per process.
 fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
     type Cache = BTreeMap<(&'static str, usize), Option<String>>;
     static CACHE: Mutex<Cache> = Mutex::new(Cache::new());

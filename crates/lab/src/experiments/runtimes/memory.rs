@@ -81,8 +81,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures once with timers that are due after `hold`, or returns `EarlyEnds` if units ended
-    /// before their memory was read.
+    /// Measures memory once, with timers that are due after `hold`. Returns `EarlyEnds` if units
+    /// ended before their memory was read.
     fn measure(&self, hold: Duration) -> Result<Result<Sample, EarlyEnds>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;

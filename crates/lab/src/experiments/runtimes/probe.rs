@@ -122,7 +122,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if the probe does not answer as expected, the number of waiting units is
-    /// not `n`, or units are processes but not visible.
+    /// not `n`, or the units are processes that are not visible.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<ParkAnswer, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;

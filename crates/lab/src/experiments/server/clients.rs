@@ -271,7 +271,8 @@ impl Clients {
     }
 
     /// Waits up to `limit` for events and returns those that have arrived, if any. Waits with
-    /// `poll`: `epoll_wait` counts in milliseconds, and would delay the next request by up to one.
+    /// `poll`: `epoll_wait` counts in milliseconds, and would delay the next request by up to a
+    /// millisecond.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

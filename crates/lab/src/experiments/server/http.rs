@@ -120,7 +120,7 @@ enum State {
     Paused,
     /// The connection is closed once `outgoing` has been written.
     Closes,
-    /// As `Closes`, but the client may still be sending. Closing now would reset the connection
+    /// Like `Closes`, but the client may still be sending. Closing now would reset the connection
     /// before the client has read the response, so the sending side is shut down first.
     ShutsDown,
     /// The sending side is shut down, and the given number of bytes has been discarded since.

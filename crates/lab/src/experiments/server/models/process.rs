@@ -75,8 +75,8 @@ pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()
     wait_for_stdin_eof()
 }
 
-/// Forks a process that calls `run` and then exits, and that the kernel kills when its parent ends.
-/// Returns its PID.
+/// Forks a process that calls `run` and then exits. The kernel kills the process if its parent ends
+/// first. Returns its PID.
 fn fork_bound_to_parent(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {
