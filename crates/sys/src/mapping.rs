@@ -107,12 +107,12 @@ impl Mapping {
     }
 }
 
-/// Expected use of a mapping.
+/// Advice to the kernel on the use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Read or written from the beginning to the end (`MADV_SEQUENTIAL`).
+    /// The mapping is read or written from the beginning to the end (`MADV_SEQUENTIAL`).
     Sequential,
-    /// Backed by huge pages where possible (`MADV_HUGEPAGE`).
+    /// The mapping should be backed by huge pages where possible (`MADV_HUGEPAGE`).
     HugePages,
 }
 

@@ -564,7 +564,7 @@ mod tests {
         });
     }
 
-    /// Decisions must not depend on the wording of a reason.
+    /// Checks that decisions do not depend on the wording of a reason.
     #[test]
     fn reworded_reasons_change_nothing() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {

@@ -13,7 +13,7 @@ use contend_record::stats::median;
 pub struct Calibration {
     /// Seconds to pass one byte through a pipe in a large transfer, without the cost of the calls.
     pub pipe_byte: f64,
-    /// Seconds of one write and one read of a single byte, without blocking.
+    /// Seconds for one write and one read of a single byte, neither of which blocks.
     pub pipe_call: f64,
     /// Seconds from the start to the exit of a program that does nothing, or its CPU time if an
     /// earlier lab run measured it.

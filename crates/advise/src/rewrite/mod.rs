@@ -41,7 +41,7 @@ use draft::{Draft, Stage};
 pub struct Rewrite {
     /// Identifier of the rewrite in records.
     pub id: RewriteId,
-    /// The function that returns the changes that the rewrite proposes.
+    /// Returns the changes that the rewrite proposes.
     find: fn(&Situation<'_>) -> Vec<Change>,
 }
 
@@ -151,7 +151,7 @@ pub enum Variant {
 pub struct ChangeId {
     /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// Which of the rewrite's changes for the same stages it is.
+    /// What distinguishes the change from others of the rewrite for the same stages.
     pub variant: Variant,
     /// The affected stages of the original, from 1.
     pub stages: Vec<usize>,
@@ -185,7 +185,7 @@ impl ChangeId {
 pub struct Change {
     /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// Which of the rewrite's changes for the same stages it is.
+    /// What distinguishes the change from others of the rewrite for the same stages.
     pub variant: Variant,
     /// Indices of the replaced stages, from 0.
     pub at: Range<usize>,

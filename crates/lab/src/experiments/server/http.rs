@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-/// How a server handles a request.
+/// When a server responds to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
     /// The server responds immediately.

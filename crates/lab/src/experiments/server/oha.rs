@@ -17,7 +17,7 @@ use super::setup::Setup;
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::programs;
 
-/// Name of the command.
+/// Name of the command that starts oha.
 const NAME: &str = "oha";
 /// Reason that oha gives for requests in flight at the deadline.
 const ABORTED_REASON: &str = "aborted due to deadline";

@@ -9,7 +9,7 @@ use super::{CONNECTIONS, KEEP_ALIVE, MODEL, OFF, PROCESSES, PROGRAM, THREADS};
 use crate::engine::experiment::{Facts, SubjectError};
 use crate::support::limits::UnitKind;
 
-/// A server and its load of connections.
+/// A server, and the connections that clients open to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// Model or program that serves the connections.

@@ -242,7 +242,7 @@ pub enum WaitStrategy {
 }
 
 impl WaitStrategy {
-    /// Returns the words for the strategy in records.
+    /// Returns the description of the strategy for records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "asleep",

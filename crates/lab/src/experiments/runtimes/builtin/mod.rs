@@ -22,7 +22,7 @@ pub use tokio::{mpsc, oneshot, pending, sleep};
 /// Name of the hidden command that turns this program into a probe.
 pub const PROBE_VERB: &str = "lab-probe";
 
-/// Units of one kind, as a built-in probe controls them. `probes/README.md` describes the commands.
+/// Units of one kind, which a built-in probe controls. `probes/README.md` describes the commands.
 pub trait Units {
     /// Returns the name and version of the runtime.
     fn version(&self) -> String;

@@ -109,7 +109,8 @@ impl Future for Wait {
     }
 }
 
-/// A connection and the context of the task that is woken when it can continue.
+/// A connection, and the context of the task that serves it, which is woken when the connection can
+/// be read or written.
 struct WorkerStream<'a, 'b> {
     stream: &'a mut TcpStream,
     context: &'a mut Context<'b>,

@@ -93,7 +93,7 @@ impl Program {
         programs::find(self.name).or_else(|| Some(installed()).filter(|path| path.is_file()))
     }
 
-    /// Returns why the program cannot be started here, or `None` if it can.
+    /// Returns why the program cannot be started here, or `None` if it is installed.
     pub fn missing(&self) -> Option<String> {
         let Self { name, package, .. } = self;
         match self.path() {
