@@ -13,7 +13,7 @@ const MAX_HEADER_FIELDS: usize = 32;
 /// Result of parsing the bytes received of a response so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
-    /// The beginning of a response.
+    /// The beginning of a response, of which more bytes have to be read.
     Incomplete,
     /// The expected response.
     Complete {

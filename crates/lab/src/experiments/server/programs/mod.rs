@@ -38,7 +38,8 @@ pub struct Program {
     pub version: &'static str,
     /// Returns the default numbers of processes and threads.
     pub default: fn() -> Concurrency,
-    /// Returns why the server cannot run with the given numbers, or `None` if it can.
+    /// Returns why the server cannot run with the given numbers of processes and threads, or `None`
+    /// if it can.
     pub unsupported_concurrency: fn(Concurrency) -> Option<&'static str>,
     /// Returns why the server cannot answer as the given handler does, or `None` if it can.
     pub unsupported_handler: fn(Handler) -> Option<&'static str>,
