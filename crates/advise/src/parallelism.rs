@@ -10,10 +10,13 @@ use contend_record::units::time;
 const MAX_WALL_RATIO: f64 = 0.8;
 
 /// Returns a finding if running the profiled pipeline over chunks of its input is estimated to
-/// reduce its wall time enough (see `MAX_WALL_RATIO`), and `None` otherwise. `stages` are the
-/// commands of the profile's stages, in order. The estimated wall time is the pipeline's CPU time
-/// divided by the number of CPUs, and at least the service time of each stage that cannot be
-/// parallelised.
+/// reduce its wall time to `MAX_WALL_RATIO` of the measured time or less. `stages` are the
+/// commands of the profile's stages, in order. Returns `None` if the gain is smaller, no stage can
+/// run over chunks, the profile allows fewer than two CPUs, or `stages` has another length than the
+/// profile.
+///
+/// The estimate is the pipeline's CPU time divided by the number of CPUs, but at least the service
+/// time of the slowest stage that needs its whole input.
 pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
     let cpus = record.host.cpus_allowed;
     if cpus < 2 || stages.len() != record.stages.len() {
@@ -60,7 +63,7 @@ mod tests {
     use contend_shell::environment::Environment;
 
     /// Returns the stages of the finding, if any, for a pipeline profiled for one second on 4 CPUs.
-    /// `stages` are its commands, each with its CPU time in seconds.
+    /// `stages` has the text of each stage and its CPU time in seconds.
     fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();

@@ -1,4 +1,4 @@
-//! Takes samples of an input, on which stages can run repeatedly, and compares files.
+//! Takes samples of an input that stages can read repeatedly, and compares files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -33,7 +33,8 @@ impl Sample {
 
     /// Creates a sample of a regular file. A file of up to `most` bytes is used as a whole. From a
     /// larger file, pieces of the start, the middle and the end are copied into an unnamed file.
-    /// The pieces consist of whole lines and together have about `most` bytes.
+    /// The pieces consist of whole lines, unless a line is longer than 16 MiB, and together have
+    /// about `most` bytes.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or there is no space for the copy.
@@ -91,7 +92,7 @@ pub fn temporary(most: u64) -> io::Result<File> {
 }
 
 /// Returns the offset after the first newline at or after `place`. Returns the end of the file if
-/// there is no newline, and `place` itself if the line is too long.
+/// there is no newline, and `place` itself if none is found within `MAX_LINE_BYTES`.
 fn after_line(file: &File, place: u64) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = place;
@@ -108,8 +109,8 @@ fn after_line(file: &File, place: u64) -> io::Result<u64> {
     Ok(place)
 }
 
-/// Copies about `length` bytes, extended to the end of a line, and returns the offset at which the
-/// copy ended.
+/// Copies `length` bytes from offset `from` on and the remainder of their last line, and returns
+/// the offset at which the copy ended.
 fn copy_lines(file: &File, from: u64, length: u64, to: &mut File) -> io::Result<u64> {
     let end = after_line(file, from + length)?;
     copy_range(file, from, end - from, to)?;

@@ -61,13 +61,13 @@ pub struct Usage {
     /// Largest resident set of any one of the processes, in bytes. A process starts with its
     /// parent's value, so a small value may be the parent's.
     pub max_rss: u64,
-    /// Page faults that needed no I/O.
+    /// Number of page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Page faults that needed I/O.
+    /// Number of page faults that needed I/O.
     pub major_faults: u64,
-    /// Voluntary context switches: the process waited.
+    /// Number of voluntary context switches: the process waited.
     pub voluntary_switches: u64,
-    /// Involuntary context switches: the scheduler preempted the process.
+    /// Number of involuntary context switches: the scheduler preempted the process.
     pub involuntary_switches: u64,
 }
 
@@ -81,6 +81,9 @@ impl Usage {
 impl Usage {
     /// Returns the usage since `before`, an earlier value for the same processes or thread.
     /// `max_rss` is not a difference but the value of `self`.
+    ///
+    /// # Panics
+    /// May panic if a count in `before` is larger than in `self`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -81,6 +81,9 @@ pub fn sigchld_ignored() -> bool {
 }
 
 /// Returns whether `signal`, a number from 1 to 64, was blocked when this process started.
+///
+/// # Panics
+/// May panic for other numbers.
 pub fn is_blocked(signal: libc::c_int) -> bool {
     BLOCKED.load(Ordering::Relaxed) >> (signal - 1) & 1 == 1
 }
@@ -107,7 +110,7 @@ fn given(fd: u8) -> Option<BorrowedFd<'static>> {
 /// Returns whether this process was started with descriptor `fd` (0 to 9) open for writing.
 ///
 /// # Errors
-/// The error of fcntl(2), which reads the descriptor's access mode.
+/// Returns the error of fcntl(2), which reads the descriptor's access mode.
 pub fn is_writable(fd: u8) -> io::Result<bool> {
     let Some(given) = given(fd) else { return Ok(false) };
     Ok(rustix::fs::fcntl_getfl(given)? & OFlags::RWMODE != OFlags::RDONLY)

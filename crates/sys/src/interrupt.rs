@@ -1,4 +1,4 @@
-//! Signals that contend handles during a run. They are blocked before the first child starts and
+//! Signals that contend handles during a run. They are blocked from before the first child starts
 //! until the report has been written, so none is lost in between.
 
 use std::cell::Cell;
@@ -41,8 +41,8 @@ impl Signals {
         })
     }
 
-    /// Reads the next pending signal, if any. Remembers the one that asks contend to end, for
-    /// [`Signals::interrupted`].
+    /// Reads the next pending signal; `None` if there is none. Remembers a signal that asks contend
+    /// to end, for [`Signals::interrupted`].
     pub fn next(&self) -> Option<ReceivedSignal> {
         let arrived = self.fd.next()?;
         // A request from a process replaces one from the keyboard, because the latter may be

@@ -1,5 +1,5 @@
-//! Safe wrappers of the Linux facilities that contend needs: signals, waiting, tracing, `/proc`,
-//! pipes, shared memory and scheduling.
+//! Safe wrappers around the Linux facilities that contend needs: signals, waiting, tracing,
+//! `/proc`, pipes, shared memory and scheduling.
 //!
 //! Each module wraps one facility and nothing else: no policy, no printing, no knowledge of
 //! pipelines. Interpreting the measurements is up to the callers.

@@ -101,18 +101,18 @@ impl Mapping {
         self.writes
     }
 
-    /// Returns the length in bytes: as requested, not rounded up to pages.
+    /// Returns the length in bytes: as requested (but at least 1), not rounded up to pages.
     pub fn length(&self) -> usize {
         self.length
     }
 }
 
-/// Expected use of a mapping.
+/// Advice to the kernel on the use of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Read or written from the beginning to the end (`MADV_SEQUENTIAL`).
+    /// The mapping is read or written from the beginning to the end (`MADV_SEQUENTIAL`).
     Sequential,
-    /// Backed by huge pages where possible (`MADV_HUGEPAGE`).
+    /// The mapping should be backed by huge pages where possible (`MADV_HUGEPAGE`).
     HugePages,
 }
 
@@ -172,7 +172,7 @@ impl Mapping {
     /// the number of bytes written, which may be less than `bytes`.
     ///
     /// # Errors
-    /// As write(2); `EFAULT` if the mapped memory cannot be read.
+    /// Returns the error of write(2); `EFAULT` if the mapped memory cannot be read.
     ///
     /// # Panics
     /// Panics if the range is not within the mapping, or `from` is the mapping's length.

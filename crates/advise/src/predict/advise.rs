@@ -19,10 +19,11 @@ use crate::rewrite::{Change, ChangeId, Situation, changes};
 const PILOT_ERROR: f64 = 0.35;
 /// Relative error of a prediction from the original's service times alone.
 const COSTS_ERROR: f64 = 0.40;
-/// Ratio of CPU time to service time above which a stage has several threads.
+/// Ratio of CPU time to service time above which a stage counts as multithreaded.
 const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
-/// Smallest predicted saving, as a share of wall or CPU time, for which a change is combined with
-/// other changes.
+/// Predicted saving, as a share of wall or CPU time, that a change must exceed to be combined with
+/// other changes. To be worth trying, a candidate must exceed it in wall time, or three times as
+/// much in CPU time.
 const MIN_SAVING: f64 = 0.02;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
@@ -30,7 +31,7 @@ const MAX_COMBINED: usize = 8;
 /// A candidate with its pipeline.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// The candidate, as in the record.
+    /// The candidate, as it appears in the record.
     pub candidate: Candidate,
     /// The changed pipeline.
     pub draft: Draft,
@@ -42,9 +43,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns whether the candidate should be tried: it has no verdict yet, and no prediction from
-    /// the pilot says that it saves too little time. Saving CPU time is enough if the candidate is
-    /// not slower or, with `under_load`, even if it is slower on an idle machine.
+    /// Returns whether the candidate should be tried. It must have no verdict yet and, if its
+    /// prediction comes from the pilot, must be predicted to save enough time. A saving of CPU time
+    /// alone counts if the candidate is not slower or, with `under_load`, in any case.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -82,7 +83,8 @@ enum Aim {
     Cpu,
 }
 
-/// A source of candidates, with the inputs of its predictions.
+/// A generator of candidates for a profiled pipeline, with the data from which it predicts their
+/// gain.
 pub struct Adviser<'a> {
     /// The profile of the original.
     pub record: &'a PipeRecord,
@@ -127,9 +129,9 @@ impl Adviser<'_> {
         Ok(prepared)
     }
 
-    /// Combines the changes that a trial has recommended. Returns `None` if fewer than two of them
-    /// can be combined, or if one of the `tried` candidates is their combination. Changes without a
-    /// prediction are combined only here.
+    /// Combines the changes that a trial has recommended, including those without a prediction.
+    /// Returns `None` if fewer than two of them can be combined, if their combination is among the
+    /// `tried` candidates, or if a recommended combination already includes all of them.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -216,7 +218,8 @@ impl Adviser<'_> {
         Ok(plans)
     }
 
-    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate.
+    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate, or
+    /// without costs if the rewrite has none.
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
         let mut made = base.made.clone();
@@ -304,15 +307,16 @@ impl Adviser<'_> {
         Ok(())
     }
 
-    /// Returns the model's prediction for a plan, or `None` without costs.
+    /// Returns the model's prediction for a plan, or `None` if the plan has no costs.
     fn forecast(&self, plan: &Plan) -> Option<Forecast> {
         let mut model = self.model();
         model.stages = plan.costs.clone()?;
         Some(model.forecast(1.0))
     }
 
-    /// Combines the changes that are expected to reduce the time in `aim`, one at a time. `singles`
-    /// are the plans with one change each. Returns `None` if fewer than two changes help.
+    /// Combines changes by adding, one at a time, the change that is expected to reduce the time in
+    /// `aim` most. `singles` are the plans with one change each. Returns `None` if fewer than two
+    /// changes help.
     fn combine_predicted(
         &mut self,
         original: &Plan,
@@ -399,9 +403,9 @@ impl Adviser<'_> {
 }
 
 /// Replaces a plan's costs by those of the pilot. Does nothing unless the pilot has measured all
-/// changed stages and the stages that they replace, and the latter ran long enough. A new stage is
-/// expected to take the time of the stages that it replaces, scaled by the ratio that the pilot
-/// measured.
+/// changed stages and the stages that they replace, and the replaced ones took at least 2 ms. A new
+/// stage is expected to take the time of the stages that it replaces, scaled by the ratio that the
+/// pilot measured.
 fn adopt(
     plan: &mut Plan,
     run: &PilotRun,
@@ -470,8 +474,8 @@ mod tests {
     use crate::rewrite::tests::{draft, profile_of};
     use contend_record::stats::Estimate;
 
-    /// Calls `then` with an adviser that has no pilot, and with the draft and candidates of a
-    /// pipeline.
+    /// Calls `then` with an adviser that has no pilot, the draft of the pipeline `text`, which has
+    /// `stages` stages, and its candidates.
     fn with_adviser<T>(
         text: &str,
         stages: usize,
@@ -560,7 +564,7 @@ mod tests {
         });
     }
 
-    /// Decisions must not depend on the wording of a reason.
+    /// Checks that decisions do not depend on the wording of a reason.
     #[test]
     fn reworded_reasons_change_nothing() {
         with_adviser("cat f | sort | uniq | wc -l", 4, |adviser, draft, mut prepared| {

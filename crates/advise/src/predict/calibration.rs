@@ -11,11 +11,12 @@ use contend_record::stats::median;
 /// approximate CPU times on an idle machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// Seconds to write and read one byte through a pipe, in large pieces.
+    /// Seconds to pass one byte through a pipe in a large transfer, without the cost of the calls.
     pub pipe_byte: f64,
-    /// Seconds of one write and one read of a single byte, without blocking.
+    /// Seconds for one write and one read of a single byte, neither of which blocks.
     pub pipe_call: f64,
-    /// Seconds from the start to the exit of a program that does nothing.
+    /// Seconds from the start to the exit of a program that does nothing, or its CPU time if an
+    /// earlier lab run measured it.
     pub start_up: f64,
     /// ID of the lab run that measured `start_up`, or `None` if it was measured here.
     pub run: Option<i64>,

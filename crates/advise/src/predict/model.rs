@@ -22,7 +22,7 @@ pub struct StageCost {
     /// Share of the work, from 0 to 1, that follows the end of the input, or `None` if the stage
     /// does not hold its output.
     pub held: Option<f64>,
-    /// CPU time to start the program in seconds, which does not grow with the input.
+    /// CPU time in seconds to start the program. It does not grow with the input.
     pub start_up: f64,
 }
 
@@ -33,8 +33,8 @@ pub struct Model {
     pub stages: Vec<StageCost>,
     /// Number of CPUs that the pipeline can use, which need not be an integer.
     pub cpus: f64,
-    /// Ratio of the original's wall time to the time that its stages explain, limited to 0.8 to 3;
-    /// 1 if the profile was disturbed.
+    /// Ratio of the original's wall time to the time that its stages explain, clamped to the range
+    /// from 0.8 to 3; 1 if the profile was disturbed or the stages explain no time.
     pub fit: f64,
     /// Number of pipes in the original, for scaling `fit`.
     pub fitted_pipes: usize,
@@ -50,11 +50,11 @@ pub struct Forecast {
     pub wall: f64,
     /// User and system time of all stages of all copies, in seconds.
     pub cpu: f64,
-    /// The main limit of the wall time.
+    /// Limit of the phase that takes longest, or `Limit::Outside` if the model's `floor` applies.
     pub limit: Limit,
 }
 
-/// A limit of a pipeline's speed.
+/// What limits a pipeline's speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// The stage with the given index, from 0.
@@ -105,7 +105,7 @@ impl Model {
     }
 
     /// Returns the wall time in seconds that the stages alone explain, for `copies` concurrent
-    /// copies of the pipeline, and the main limit of that time.
+    /// copies of the pipeline, and the limit of the phase that takes longest.
     fn explained(&self, copies: f64) -> (f64, Limit) {
         let mut total = 0.0;
         let mut longest = (0.0, Limit::Machine);

@@ -25,7 +25,7 @@ const MIN_DURATION: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Pilot<'a> {
     runner: Runner<'a>,
-    /// Inputs and outputs of stages; the first one is the sample.
+    /// Inputs and outputs of stages. The first element is the sample.
     data: Vec<Data>,
     /// Measurements by command and input.
     runs: HashMap<Key, Measured>,
@@ -34,8 +34,8 @@ pub struct Pilot<'a> {
     deadline: Instant,
 }
 
-/// A command's text, the index of its input in the data, and whether it reads from and writes to a
-/// pipe.
+/// A command's text, the index of its input in `Pilot::data`, and whether it reads from a pipe and
+/// whether it writes to one.
 type Key = (String, usize, (bool, bool));
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct StartUp {
 
 #[derive(Debug, Clone)]
 struct Measured {
-    /// Index of the command's output in the data.
+    /// Index of the command's output in `Pilot::data`.
     output: usize,
     walls: Vec<f64>,
     cpus: Vec<f64>,
@@ -76,17 +76,17 @@ pub struct StageTime {
 /// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PilotRun {
-    /// Costs of the stages, up to the first one that must not be repeated or for which time ran
-    /// out.
+    /// Costs of the stages before the first one that must not be repeated or for which time ran
+    /// out; of all stages if there is no such stage.
     pub stages: Vec<StageTime>,
-    /// Index of the last stage's output in the pilot's data, for comparison, or `None` if the run
-    /// ended before or in that stage. Exit statuses are not compared: a command may find a match in
-    /// the whole input but not in a sample.
+    /// Index of the last stage's output in `Pilot::data`, for comparison, or `None` if the run
+    /// stopped before that output was complete. Exit statuses are not compared: a command may find
+    /// a match in the whole input but not in a sample.
     pub end: Option<usize>,
 }
 
 impl<'a> Pilot<'a> {
-    /// Creates a pilot on `sample` whose runs end at most about `budget` after this call.
+    /// Creates a pilot that runs stages on `sample`, and stops about `budget` after this call.
     pub fn new(runner: Runner<'a>, sample: File, budget: Duration) -> Self {
         let bytes = sample.metadata().map_or(0, |data| data.len());
         Self {
@@ -98,14 +98,14 @@ impl<'a> Pilot<'a> {
         }
     }
 
-    /// Returns whether the budget is not used up yet.
+    /// Returns whether some of the budget is left.
     pub fn has_time(&self) -> bool {
         Instant::now() < self.deadline
     }
 
     /// Runs the stages of a pipeline in order, each on the output of the one before it, while there
-    /// is time. Does not run stages again that have been measured already. Returns the costs up to
-    /// the first stage that was not measured.
+    /// is time. Does not run stages again that have been measured already. Returns the costs of the
+    /// stages before the first one that was not measured.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -145,8 +145,8 @@ impl<'a> Pilot<'a> {
     }
 
     /// Repeats the measurements of all stages of `drafts` that have been measured before. Measures
-    /// these stages one round after another, until each has been measured a fixed number of times
-    /// or there is no more time.
+    /// these stages one round after another, until each has been measured `ROUNDS` times or there
+    /// is no more time.
     ///
     /// # Errors
     /// Returns an error if the pilot was interrupted, or a system call failed.
@@ -282,8 +282,8 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns, for each stage, the text with which it runs alone. The first stage reads the sample
-/// from standard input, and every other stage its own input. Returns `None` for a stage that must
+/// Returns the text with which each stage runs alone. The first stage reads the sample from
+/// standard input, and every other stage its own input. The text is `None` for a stage that must
 /// not be repeated, and for a first stage whose input cannot be replaced.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {

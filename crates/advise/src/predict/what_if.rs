@@ -191,7 +191,8 @@ fn are_neighbours(pair: &str) -> bool {
 }
 
 /// Returns the cost of both stages in one process: their work without the start of the second
-/// program and without the pipe between them, whose cost in seconds is `pipe`.
+/// program and without the pipe between them, which costs `pipe` seconds. The result is never less
+/// than the cost of the more expensive stage.
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
@@ -208,8 +209,9 @@ fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     }
 }
 
-/// Returns the cost of a stage for `times` times the input. Start-up costs do not grow. The time of
-/// a stage that `sorts` grows with n log n, and that of any other stage with the input.
+/// Returns the cost of a stage for `times` times the input. Its start-up cost does not grow. The
+/// remaining time grows with n log n if the stage `sorts`, and in proportion to the input
+/// otherwise.
 fn grown(stage: &StageCost, times: f64, sorts: bool) -> StageCost {
     /// Assumed number of lines; the logarithm hardly depends on it.
     const LINES: f64 = 1e6;
@@ -235,8 +237,8 @@ mod tests {
     const CALIBRATION: Calibration =
         Calibration { pipe_byte: 1e-9, pipe_call: 1e-6, start_up: 0.001, run: None };
 
-    /// Answers a question about a pipeline of 1 s with three stages of 0.5 s of CPU time each, on 2
-    /// CPUs.
+    /// Answers a question about a pipeline that took 1 s on 2 CPUs, with three stages that used 0.5
+    /// s of CPU time each.
     fn ask(text: &str) -> WhatIf {
         let question = Question::read(text, 3).expect("understood");
         question.answer(&profile_of(3, 1 << 20), &CALIBRATION)

@@ -1,5 +1,5 @@
-//! Replaces awk by another installed implementation, and proposes a change for each. Which one is
-//! fastest depends on the program.
+//! Replaces awk by another installed implementation, and proposes one change for each of them.
+//! Which implementation is fastest depends on the program.
 
 use contend_commands::Simple;
 use contend_commands::awk::{Awk, with_program_files};

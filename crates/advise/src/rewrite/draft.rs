@@ -24,7 +24,7 @@ pub struct Stage {
     pub text: String,
     /// The parsed command, if the stage is a simple command whose name refers to a program file.
     pub simple: Option<Simple>,
-    /// Indices of the original's stages whose work the stage does, from 0. An unchanged stage has
+    /// Indices, from 0, of the original's stages whose work this stage does. An unchanged stage has
     /// its own index.
     pub origin: Vec<usize>,
 }
@@ -56,7 +56,7 @@ impl Draft {
         self.discards
     }
 
-    /// Returns the shell text of the pipeline, with the output on standard output.
+    /// Returns the shell text of the pipeline without its redirection to `/dev/null`, if any.
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };

@@ -1,4 +1,5 @@
-//! Drops a `cat` that only forwards data, because its reader can read the input itself.
+//! Drops a `cat` that only forwards data: the stage after it can read the input itself, or the
+//! stage before it can write the output itself.
 
 use contend_commands::grep::Grep;
 use contend_commands::options::{Options, Table};
@@ -10,8 +11,8 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
-/// Commands that behave alike for all kinds of files (such as pipes and terminals) as their
-/// standard input and output.
+/// Commands that behave the same whatever their standard input and output are, such as a file, a
+/// pipe or a terminal. `is_filter` has the exceptions.
 const FILTERS: &[&str] =
     &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
@@ -42,9 +43,9 @@ fn before(index: usize, source: Option<&Word>, reader: &Stage) -> Option<Change>
     Some(without(index..index + 2, text, index + 1, safety))
 }
 
-/// Returns the change that removes the `cat` at `index`, the last stage, or `None` if the stage
-/// before it is not a filter. The `cat` may have hidden two facts: the exit status of that stage
-/// and, from that stage, that the output is a terminal.
+/// Returns the change that removes the `cat` at `index`, the last stage. Returns `None` if no stage
+/// precedes it, or if that stage is not a filter. The change is not always safe: without the `cat`,
+/// the shell sees the exit status of that stage, and the stage may see a terminal as its output.
 fn at_the_end(situation: &Situation<'_>, index: usize) -> Option<Change> {
     let writer = situation.draft.stages.get(index.checked_sub(1)?)?;
     let text = writer.text.clone();

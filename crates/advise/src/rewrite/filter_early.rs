@@ -133,8 +133,8 @@ impl Work {
     }
 
     /// Returns whether the stage is known to match or write a character of the strings that the
-    /// filter searches for. If so, the two commute only on data without these strings. Returns
-    /// `false` if the characters or the strings are unknown.
+    /// filter searches for, and so may create or remove matches. Returns `false` if the characters
+    /// or the strings are unknown.
     fn may_alter_matches(&self, filter: &Filter) -> bool {
         let (Some(touched), Some(strings)) = (&self.touches, &filter.strings) else {
             return false;
@@ -143,10 +143,10 @@ impl Work {
     }
 }
 
-/// Returns all characters that a script replaces or writes. A string without any of these
-/// characters can neither appear nor disappear, nor be joined from two parts. Returns `None` if one
-/// of the characters is not ASCII, or if the script does anything other than replace fixed strings
-/// by non-empty ones, transliterate, or delete lines.
+/// Returns all characters that a script replaces or writes. If a string contains none of them, the
+/// script neither adds nor removes an occurrence of the string. Returns `None` if one of the
+/// characters is not ASCII, or if the script does anything other than replace fixed strings by
+/// non-empty ones, transliterate, or delete lines.
 fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     let mut touched = BTreeSet::new();
     for command in &sed.commands {

@@ -28,8 +28,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     })
 }
 
-/// Parses a `grep -v` whose patterns can be merged with those of another. Returns `None` for any
-/// other command.
+/// Parses a `grep -v` whose patterns can be merged with those of another `grep -v`. Returns `None`
+/// for any other command.
 fn fit(simple: &contend_commands::Simple) -> Option<Grep> {
     let grep = Grep::read(simple)?;
     let refers_back =

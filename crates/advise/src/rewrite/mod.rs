@@ -6,7 +6,8 @@
 //!
 //! Rewrites only touch stages that parse as simple commands of program files: no functions, aliases
 //! or builtins, and no redirections except of the first input. Commands that write files or start
-//! programs (`tee`, `xargs`, scripts) have no module in [`contend_commands`] and are left alone.
+//! programs (`tee`, `xargs`, scripts) have no module in [`contend_commands`] and are left alone,
+//! except that `larger_pipe` may start them with a larger output pipe.
 
 mod another_awk;
 mod byte_locale;
@@ -40,7 +41,7 @@ use draft::{Draft, Stage};
 pub struct Rewrite {
     /// Identifier of the rewrite in records.
     pub id: RewriteId,
-    /// The function that returns the changes that the rewrite proposes.
+    /// Returns the changes that the rewrite proposes.
     find: fn(&Situation<'_>) -> Vec<Change>,
 }
 
@@ -71,7 +72,7 @@ const SIGPIPE: i32 = 13;
 /// off.
 const MIN_WALL_SHARE: f64 = 0.05;
 
-/// The input of a rewrite: a pipeline, and what is known of it.
+/// The input of a rewrite: a pipeline, and what is known about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// The pipeline to change, to which other changes may have been applied.
@@ -130,12 +131,12 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// A distinction between changes that one rewrite proposes for the same stages.
+/// What distinguishes the changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
-    /// The only change of the rewrite.
+    /// The only change that the rewrite proposes for these stages.
     Only,
-    /// A replacement of the program by the named one.
+    /// A replacement of the program by the one with this name.
     Program(String),
     /// A larger buffer for `sort`.
     Memory,
@@ -150,7 +151,7 @@ pub enum Variant {
 pub struct ChangeId {
     /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// Which of the rewrite's changes for the same stages it is.
+    /// What distinguishes the change from others of the rewrite for the same stages.
     pub variant: Variant,
     /// The affected stages of the original, from 1.
     pub stages: Vec<usize>,
@@ -184,15 +185,15 @@ impl ChangeId {
 pub struct Change {
     /// The rewrite that proposes the change.
     pub rewrite: RewriteId,
-    /// Which of the rewrite's changes for the same stages it is.
+    /// What distinguishes the change from others of the rewrite for the same stages.
     pub variant: Variant,
     /// Indices of the replaced stages, from 0.
     pub at: Range<usize>,
-    /// The stages that replace them, in order.
+    /// The stages that replace those at `at`, in order.
     pub stages: Vec<Replacement>,
     /// Whether the output always stays the same, or why it has to be checked.
     pub safety: Safety,
-    /// Why the change may help, for the reader of the report.
+    /// Why the change may help and how its result may differ, in words for the report.
     pub reasons: Vec<String>,
 }
 
@@ -201,9 +202,9 @@ pub struct Change {
 pub struct Replacement {
     /// The shell text of the stage.
     pub text: String,
-    /// Indices of the stages whose work the replacement does, as in [`Change::at`], each with the
-    /// share of its service time that the replacement is expected to take. Empty if only a pilot
-    /// can measure it.
+    /// The stages whose work the replacement does, by their indices (from 0, as in [`Change::at`]),
+    /// each with the share of its service time that the replacement is expected to take. Empty if
+    /// only a pilot can measure it.
     pub work: Vec<(usize, f64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Moves a stage that changes each line independently after one that keeps lines by position, or
-//! drops it before one that only counts lines.
+//! Moves a stage that changes each line on its own behind a `tail`, so that it has fewer lines to
+//! process, and drops such a stage or a `sort` before `wc -l`.
 
 use contend_commands::cut::Cut;
 use contend_commands::sed::Sed;
@@ -33,8 +33,8 @@ struct Mapping {
     completes_last_line: bool,
     /// Whether the stage writes lines in another order.
     reorders: bool,
-    /// Whether the stage may leave a line empty. If an input without a final newline ends with such
-    /// a line, the stage writes nothing for it, and so one line less than it reads.
+    /// Whether the stage may turn a line into an empty one. If an input without a final newline
+    /// ends with such a line, the stage writes nothing for it, and so one line less than it reads.
     may_empty: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Splits the bottleneck stage if its program consists of two halves that can run one after the
-//! other on each line, and so on two CPUs.
+//! Splits the bottleneck stage into two stages, which can use two CPUs, if its script consists of
+//! two halves that process each line one after the other.
 
 use contend_commands::Simple;
 use contend_commands::awk::Awk;
@@ -83,8 +83,8 @@ fn awk_halves(simple: &Simple) -> Option<[String; 2]> {
     Some([with(first, true).text(), rest.text()])
 }
 
-/// Returns whether a statement is only `gsub(/expression/, "text")` or `sub(/expression/, "text")`,
-/// which change the whole record.
+/// Returns whether a statement is only `gsub(/expression/, "text")` or `sub(/expression/, "text")`.
+/// Without a third argument, both change the whole record.
 fn is_substitution(statement: &str) -> bool {
     let arguments = statement
         .strip_prefix("gsub(/")

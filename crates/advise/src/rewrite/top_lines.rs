@@ -9,8 +9,8 @@ use contend_record::advice::{RewriteId, Safety};
 
 use super::{Change, Replacement, Situation, Variant};
 
-/// Number of lines in a chunk: enough to outweigh the start of a sort for each chunk, few enough to
-/// nearly fit into a cache.
+/// Number of lines in a chunk: enough to outweigh the start of a sort for each chunk, and few
+/// enough that most of a chunk fits into a cache.
 const CHUNK_LINES: u64 = 200_000;
 /// Largest number of lines to keep from each chunk for which the rewrite pays off.
 const MAX_KEPT_LINES: u64 = CHUNK_LINES / 20;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::Estimate;
 
-/// Minimum number of pairs of runs for a conclusion. A pair is one run of the candidate and one of
-/// the original.
+/// Minimum number of pairs of runs for a verdict of faster or slower. A pair is one run of the
+/// candidate and one of the original.
 const MIN_PAIRS: usize = 3;
 /// Minimum number of samples for a confidence interval of their median. The interval of fewer
 /// samples is their range.
@@ -18,7 +18,7 @@ const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PA
 const MAX_PAIRS: usize = 60;
 /// Smallest relevant difference of wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// Difference of wall time, relative to the original, that all samples must exceed for a conclusion
+/// Difference of wall time, relative to the original, that all samples must exceed for a verdict
 /// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs. If the pairs confirm an earlier result,
 /// `MIN_DIFFERENCE` is enough.
 const CLEAR_DIFFERENCE: f64 = 0.05;
@@ -85,7 +85,8 @@ impl CandidateRun {
         self.verdict = Some(Verdict::Wrong);
     }
 
-    /// Stops the candidate after it ran for `limit`, many times as long as the original.
+    /// Decides that the candidate is slower, because one run had not ended after `limit`, many
+    /// times the wall time of the original.
     pub fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);
@@ -138,9 +139,10 @@ impl CandidateRun {
         !slower && cpu.is_some_and(|[_, high]| high < 1.0 - MIN_CPU_SAVING)
     }
 
-    /// Decides about an undecided candidate that has run, at the end of the trial. It is unclear
-    /// unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in the
-    /// same direction.
+    /// Gives a verdict to a candidate that has run but is undecided at the end of the trial. It is
+    /// unclear unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in
+    /// the same direction. If there are fewer fresh pairs, those that have been set aside count as
+    /// well.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -188,8 +190,8 @@ impl CandidateRun {
     }
 }
 
-/// Returns the 95% confidence interval of the median or, of fewer than [`MIN_PAIRS_FOR_MEDIAN`]
-/// samples, their range. Returns `None` without samples.
+/// Returns the 95% confidence interval of the median, or the range if there are fewer than
+/// [`MIN_PAIRS_FOR_MEDIAN`] samples. Returns `None` without samples. `seed` seeds the resampling.
 pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     if samples.len() >= MIN_PAIRS_FOR_MEDIAN {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);

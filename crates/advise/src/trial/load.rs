@@ -18,7 +18,8 @@ const MAX_CANDIDATES: usize = 3;
 /// Maximum number of rounds for each number of copies.
 const ROUNDS: usize = 7;
 
-/// The original (without a `candidate`) or a candidate, by index, with its samples under load.
+/// The samples under load of the original (`candidate` is `None`) or of the candidate with this
+/// index.
 struct Loaded {
     candidate: Option<usize>,
     text: String,
@@ -26,8 +27,9 @@ struct Loaded {
     copies: Vec<Timed>,
 }
 
-/// Measures the original and the best candidates with each of the given numbers of copies. If a
-/// signal interrupts this, returns the points that are complete.
+/// Measures the original and the best candidates with each of the given numbers of copies. Each
+/// number may use an equal share of the budget, but gets at least three rounds. If a signal
+/// interrupts the measurement, returns the points that are complete.
 ///
 /// # Errors
 /// Returns an error in these cases:

@@ -29,16 +29,16 @@ const SPARE_BYTES: u64 = 4 << 20;
 /// Parameters of a trial.
 #[derive(Debug)]
 pub struct TrialConfig<'a> {
-    /// The runner of shell texts.
+    /// Runner that executes the pipelines.
     pub runner: Runner<'a>,
-    /// The input of every run.
+    /// Standard input of every run.
     pub input: Input,
     /// Description of the input, for the record.
     pub what: TrialInput,
     /// Standard input for a final check on the whole input, or `None` if the trial does not use a
     /// sample. An inner `None` stands for `/dev/null`.
     pub whole: Option<Option<File>>,
-    /// The profiled run's outcome, if the trial has the same input.
+    /// The outcome of the profiled run; `None` if the trial has another input.
     pub expected: Option<Expected>,
     /// Whether the caller measures concurrent copies after the trial. If so, the trial also
     /// includes candidates that are slower on an idle machine but save CPU time.
@@ -52,7 +52,7 @@ pub struct TrialConfig<'a> {
     pub seed: u64,
 }
 
-/// The input of every run.
+/// Standard input of every run, and how the first stage uses it.
 #[derive(Debug)]
 pub struct Input {
     /// Standard input; `/dev/null` if `None`.
@@ -66,7 +66,7 @@ pub struct Input {
 pub struct Expected {
     /// The exit code of the pipeline, as a shell reports it.
     pub status: i32,
-    /// The size of the output in bytes, if it is known exactly.
+    /// The size of the output in bytes; `None` if it is not known exactly.
     pub bytes: Option<u64>,
 }
 
@@ -93,19 +93,19 @@ pub enum TrialError {
 /// candidates are undecided.
 const COMBINE_AFTER_SHARE: f64 = 0.75;
 
-/// A function that builds a candidate from the changes that were faster, or returns `None` if there
-/// is no new combination.
+/// A function that combines the changes of the recommended candidates into a new candidate, or
+/// returns `None` if there is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
 /// Runs a trial, adds the measurements to the candidates, and sorts them: the winner comes first
 /// (see [`rank`]). Once all are decided or most of the
 /// budget is used, `together` may add one candidate that combines the faster ones. After each
 /// round, `on_round` receives the number of rounds and the share of the budget used. If a signal
-/// interrupts the rounds, the samples so far are kept.
+/// interrupts the rounds, the samples so far are kept. Runs nothing if there are no candidates.
 ///
 /// # Errors
 /// Returns an error in these cases:
-/// - a run fails;
+/// - a run or `together` fails, or a signal interrupts the preparation;
 /// - the original is not deterministic;
 /// - there is not enough space for the outputs;
 /// - a sample cannot replace the input of the first stage.
@@ -142,8 +142,8 @@ pub fn run(
 }
 
 /// Runs rounds until every candidate is decided, the budget is used up, the original takes too
-/// long, or a signal interrupts. Returns the number of complete rounds, and whether all candidates
-/// were decided.
+/// long, or a signal asks contend to end. Returns the number of complete rounds, and whether all
+/// candidates were decided.
 fn run_rounds(
     trial_runner: &mut TrialRunner<'_>,
     candidates: &mut Vec<Prepared>,
@@ -248,9 +248,8 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
 }
 
 /// Returns the index of the best recommended candidate, or `None` if none is recommended. A
-/// candidate that is faster is better than one that saves only CPU time. Of several faster ones, or
-/// several that save only CPU time, the one with the lowest ratio of wall time to the original is
-/// best.
+/// candidate that is faster is better than one that saves only CPU time. Among several of the same
+/// kind, the one with the lowest ratio of its wall time to the original's is best.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
         let candidate = &candidates[*place].candidate;
@@ -269,7 +268,8 @@ fn winner(candidates: &[Prepared]) -> Option<usize> {
 struct Confirmed {
     /// Whether the winner's output and exit code equal the original's.
     same: bool,
-    /// Median wall times of the original and the winner, in seconds; 0 if their outputs differ.
+    /// Median wall times of the original and the winner, in seconds; both are 0 if `same` is
+    /// `false`.
     walls: [f64; 2],
 }
 
@@ -334,8 +334,9 @@ fn confirm(
     Ok(Some(Confirmed { same: true, walls }))
 }
 
-/// Checks that there is space for `more` outputs of the size of `output`, which has been written.
-/// On a full disk, all outputs would be cut at the same offset and compare equal.
+/// Returns `TrialError::NoRoom` unless there is space for `more` further outputs of the size of
+/// `output`, and a reserve. On a full disk, all outputs would be cut at the same offset and compare
+/// equal.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
     let of_file = RunError::io("stat a temporary file");
     let written = output.metadata().map_err(&of_file)?.len();
@@ -388,8 +389,8 @@ struct TrialRunner<'a> {
     output: File,
     walls: Vec<f64>,
     cpus: Vec<f64>,
-    /// Wall and CPU time of the setup in seconds, which are subtracted because it is not part of
-    /// the pipeline.
+    /// Wall and CPU time of the setup, in seconds. They are subtracted from the times of each run,
+    /// because the setup is not part of the pipeline.
     setup: (f64, f64),
     random: fastrand::Rng,
 }
@@ -450,7 +451,8 @@ impl<'a> TrialRunner<'a> {
     }
 
     /// Runs the original and every undecided candidate once, in random order, and adds their times
-    /// to the samples. `rest` is the part of the budget that is left.
+    /// to the samples. Rejects a candidate whose output or exit code differs, and counts one that
+    /// takes too long as slower. `rest` is the part of the budget that is left.
     fn round(
         &mut self,
         candidate_runs: &mut [CandidateRun],

@@ -51,7 +51,7 @@ fn messages(exchange: &Exchange, default: u64) -> u64 {
     default.min(max)
 }
 
-/// Names of the mechanisms that can send a message without a system call.
+/// Names of the mechanisms that can send or receive a message without a system call.
 const WITHOUT_SYSTEM_CALLS: [&str; 7] = [
     "mapped-file",
     "ring-futex",
@@ -111,8 +111,9 @@ fn with_delays(exchange: &Exchange, messages: u64) {
     ran.unwrap_or_else(|error| panic!("{}: {error}", name(exchange)));
 }
 
-/// The environment variable `IPC_MESSAGES` sets the number of messages, and `IPC_MECHANISM`
-/// restricts the test to one mechanism.
+/// Sends messages of up to 64 bytes with random delays on both sides. The environment variable
+/// `IPC_MESSAGES` sets the number of messages, and `IPC_MECHANISM` restricts the test to one
+/// mechanism.
 #[test]
 fn no_message_is_lost_under_random_delays() {
     let from_environment = std::env::var("IPC_MESSAGES").ok().and_then(|text| text.parse().ok());
@@ -124,7 +125,8 @@ fn no_message_is_lost_under_random_delays() {
     }
 }
 
-/// Sub kills itself before it receives a given message, while main sends or waits for a reply.
+/// Checks that main gets an error if sub kills itself before it receives a given message, while
+/// main sends or waits for a reply.
 #[test]
 fn a_partner_killed_at_any_message_is_an_error() {
     for exchange in all().filter(|exchange| exchange.pair.kind == PartnerKind::Processes) {

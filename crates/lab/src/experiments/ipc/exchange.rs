@@ -36,10 +36,10 @@ pub struct Exchange {
     pub warm_up: u64,
 }
 
-/// When a partner finished the measured messages, and the resources that it used for them.
+/// End time of a partner, and the resources that it used for the measured messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartnerStats {
-    /// When the partner finished its last message, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time at which the partner finished its last message, in nanoseconds of `CLOCK_MONOTONIC`.
     pub end_ns: u64,
     /// CPU time, context switches and page faults of the partner's thread.
     pub used: ResourceUsage,
@@ -53,7 +53,7 @@ pub struct PartnerStats {
 /// The measurements of an exchange, without its warm-up messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExchangeResult {
-    /// When main started its first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time at which main started its first measured message, in nanoseconds of `CLOCK_MONOTONIC`.
     start_ns: u64,
     /// Time from `start_ns` until sub finished its last message or, if the exchange was run by
     /// [`Exchange::round_trips`], until main received the last reply.
@@ -315,8 +315,8 @@ impl BlockedThreads {
         self.threads[who].store(thread, Ordering::Release);
     }
 
-    /// While the link is broken, sends signals that interrupt the system calls of main (if `who` is
-    /// 0) or of sub (1), until `has_finished` returns true.
+    /// Sends signals that interrupt the system calls of main (if `who` is 0) or of sub (1) while
+    /// the link is broken, until `has_finished` returns `true`.
     fn interrupt_wait(&self, who: usize, link: &Link, has_finished: HasFinished<'_>) {
         while link.is_broken() && !has_finished() {
             match self.threads[who].load(Ordering::Acquire) {

@@ -114,7 +114,7 @@ enum Pattern {
     RoundTrip,
 }
 
-/// Subject of both experiments: an exchange of messages in the given pattern.
+/// Subject of `ipc/one-way` and `ipc/round-trip`: an exchange of messages in the given pattern.
 struct MessageExchange {
     exchange: Exchange,
     pattern: Pattern,
@@ -123,8 +123,8 @@ struct MessageExchange {
     overhead: Overhead,
 }
 
-/// Number of measured messages in the first calibration run. All calibration runs have as many
-/// warm-up messages.
+/// Number of measured messages in the first calibration run, and of warm-up messages in every
+/// calibration run.
 const CALIBRATION_MESSAGES: u64 = 10;
 /// Maximum number of warm-up messages, which warm caches and map pages. [`warm_up`] returns fewer
 /// for slow or long messages.
@@ -153,7 +153,7 @@ impl MessageExchange {
     }
 
     /// Returns the number of measured messages in a sample. The first call calibrates this number
-    /// and that of the warm-up messages, which must be small where messages are slow: two partners
+    /// and that of the warm-up messages, which must be small if messages are slow: two partners
     /// that spin on one CPU take a time slice for each message, so a hundred messages would take a
     /// second.
     fn calibrated_count(&mut self) -> Result<u64, SubjectError> {
@@ -235,8 +235,8 @@ impl Subject for MessageExchange {
     }
 }
 
-/// Returns the facts about an exchange for the record: its mechanism, wait strategy and, if the
-/// placement binds the partners, CPUs.
+/// Returns the facts about an exchange for the record: its mechanism, its wait strategy and, if the
+/// placement binds the partners, their CPUs.
 pub fn facts(exchange: &Exchange) -> Facts {
     let mechanism = exchange.mechanism;
     let mut facts = Facts::from([

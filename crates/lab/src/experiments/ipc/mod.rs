@@ -19,7 +19,7 @@
 //! usage of both sides ◄─────────────────── usage of sub, through the link
 //! ```
 //!
-//! Only the part between the lines is timed. Every message is written and checked in full
+//! Only the part between `begin` and `end` is timed. Every message is written and checked in full
 //! (`payload`), inside the timed part, so that a lost, repeated, reordered or torn message is an
 //! error. When a partner ends early, the other one is killed or its blocking call is interrupted,
 //! and the exchange fails.

@@ -76,7 +76,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 
 /// Duration of a sample, unless the minimum number of messages takes longer.
 const SAMPLE_TIME: Duration = Duration::from_millis(250);
-/// Minimum number of messages of a sample.
+/// Minimum number of messages in a sample.
 const MIN_MESSAGES: u64 = 100;
 /// Delay in nanoseconds above which a message counts as sent late.
 const LATE_THRESHOLD_NS: u64 = 10_000;

@@ -1,5 +1,5 @@
 //! Parameters that `ipc/one-way`, `ipc/round-trip` and `ipc/rate` have in common, and the exchange
-//! with the given parameters.
+//! that they describe.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::engine::setting::Setting;
 use crate::support::partners::settings::{PARTNERS, PLACEMENT, pair, placement};
 use crate::support::partners::{Link, Placement};
 
-/// Parameter that chooses the mechanism that carries the messages, by its name.
+/// Parameter that names the mechanism for the messages.
 pub const MECHANISM: Setting =
     Setting::named(names::MECHANISM, "mechanism that carries the messages", channels::names);
 
@@ -72,8 +72,8 @@ pub fn unavailable(parameters: &Parameters) -> Option<String> {
 }
 
 /// Returns why the mechanism cannot create a channel for messages of `bytes` bytes here: a known
-/// limit or the error of a trial. Returns `None` if it can, or if there is no memory for a trial.
-/// Each combination is tried once per process.
+/// limit, or the error of an attempt. Returns `None` if it can, or if there is no memory for an
+/// attempt. Each combination is attempted once per process.
 fn creation_error(mechanism: &'static Mechanism, bytes: usize) -> Option<String> {
     type Cache = BTreeMap<(&'static str, usize), Option<String>>;
     static CACHE: Mutex<Cache> = Mutex::new(Cache::new());

@@ -19,11 +19,11 @@ struct RuntimeCost {
     start_ms: u64,
     /// Time to compile the probe, in milliseconds; 0 for scripts.
     compile_ms: u64,
-    /// Time to create and to end a unit that is not a task of the kernel, in microseconds.
+    /// Time to create and to end a unit that is not a kernel task, in microseconds.
     unit_us: u64,
 }
 
-/// Costs of the runtimes whose probes are programs of their own. Compiling a probe in Go takes long
+/// Costs of the runtimes whose probes are separate programs. Compiling a probe in Go takes long
 /// because it compiles the standard library.
 const RUNTIMES: [RuntimeCost; 7] = [
     RuntimeCost { runtime: "Go", start_ms: 20, compile_ms: 18_000, unit_us: 10 },
@@ -38,18 +38,18 @@ const RUNTIMES: [RuntimeCost; 7] = [
 /// Cost of every other runtime, whose probe is this program.
 const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_ms: 0, unit_us: 1 };
 
-/// Time to create and to end a unit that is a task of the kernel.
+/// Time to create and to end a unit that is a kernel task.
 const TASK_TIME: Duration = Duration::from_micros(400);
 
-/// Time that a sample takes to read memory until it has settled, before the units exist and after
+/// Time to read memory until it is stable, both before the units of a sample are created and after
 /// they have ended, in milliseconds.
 const READ_MS: u64 = 250;
 /// Time to exchange messages until a runtime is warm, in milliseconds.
 const WARM_UP_MS: u64 = 200;
 /// Time of a round-trip sample, in milliseconds.
 const ROUND_TRIPS_MS: u64 = 100;
-/// Time of one run of the program of 2018, which sleeps and then reads memory again, in
-/// milliseconds.
+/// Time of one run of the program that `runtime/document` starts, in milliseconds. The program
+/// sleeps and then reads memory again.
 const EVALUATION_MS: u64 = 6500;
 
 fn millis(milliseconds: u64) -> Duration {

@@ -1,4 +1,5 @@
-//! `runtime/document`: the evaluation of 2018, with memory read immediately and again later.
+//! `runtime/document`: repeats an evaluation of callbacks in Elixir from 2018, and reads memory
+//! immediately, as the original did, and again later.
 
 use contend_record::lab::{Step, Unit, View};
 use contend_record::parameters::{Parameters, names};

@@ -81,8 +81,8 @@ impl Memory {
 }
 
 impl Memory {
-    /// Measures once with timers that are due after `hold`, or returns `EarlyEnds` if units ended
-    /// before their memory was read.
+    /// Measures memory once, with timers that are due after `hold`. Returns `EarlyEnds` if units
+    /// ended before their memory was read.
     fn measure(&self, hold: Duration) -> Result<Result<Sample, EarlyEnds>, SubjectError> {
         let mut probe = Probe::start(self.row)?;
         let none = probe.rest()?;
@@ -133,8 +133,8 @@ impl Subject for Memory {
         self.reads_later = false;
     }
 
-    /// Measures. If timers fired before memory was read, measures once more with a longer `hold`:
-    /// the creation times in the table come from one machine.
+    /// Measures memory once. If timers fired before memory was read, measures once more with a
+    /// longer `hold`, because the creation times in the table come from one machine.
     fn sample(&mut self, _: u64, _: &mut dyn FnMut(Step)) -> Result<Sample, SubjectError> {
         const HOLD_FACTOR: u32 = 4;
         let hold = self.row.hold(self.n);

@@ -9,11 +9,11 @@
 //!  +---------------------------+            +------------------------------------------+
 //! ```
 //!
-//! `memory.rs` reads the probe's memory before it creates n units and while all of them wait.
-//! `round_trip.rs` has the probe time messages to one unit and back. `document.rs` repeats an
-//! evaluation of 2018 in Elixir. `table.rs` has a row for each kind of unit, `requirements.rs`
-//! checks what some of them need, and `cost.rs` estimates how long cases take. `probes/README.md`
-//! describes the protocol.
+//! `memory.rs` reads the probe's memory before it creates n units, while all of them wait, and
+//! after they have ended. `round_trip.rs` has the probe time messages to one unit and back.
+//! `document.rs` repeats an evaluation of 2018 in Elixir. `table.rs` has a row for each kind of
+//! unit, `requirements.rs` checks what some of them need, and `cost.rs` estimates how long cases
+//! take. `probes/README.md` describes the protocol.
 
 mod builtin;
 mod cost;
@@ -52,7 +52,8 @@ const N: Setting = Setting::number(
 /// which compiled probes are kept for later cases.
 const DEMANDS: Demands = Demands { scratch: || program::caches().is_none(), ..Demands::NONE };
 
-/// Runs the built-in probe for `unit`, which answers commands on standard input until end of file.
+/// Runs the built-in probe for `unit`: reads commands from standard input until end of file, and
+/// answers them on standard output.
 ///
 /// # Errors
 /// Returns an error in these cases:
@@ -74,8 +75,8 @@ fn row(parameters: &Parameters) -> Result<&'static Row, SubjectError> {
     table::find(unit).ok_or_else(|| SubjectError::unexpected(format!("there is no unit '{unit}'")))
 }
 
-/// Returns why the units of a case cannot be created or their memory cannot be read here, or `None`
-/// if both work or there is no such unit.
+/// Returns why the units of a case cannot be created or their memory cannot be read here. Returns
+/// `None` if both are possible or there is no such unit.
 fn unavailable(parameters: &Parameters) -> Option<String> {
     let row = row(parameters).ok()?;
     let n = parameters.number(N.name).unwrap_or(1);

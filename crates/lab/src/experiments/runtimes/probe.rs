@@ -122,7 +122,7 @@ impl Probe {
     ///
     /// # Errors
     /// Returns an error if the probe does not answer as expected, the number of waiting units is
-    /// not `n`, or units are processes but not visible.
+    /// not `n`, or the units are processes that are not visible.
     pub fn park(&mut self, n: u64, hold: Duration) -> Result<ParkAnswer, SubjectError> {
         self.hold = hold;
         let answer = self.ask(&format!("park {n} {}", hold.as_millis()), "parked")?;
@@ -228,8 +228,9 @@ impl Probe {
         }
     }
 
-    /// Reads the next line of the probe's output, and returns it without the line break. Kills the
-    /// probe if the line is not complete in time; the error then names the expected `word`.
+    /// Reads the next line of the probe's output, or the first 4 KiB of a longer line, and returns
+    /// it without the line break. Kills the probe if the line is not complete in time; the error
+    /// then names the expected `word`.
     fn line(&mut self, word: &str) -> Result<String, SubjectError> {
         const MAX_LINE_BYTES: usize = 4096;
         let timeout = self.timeout + self.hold;

@@ -19,8 +19,8 @@ use crate::support::programs;
 pub struct Program {
     /// Relative paths and contents of the files. The first file is the probe itself.
     pub files: &'static [(&'static str, &'static str)],
-    /// Programs that build and run the probe, at least one. The version of the first is that of the
-    /// toolchain.
+    /// Programs that build and run the probe, at least one. The version that the first one prints
+    /// is that of the toolchain.
     pub tools: &'static [&'static str],
     /// Argument with which the first tool prints its version.
     pub version: &'static str,
@@ -43,12 +43,14 @@ pub struct Build {
 }
 
 impl Program {
-    /// Returns why the probe cannot be built or run here, or `None` if it can.
+    /// Returns why the probe cannot be built or run here, or `None` if all of its tools are
+    /// installed.
     pub fn missing(&self) -> Option<String> {
         programs::missing(self.tools.iter().copied())
     }
 
-    /// Builds the probe, unless the cache has a build of the same files by the same toolchain.
+    /// Builds the probe, unless it may be cached and the cache has a build of the same files by the
+    /// same toolchain. Returns the new or the cached build.
     ///
     /// # Errors
     /// Returns an error if files cannot be written, or the command that builds the probe fails.
@@ -142,8 +144,8 @@ fn is_complete(folder: &Path) -> bool {
     is_private(folder) && folder.join(COMPLETE_MARK).is_file()
 }
 
-/// Returns whether `folder` is a folder, not a symbolic link, that belongs to this user and is not
-/// writable for others.
+/// Returns whether `folder` is a directory (not a symbolic link) that belongs to this user and to
+/// which others cannot write.
 fn is_private(folder: &Path) -> bool {
     const SHARED_WRITE_BITS: u32 = 0o022;
     fs::symlink_metadata(folder).is_ok_and(|data| {
@@ -196,15 +198,15 @@ pub fn summarize_output(text: &str) -> String {
 }
 
 /// Returns the folder for builds: the one in the user's caches, or else the scratch directory.
-/// Returns `None` if there is neither, or other users can write to it.
+/// Returns `None` if there is neither, or if other users can write to the scratch directory.
 fn cache_root() -> Option<PathBuf> {
     let scratch = || std::env::var_os(SCRATCH_VARIABLE).map(PathBuf::from);
     caches().or_else(|| scratch().filter(|scratch| is_private(scratch)))
 }
 
-/// Returns the folder for builds in the user's caches, which is created if it is missing. Returns
-/// `None` if the folder cannot be created or written. Also returns `None` if another user owns it
-/// or can write to it, because its files are executed.
+/// Returns the folder for builds in the user's caches, and creates it if it is missing. Returns
+/// `None` if the folder cannot be created or written to. Also returns `None` if another user owns
+/// it or can write to it, because its files are executed.
 pub fn caches() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

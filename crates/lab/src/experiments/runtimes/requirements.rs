@@ -18,8 +18,8 @@ pub fn virtual_threads_missing() -> Option<String> {
     without_virtual_threads(&fs::read_to_string(home.join("release")).ok()?)
 }
 
-/// Returns why a Java installation has no virtual threads, or `None` if it has them or `release`,
-/// the contents of its file of this name, does not tell its version.
+/// Returns why a Java installation has no virtual threads, or `None` if it has them or its version
+/// is not known. `release` is the text of the file `release` in the installation.
 fn without_virtual_threads(release: &str) -> Option<String> {
     let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
     let version = version.trim().trim_matches('"');

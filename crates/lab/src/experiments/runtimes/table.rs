@@ -28,12 +28,14 @@ pub struct Row {
     /// Approximate memory of one unit in bytes. Cases whose units would need more memory than is
     /// available are left out.
     pub bytes: u64,
-    /// Kind of task that each unit is for the kernel, or `None` if it is not one.
+    /// Kind of kernel task that each unit is: a process or a thread. `None` if units are not kernel
+    /// tasks.
     pub task: Option<UnitKind>,
     /// Returns why the installed runtime does not have the unit, or `None` if it has it, or if that
     /// is not known. Called only if the programs of the probe are installed.
     pub requirement_missing: fn() -> Option<String>,
-    /// Whether the probe can exchange messages with the unit.
+    /// Whether `runtime/round-trip` measures the unit: it takes messages, and no other unit
+    /// represents its runtime.
     pub has_messages: bool,
 }
 
@@ -318,7 +320,7 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The row for the evaluation of 2018. The experiment sets `argument` to its parameter `form`: what
+/// The row for `runtime/document`. The experiment sets `argument` to its parameter `form`: what
 /// runs the functions.
 pub const DOCUMENT: Row = Row {
     unit: "document",

@@ -66,7 +66,8 @@ fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
     assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
 }
 
-/// The fake probe has no child processes, as if the kernel did not list them.
+/// Checks that units that are processes but not visible are an error. The fake probe has no child
+/// processes, as if the kernel did not list them.
 #[test]
 fn invisible_processes_are_an_error() {
     let row = Row { task: Some(UnitKind::Process), ..fake_probe("the-truth") };

@@ -39,7 +39,7 @@ pub struct Client {
     index: u64,
     stream: Option<TcpStream>,
     phase: Phase,
-    /// When the request in flight was due; `None` if there is none.
+    /// Time at which the request in flight was due; `None` if there is none.
     due: Option<Instant>,
     /// Beginning of a response that arrives in several reads; empty between responses.
     received: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum Progress {
     Pending,
     /// The request in flight was answered.
     Answered {
-        /// When the answered request was due.
+        /// Time at which the answered request was due.
         due: Instant,
         /// Whether the client can send the next request.
         is_free: bool,
@@ -74,7 +74,7 @@ pub enum Progress {
 
 impl Client {
     /// Creates a client whose epoll events have the data `index`. If connections are persistent,
-    /// opens its connection, which may block for two seconds.
+    /// opens its connection, which may block for up to two seconds.
     ///
     /// # Errors
     /// Returns an error if the connection cannot be opened or watched, such as for lack of a

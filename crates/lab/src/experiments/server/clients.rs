@@ -53,8 +53,8 @@ pub struct FullLoad {
 /// Result of a load at a fixed rate.
 #[derive(Debug)]
 pub struct FixedRate {
-    /// Latencies in nanoseconds, each from the time at which the request was due. An unanswered
-    /// request counts with the time until the load ended; a failed one does not count.
+    /// Latencies in nanoseconds, each from the time at which the request was due. The latency of an
+    /// unanswered request is the time until the load ended; failed requests are left out.
     pub times: Histogram<u64>,
     /// Number of answered requests.
     pub answered: u64,
@@ -183,7 +183,7 @@ impl Clients {
 
     /// Has every client send its next request immediately after a response, for `duration`. Then
     /// waits up to `duration` again for the last responses, and abandons the clients that are still
-    /// without one.
+    /// without one. Returns early if all clients have been abandoned.
     ///
     /// # Errors
     /// Returns an error if events cannot be fetched.
@@ -271,7 +271,8 @@ impl Clients {
     }
 
     /// Waits up to `limit` for events and returns those that have arrived, if any. Waits with
-    /// `poll`: `epoll_wait` counts in milliseconds, and would delay the next request by up to one.
+    /// `poll`: `epoll_wait` counts in milliseconds, and would delay the next request by up to a
+    /// millisecond.
     fn events(&self, limit: Duration) -> io::Result<Vec<epoll::Event>> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let fetch = |events: &mut Vec<_>| {

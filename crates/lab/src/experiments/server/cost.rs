@@ -12,7 +12,7 @@ use crate::engine::cost::Cost;
 /// Expected times of a server before it is under load.
 struct ServerCost {
     server: &'static str,
-    /// Time until it accepts connections, in milliseconds.
+    /// Time until the server accepts connections, in milliseconds.
     start: u64,
     /// Time that each connection takes until its first response, in microseconds.
     connection: u64,
@@ -29,13 +29,13 @@ const SERVERS: [ServerCost; 5] = [
 ];
 const DEFAULT_SERVER: ServerCost = ServerCost { server: "", start: 30, connection: 100 };
 
-/// Time after which connections without a response are given up, in milliseconds. These are the
-/// connections beyond the size of a pool.
+/// Expected time until all connections without a response have been given up, in milliseconds.
+/// These are the connections beyond the size of a pool.
 const GIVE_UP_MS: u64 = 2000;
-/// Time to read memory until it has settled, in milliseconds.
+/// Time to read memory until it is stable, in milliseconds.
 const SETTLE_MS: u64 = 500;
 
-/// Returns the cost of a case of `server/hello` and `server/wait`.
+/// Returns the cost of a case of `server/hello` or `server/wait`.
 pub fn requests(parameters: &Parameters) -> Cost {
     let loads = if oha::is_installed() { 3 } else { 2 };
     with_connections(parameters, load(parameters) * loads)
@@ -46,8 +46,8 @@ pub fn idle(parameters: &Parameters) -> Cost {
     with_connections(parameters, Duration::from_millis(3 * SETTLE_MS))
 }
 
-/// Returns the cost of a case. After all connections have a response, its samples take the time
-/// `then`.
+/// Returns the cost of a case in which a sample takes the time `then` after all connections have a
+/// response.
 fn with_connections(parameters: &Parameters, then: Duration) -> Cost {
     let connections = parameters.number(CONNECTIONS.name).unwrap_or(0);
     let server = Setup::of(parameters).ok().map(|setup| setup.server);

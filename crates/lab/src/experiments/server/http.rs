@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-/// How a server handles a request.
+/// When a server responds to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
     /// The server responds immediately.
@@ -120,7 +120,7 @@ enum State {
     Paused,
     /// The connection is closed once `outgoing` has been written.
     Closes,
-    /// As `Closes`, but the client may still be sending. Closing now would reset the connection
+    /// Like `Closes`, but the client may still be sending. Closing now would reset the connection
     /// before the client has read the response, so the sending side is shut down first.
     ShutsDown,
     /// The sending side is shut down, and the given number of bytes has been discarded since.
@@ -163,7 +163,7 @@ pub fn advance(
 /// Result of parsing the head at the start of the bytes received.
 #[derive(Debug, PartialEq, Eq)]
 enum Head {
-    /// The head has no end yet, but no error so far.
+    /// The head is not complete yet, and has no error so far.
     Incomplete,
     /// The head is complete and describes a request that can be answered.
     Complete(Request),

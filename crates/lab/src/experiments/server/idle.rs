@@ -59,8 +59,8 @@ impl Idle {
     }
 }
 
-/// Waits up to five seconds until the server has `processes` processes, and then until its memory
-/// has settled. Returns the memory.
+/// Waits up to five seconds until the server has `processes` processes, and then about a second at
+/// most until its memory is stable. Returns the memory.
 fn read_stable_memory(server: &ServerProcess, processes: u64) -> Result<MemoryUse, SubjectError> {
     server.await_processes(|now| now == processes);
     read_until_stable(|| server.memory_use())

@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::unit::of_unit;
 use crate::support::limits::{self, Exhaustion, UnitKind, WatchedLimit};
 
-/// Prints a line for the process of the case, which reads standard output, and flushes it.
+/// Prints a line on standard output, which the process of the case reads, and flushes it.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written, such as after its reader has ended.
@@ -47,8 +47,8 @@ impl LimitReporter {
         }
     }
 
-    /// On the first call, prints that the server cannot do `what` because of `error`, and which
-    /// limit was reached, if that is known. Later calls do nothing.
+    /// Prints that the server cannot do `what` because of `error`, and which limit was reached, if
+    /// that is known. Only the first call does this; later calls do nothing.
     pub fn report(&self, what: &str, error: &io::Error) {
         if self.has_reported.swap(true, Ordering::Relaxed) {
             return;

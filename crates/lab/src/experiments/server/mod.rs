@@ -18,7 +18,10 @@
 //! All models share one implementation of HTTP (`http.rs`) and differ in the kind of unit that
 //! waits for a request. Programs answer with the same body.
 //!
-//! - `setup`, `table`, `unit`, `cost`: what a case runs, the models, and what they need
+//! - `setup`: the server and the connections of a case
+//! - `table`: the models
+//! - `unit`: the resources of a process or thread that serves one connection
+//! - `cost`: the expected durations of cases
 //! - `server_process`, `verb`: both ends of the process in which a server runs
 //! - `client`, `response`: one client of the load generator, and the responses that it expects
 //! - `footprint`: the memory, processes and threads of a server

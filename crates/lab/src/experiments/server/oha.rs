@@ -17,7 +17,7 @@ use super::setup::Setup;
 use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::support::programs;
 
-/// Name of the command.
+/// Name of the command that starts oha.
 const NAME: &str = "oha";
 /// Reason that oha gives for requests in flight at the deadline.
 const ABORTED_REASON: &str = "aborted due to deadline";
@@ -58,7 +58,7 @@ pub fn is_installed() -> bool {
 /// pauses, for `duration`.
 ///
 /// # Errors
-/// Returns an error if oha cannot be started, or its output cannot be parsed.
+/// Returns an error if oha cannot be started, or its output cannot be read or parsed.
 pub fn run_without_pauses(
     port: u16,
     setup: &Setup,

@@ -4,7 +4,8 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 use super::http::{BODY, HELLO};
 
-/// Length in bytes from which an incomplete head is wrong, and size of the read buffer.
+/// Size of the read buffer, in bytes. A response of this length or more whose head is still
+/// incomplete is wrong.
 pub const MAX_RESPONSE_BYTES: usize = 4096;
 /// Maximum number of fields in the head of a response.
 const MAX_HEADER_FIELDS: usize = 32;
@@ -12,7 +13,7 @@ const MAX_HEADER_FIELDS: usize = 32;
 /// Result of parsing the bytes received of a response so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
-    /// The beginning of a response.
+    /// The beginning of a response, of which more bytes have to be read.
     Incomplete,
     /// The expected response.
     Complete {

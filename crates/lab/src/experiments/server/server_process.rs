@@ -25,7 +25,8 @@ use crate::support::process_tree::{self, MemoryUse};
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
-    /// Standard input of the child, at whose end the child exits; `None` once it has been closed.
+    /// Pipe to the standard input of the child, which exits when the pipe is closed; `None` once it
+    /// has been closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// Port of the server on loopback.
@@ -168,7 +169,7 @@ impl ServerProcess {
 }
 
 impl ServerProcess {
-    /// Waits up to ten seconds until the child exits.
+    /// Waits up to ten seconds for the child to exit.
     fn await_end(&mut self) {
         const POLL_INTERVAL: Duration = Duration::from_millis(5);
         const MAX_POLLS: usize = 2000;

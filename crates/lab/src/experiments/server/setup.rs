@@ -9,7 +9,7 @@ use super::{CONNECTIONS, KEEP_ALIVE, MODEL, OFF, PROCESSES, PROGRAM, THREADS};
 use crate::engine::experiment::{Facts, SubjectError};
 use crate::support::limits::UnitKind;
 
-/// A server and its load of connections.
+/// A server, and the connections that clients open to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// Model or program that serves the connections.
@@ -92,7 +92,8 @@ impl Server {
         }
     }
 
-    /// Returns the kind of task that each connection has of its own, or `None` if it has none.
+    /// Returns the kind of task (process or thread) that serves only one connection, or `None` if
+    /// tasks serve several.
     pub fn task_per_connection(self) -> Option<UnitKind> {
         match self {
             Self::Model(model) => model.task_per_connection,

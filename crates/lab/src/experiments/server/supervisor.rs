@@ -59,6 +59,7 @@ const VARIABLES: [&str; 9] = [
 ///
 /// # Errors
 /// Returns an error in these cases:
+/// - This process cannot become a subreaper, block signals or reserve a port.
 /// - The program cannot be started, is not ready within a minute, answers wrongly or ends early.
 /// - Standard input ends before the program is ready.
 /// - A line cannot be printed.

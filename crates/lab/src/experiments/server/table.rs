@@ -10,13 +10,14 @@ use crate::support::limits::UnitKind;
 /// A concurrency model of a server.
 #[derive(Debug)]
 pub struct Model {
-    /// Name of the model, which is its value of the `model` parameter.
+    /// Name of the model, which is also its value for the `model` parameter.
     pub name: &'static str,
     /// Description of the model, in one line.
     pub summary: &'static str,
     /// Kind of unit that serves a connection.
     pub unit: &'static str,
-    /// Kind of task that each connection has of its own, or `None` if it has none.
+    /// Kind of task (process or thread) that serves only one connection, or `None` if tasks serve
+    /// several.
     pub task_per_connection: Option<UnitKind>,
     /// Number of connections that a pool serves at the same time; `None` without a pool.
     pub pool_size: Option<u64>,

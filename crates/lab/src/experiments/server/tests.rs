@@ -1,4 +1,4 @@
-//! Tests of the load generator on misbehaving servers.
+//! Tests of the load generator against misbehaving servers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

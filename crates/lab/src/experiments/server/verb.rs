@@ -14,7 +14,7 @@ use super::programs::{self, Launch};
 use super::{supervisor, table};
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
-/// Name of the hidden command.
+/// Name of the hidden command that turns this program into a server.
 pub const SERVER_VERB: &str = "lab-server";
 
 /// Runs the model or program named `server` on a free loopback port until standard input ends.

@@ -1,4 +1,4 @@
-//! Channels of two rings in shared memory, whose senders hand over many messages at a time.
+//! Channels of two rings in shared memory, on which senders hand over many messages at a time.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Channels of two eventfd counters, one for each direction, whose values carry up to 7 bytes.
+//! Channels of two eventfd counters, one for each direction. The value of a counter carries up to 7
+//! bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,8 +10,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::{ChannelConfig, Endpoint, Mechanism, WaitStrategy, always_available, duplex};
 use crate::support::syscalls::{Call, Tally};
 
-/// An eventfd. The sender adds a number of more than half of the counter's capacity, whose lower
-/// bytes are the message. So a second write blocks until the receiver has read the first number.
+/// An eventfd. The sender adds a number that is more than half of the counter's capacity and has
+/// the message in its lower bytes. So a second write blocks until the receiver has read the first
+/// number.
 pub const MECHANISM: Mechanism = Mechanism {
     name: "eventfd",
     summary: "eventfd whose value is the message, one at a time",

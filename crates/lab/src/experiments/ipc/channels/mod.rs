@@ -171,9 +171,9 @@ pub struct ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// Calls `make`, which makes the system call `call`, and repeats it as long as a signal
-    /// interrupts it. Gives up with `BrokenPipe` if it was interrupted and the partner has exited.
-    /// Counts every call in `tally`.
+    /// Calls `make`, which makes the system call `call`, until no signal interrupts the call.
+    /// Returns `BrokenPipe` if a signal has interrupted it and the partner has exited. Counts every
+    /// call in `tally`.
     fn retry_interrupted<T>(
         &self,
         tally: &mut Tally,
@@ -197,8 +197,8 @@ impl ChannelConfig {
 /// The endpoints of main and of sub.
 pub type Endpoints = [Box<dyn Endpoint>; 2];
 
-/// Builds both endpoints from two one-way channels, each of which `make` creates. `endpoint` gets
-/// the channel to receive from and the one to send to.
+/// Builds both endpoints of a channel from two one-way channels, one for each direction, which
+/// `make` creates. `endpoint` gets the channel to receive from and the one to send to.
 fn duplex<T>(
     make: impl Fn() -> io::Result<T>,
     endpoint: impl Fn(&Arc<T>, &Arc<T>) -> Box<dyn Endpoint>,
@@ -210,7 +210,7 @@ fn duplex<T>(
 /// A row of the table: a mechanism that carries messages.
 #[derive(Debug)]
 pub struct Mechanism {
-    /// Name of the mechanism, which is its value of the `mechanism` parameter.
+    /// Name of the mechanism, which is also its value for the `mechanism` parameter.
     pub name: &'static str,
     /// Description in one line, for lists and reports.
     pub summary: &'static str,
@@ -242,7 +242,7 @@ pub enum WaitStrategy {
 }
 
 impl WaitStrategy {
-    /// Returns the strategy's description for the facts of a record.
+    /// Returns the description of the strategy for records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sleep => "asleep",

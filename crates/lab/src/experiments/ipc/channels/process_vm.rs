@@ -70,7 +70,7 @@ struct ProcessVmEndpoint {
     who: usize,
     /// Process ids of main and of sub; each is 0 until its endpoint is bound.
     processes: Arc<Shared<[Line<AtomicU32>; 2]>>,
-    /// The other process; `None` until the first message is sent.
+    /// The other process; `None` until this side sends its first message.
     partner: Option<OtherProcess>,
     /// Number of messages that each ring and each buffer can hold.
     slots: usize,

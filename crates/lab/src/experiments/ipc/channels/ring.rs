@@ -14,7 +14,8 @@ use super::{
 use crate::support::syscalls::{Call, Tally};
 use crate::support::unnamed_file::unnamed_in;
 
-/// A ring in the pages of a file that both sides map. Partners spin, and then wait with a futex.
+/// A ring in the pages of a file that both sides map. Partners spin, and then wait with a futex,
+/// when the ring is empty or full.
 pub const MAPPED_FILE: Mechanism = Mechanism {
     name: "mapped-file",
     summary: "ring in a file that both sides map (mmap); spin, then futex",
@@ -78,9 +79,9 @@ fn anonymous(shape: Shape) -> io::Result<Mapping> {
 ///
 /// - A ring for messages of up to 8 KiB is small, so that it fits into an L1 cache if they are
 ///   short.
-/// - A ring for longer messages has 1 to 8 MiB, but at least four slots. It exceeds the private
-///   caches of a CPU on purpose: the receiver then gets most lines from the shared cache, which is
-///   several times faster than fetching them from the sender's private caches.
+/// - A ring for longer messages holds 1 to 8 MiB, or four messages if these are larger. It exceeds
+///   the private caches of a CPU on purpose: the receiver then gets most lines from the shared
+///   cache, which is several times faster than fetching them from the sender's private caches.
 pub fn shape(bytes: usize) -> Shape {
     const LARGE_RING_BYTES: usize = 8 << 20;
     let slots = if bytes <= SMALL_RING_BYTES {

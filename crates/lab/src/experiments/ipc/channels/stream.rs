@@ -48,8 +48,8 @@ pub fn read_whole(
     Ok(())
 }
 
-/// Builds both endpoints from two one-way channels, each with the descriptor to read from and the
-/// one to write to.
+/// Builds both endpoints of a channel from two one-way channels, `to_sub` and `to_main`. Each is a
+/// pair of the descriptor to read from and the one to write to.
 pub fn duplex_streams(
     config: &ChannelConfig,
     to_sub: (OwnedFd, OwnedFd),

@@ -11,7 +11,7 @@ use super::{
     ChannelConfig, Endpoint, Endpoints, Mechanism, UNLIMITED_BYTES, WaitStrategy, always_available,
 };
 
-/// A socket pair for a byte stream, as TCP provides it.
+/// A socket pair that carries a byte stream, as a TCP connection does.
 pub const STREAM: Mechanism = Mechanism {
     name: "unix-stream",
     summary: "Unix socket pair, byte stream (SOCK_STREAM)",
@@ -58,8 +58,8 @@ fn endpoints(config: &ChannelConfig, kind: SocketType) -> io::Result<Endpoints> 
 /// Returns why a message of `bytes` bytes does not fit into the send buffer of a socket of the
 /// given type, or `None` if it fits or the size of the buffer is unknown.
 fn exceeds_send_buffer(bytes: usize, kind: SocketType) -> Option<String> {
-    /// Upper bound on the kernel's overhead for each message in bytes, which counts against the
-    /// buffer.
+    /// Upper bound, in bytes, on the kernel's overhead for each message, which also takes space in
+    /// the buffer.
     const KERNEL_BYTES_PER_MESSAGE: usize = 1024;
     let (socket, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).ok()?;
     let buffer_bytes = sockopt::socket_send_buffer_size(&socket).ok()?;

@@ -84,8 +84,9 @@ impl Units for Parked {
     }
 }
 
-/// Calls `ask` with every number from 0 to `messages`, and checks that it returns the same number.
-/// Returns the total time without the first call, which only shows that the other side is ready.
+/// Calls `ask` with every number from 0 to `messages`, inclusive, and checks that it returns the
+/// same number. Returns the total time without the first call, which only shows that the other side
+/// is ready.
 fn time_exchange(
     messages: u64,
     mut ask: impl FnMut(u64) -> Result<u64, SubjectError>,
@@ -179,7 +180,8 @@ fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
 
 /// Spawns a unit that echoes numbers and a unit that sends them to it. The second one passes to
 /// `answered` the time of `messages` round trips (after an untimed first one), or `None` if an
-/// answer was wrong. Returns `None` if a unit cannot be spawned.
+/// answer was wrong or a number could not be sent. Returns `None` if a unit cannot be spawned or
+/// started.
 fn ask_callback(
     context: &mut Context<'_>,
     messages: u64,

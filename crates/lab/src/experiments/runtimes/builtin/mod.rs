@@ -22,7 +22,7 @@ pub use tokio::{mpsc, oneshot, pending, sleep};
 /// Name of the hidden command that turns this program into a probe.
 pub const PROBE_VERB: &str = "lab-probe";
 
-/// Units of one kind, as a built-in probe controls them. `probes/README.md` describes the commands.
+/// Units of one kind, which a built-in probe controls. `probes/README.md` describes the commands.
 pub trait Units {
     /// Returns the name and version of the runtime.
     fn version(&self) -> String;
@@ -34,7 +34,7 @@ pub trait Units {
     fn reserve(&mut self, n: u64) -> Result<(), SubjectError>;
 
     /// Creates `n` units and blocks until all of them wait. Units with timers wait until `due`.
-    /// Returns the number of waiting units. Units count themselves if they can.
+    /// Returns the number of waiting units, which the units count themselves if they can.
     ///
     /// # Errors
     /// Returns an error if a unit cannot be created or does not wait.
@@ -70,7 +70,8 @@ pub type Make = fn() -> Result<Box<dyn Units>, SubjectError>;
 /// Number of units created and ended at the start, to complete lazy initialisation of the runtime.
 const WARM_UP_UNITS: u64 = 100;
 
-/// Runs a probe, which answers commands on standard input until end of file.
+/// Runs a probe: reads commands from standard input until end of file, and answers them on standard
+/// output.
 ///
 /// # Errors
 /// Returns an error in these cases:

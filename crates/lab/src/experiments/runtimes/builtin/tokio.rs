@@ -138,8 +138,8 @@ impl<K: TaskKind> Units for Tasks<K> {
     }
 }
 
-/// Returns the name of a library and the version of it that this program was built with, or only
-/// the name if `Cargo.lock` does not have the library.
+/// Returns the name of a library and the version that this program was built with, or only the name
+/// if `Cargo.lock` does not have the library.
 pub(super) fn version(library: &str) -> String {
     let lock = include_str!("../../../../../../Cargo.lock");
     let found = lock.split("[[package]]").find_map(|package| {

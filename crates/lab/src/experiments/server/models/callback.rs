@@ -125,8 +125,8 @@ fn add_connection(
     }
 }
 
-/// Callback for [`Handler::Hello`]. Each handler has a callback of its own: with a common one,
-/// every unit would have to store its handler.
+/// Serves a connection with [`Handler::Hello`], as the callback of its unit. Each handler has a
+/// callback of its own: with a common one, every unit would have to store its handler.
 fn hello(context: &mut Context<'_>, source: Source<TcpStream>, state: ConnectionState) -> Next {
     advance_connection(context, source, state, Handler::Hello, hello)
 }

@@ -20,8 +20,8 @@ use crate::support::limits::UnitKind;
 /// connection is closed.
 ///
 /// # Errors
-/// Returns an error if the parent cannot block SIGCHLD, wait for events, read standard input or
-/// reap a child. A fork that fails is reported as a limit instead.
+/// Returns an error if the parent cannot block SIGCHLD, make `listener` non-blocking, wait for
+/// events, read standard input or reap a child. A fork that fails is reported as a limit instead.
 #[expect(clippy::needless_pass_by_value, reason = "same signature as the other models")]
 pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Process));
@@ -75,8 +75,8 @@ pub fn serve_with_pool(listener: TcpListener, handler: Handler) -> io::Result<()
     wait_for_stdin_eof()
 }
 
-/// Forks a process that calls `run` and then exits, and that the kernel kills when its parent ends.
-/// Returns its PID.
+/// Forks a process that calls `run` and then exits. The kernel kills the process if its parent ends
+/// first. Returns its PID.
 fn fork_bound_to_parent(run: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     fork(|| {

@@ -109,7 +109,8 @@ impl Future for Wait {
     }
 }
 
-/// A connection and the context of the task that is woken when it can continue.
+/// A connection, and the context of the task that serves it, which is woken when the connection can
+/// be read or written.
 struct WorkerStream<'a, 'b> {
     stream: &'a mut TcpStream,
     context: &'a mut Context<'b>,
@@ -117,7 +118,8 @@ struct WorkerStream<'a, 'b> {
 
 impl WorkerStream<'_, '_> {
     /// Arranges for the task to be woken when the connection can be read or written, at once if it
-    /// already can, and returns `Pending`. Does nothing else for a pause, which needs a timer.
+    /// already can, and returns `Pending`. For a pause, which needs a timer, only returns
+    /// `Pending`.
     fn wait(&mut self, waits: WaitFor) -> Poll<()> {
         let ready = match waits {
             WaitFor::Read => self.stream.poll_read_ready(self.context),

@@ -1,4 +1,4 @@
-//! Gunicorn with sync workers: processes that are forked in advance, each with one request at a
+//! Gunicorn with sync workers: processes that are forked in advance and serve one request at a
 //! time.
 //!
 //! The default is two processes for each CPU and one more, as Gunicorn's documentation advises.

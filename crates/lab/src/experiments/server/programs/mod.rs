@@ -23,7 +23,7 @@ use crate::support::programs;
 /// A web server of another project: one row of the table.
 #[derive(Debug)]
 pub struct Program {
-    /// Name of the server, which is its value of the `program` parameter and the command that
+    /// Name of the server, which is also its value for the `program` parameter and the command that
     /// starts it.
     pub name: &'static str,
     /// Debian package that contains the server.
@@ -38,7 +38,8 @@ pub struct Program {
     pub version: &'static str,
     /// Returns the default numbers of processes and threads.
     pub default: fn() -> Concurrency,
-    /// Returns why the server cannot run with the given numbers, or `None` if it can.
+    /// Returns why the server cannot run with the given numbers of processes and threads, or `None`
+    /// if it can.
     pub unsupported_concurrency: fn(Concurrency) -> Option<&'static str>,
     /// Returns why the server cannot answer as the given handler does, or `None` if it can.
     pub unsupported_handler: fn(Handler) -> Option<&'static str>,
@@ -77,7 +78,7 @@ pub struct Launch {
     pub connections: u64,
 }
 
-/// Timeout for connections without a request in seconds, longer than any case takes.
+/// Timeout in seconds for connections without a request, longer than any case takes.
 const IDLE_TIMEOUT_S: u64 = 86_400;
 /// Name of the file into which an application writes the name and version of its language.
 pub const INTERPRETER_FILE: &str = "interpreter";
@@ -93,7 +94,7 @@ impl Program {
         programs::find(self.name).or_else(|| Some(installed()).filter(|path| path.is_file()))
     }
 
-    /// Returns why the program cannot be started here, or `None` if it can.
+    /// Returns why the program cannot be started here, or `None` if it is installed.
     pub fn missing(&self) -> Option<String> {
         let Self { name, package, .. } = self;
         match self.path() {
@@ -113,8 +114,8 @@ pub fn names() -> Vec<&'static str> {
     TABLE.iter().map(|program| program.name).collect()
 }
 
-/// Returns the default number of processes with one request at a time each: two for each CPU and
-/// one more, as Gunicorn's documentation advises.
+/// Returns the default number of processes that each serve one request at a time: two for each CPU
+/// and one more, as Gunicorn's documentation advises.
 fn worker_processes() -> u64 {
     2 * cpu::allowed() as u64 + 1
 }
@@ -124,12 +125,12 @@ fn supports_any_handler(_: Handler) -> Option<&'static str> {
     None
 }
 
-/// Returns `None`, for programs that run with any numbers.
+/// Returns `None`, for programs that run with any numbers of processes and threads.
 fn supports_any_concurrency(_: Concurrency) -> Option<&'static str> {
     None
 }
 
-/// Returns the application of Ruby servers, which they run by the Rack interface.
+/// Returns the application for Ruby servers, which run it through the Rack interface.
 fn rack_application(handler: Handler) -> File {
     let pause = match handler {
         Handler::Hello => String::new(),

@@ -6,7 +6,7 @@
 //!
 //! After a response on a persistent connection, a thread waits 0.2 s for the next request on that
 //! connection (`Puma::Client::FAST_TRACK_KA_TIMEOUT`) before it serves another one. So with more
-//! connections than threads, requests wait up to 0.2 s for a thread although all are idle.
+//! connections than threads, requests wait up to 0.2 s for a thread although all threads are idle.
 
 use super::super::client::Reuse;
 use super::{

@@ -1,4 +1,4 @@
-//! Unicorn: processes that are forked in advance, each with one request at a time.
+//! Unicorn: processes that are forked in advance and serve one request at a time.
 //!
 //! The default is two processes for each CPU and one more, as Gunicorn's documentation advises.
 //! They share the memory of the application, which is loaded before the fork (`preload_app`).
