@@ -216,7 +216,8 @@ impl WorkerRemote {
     }
 }
 
-/// Drops an envelope and catches a panic of its content's destructor, which may also send messages.
+/// Drops an envelope, and catches a panic of its content's destructor. The destructor may send
+/// messages.
 fn drop_envelope(envelope: Envelope) {
     drop_quietly(|| drop(envelope));
 }

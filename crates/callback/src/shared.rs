@@ -9,8 +9,8 @@ use crate::key::WorkerNumber;
 use crate::message::Envelope;
 use crate::remote::{Alive, WorkerRemote};
 
-/// The state shared by all threads of a runtime: the remote side of each Worker, and the shutdown
-/// flag.
+/// The state shared by all threads of a runtime: the remote side of each Worker, the shutdown flag,
+/// and the thread pool for blocking work.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The numbers of the runtime's Workers, by index; they are unique in the process.

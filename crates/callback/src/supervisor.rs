@@ -31,8 +31,8 @@ pub enum Restart {
     Temporary,
 }
 
-/// The set of children that are restarted when one has to be. Those still alive are cancelled
-/// first.
+/// The set of children that are restarted when one of them has to be. Those still alive are
+/// cancelled first; [temporary](Restart::Temporary) ones are then not restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {

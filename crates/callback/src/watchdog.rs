@@ -76,8 +76,8 @@ impl Watchdog {
     }
 }
 
-/// Checks all Workers four times per `limit`, but not more often than every 0.1 ms, until the other
-/// side of the channel is dropped.
+/// Checks all Workers four times per `limit`, but not more often than every 0.1 ms, until the
+/// sender of `stopped` is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let last = LastCheck { callbacks: 0, since: Instant::now(), is_reported: false };
     let mut all = vec![last; shared.remotes.len()];
