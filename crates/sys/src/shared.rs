@@ -26,7 +26,7 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
 // SAFETY: as its content.
 unsafe impl<T: Shareable> Shareable for Line<T> {}
 
-/// A value alone on its cache lines, including lines that the CPU prefetches together.
+/// A value alone on its cache lines and on those that the CPU prefetches with them.
 #[derive(Debug, Default)]
 #[repr(C, align(256))]
 pub struct Line<T>(pub T);
@@ -39,8 +39,8 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// A value that this process shares with all processes forked from now on. Each process unmaps its
-/// own mapping when it drops the value.
+/// A value that this process shares with all processes forked after its creation. Each process
+/// unmaps its own mapping when it drops the value.
 #[derive(Debug)]
 pub struct Shared<T> {
     at: NonNull<T>,

@@ -110,8 +110,8 @@ pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     chosen
 }
 
-/// Describes how many CPUs, cores, caches, packages and nodes there are, such as "4 CPUs, 2 cores,
-/// …".
+/// Returns the numbers of CPUs, cores, caches, packages and nodes as text, such as "4 CPUs, 2
+/// cores, …".
 pub fn describe(cpus: &[Cpu]) -> String {
     let count = |of: fn(&Cpu) -> usize, name: &str| {
         let different: std::collections::BTreeSet<usize> = cpus.iter().map(of).collect();
@@ -170,9 +170,9 @@ fn first_of_list(list: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Creates the sysfs files of a machine and reads them: two packages of two cores of two
-    /// hardware threads each, numbered as Linux does on PCs, with a last-level cache for each core
-    /// in the second package.
+    /// Creates and reads the sysfs files of a machine with two packages. Each package has two cores
+    /// with two hardware threads each, numbered as on PCs. The cores of the first package share a
+    /// last-level cache; those of the second have one each.
     fn machine(root: &Path) -> Vec<Cpu> {
         for number in 0..8_usize {
             let (package, core) = (number / 2 % 2, number % 4);

@@ -92,7 +92,7 @@ impl Uring {
     }
 
     /// Submits queued operations (`io_uring_enter(2)`), and blocks until at least one operation has
-    /// completed. There must be one in flight.
+    /// completed. At least one must be queued or in flight.
     ///
     /// # Errors
     /// `EINTR`, in which case nothing was lost.
