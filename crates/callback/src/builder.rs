@@ -105,10 +105,11 @@ impl Builder {
         self
     }
 
-    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers;
-    /// each gets at least 64 KiB and at most 64 GiB, or less where limits do not allow that. It is
-    /// reserved as address space and populated on demand. [default: the memory of the machine, or a
-    /// quarter of the limit on address space if that is less]
+    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers.
+    /// Each gets at least 64 KiB and at most 64 GiB; where limits do not allow its share, it gets
+    /// less, down to 64 KiB. The memory is reserved as address space and populated on demand.
+    /// [default: the memory of the machine, or a quarter of the limit on address space if that is
+    /// less]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self

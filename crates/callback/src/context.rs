@@ -330,8 +330,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Starts a callback thread on this Worker that answers with a [`Reply`]. `message` converts
     /// the answer, or `None` if the reply is dropped without one, into a message to the calling
-    /// callback thread; it runs wherever the answer is sent. Answers are never refused, and may
-    /// overtake messages that wait for room.
+    /// callback thread. It runs on the thread that sends the answer or drops the reply. Answers are
+    /// never refused, and may overtake messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so the

@@ -123,7 +123,7 @@ struct Current {
 pub(crate) enum Until {
     /// The next message.
     Message,
-    /// The end of a delay in nanoseconds.
+    /// The end of a delay, given in nanoseconds.
     Delay(u64),
     /// The moment at which the inboxes of other Workers have accepted all pending envelopes of this
     /// core.

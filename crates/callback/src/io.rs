@@ -25,7 +25,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 /// Maximum number of events fetched by one system call.
 const EVENT_BATCH: usize = 256;
 
-/// A direction of input or output for which a callback thread can wait.
+/// The kind of readiness that a callback thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Reading: data or the end of the stream is available.

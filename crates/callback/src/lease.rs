@@ -22,8 +22,8 @@ use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS));
 
-/// A number that belongs to one Worker until the lease is dropped, and the generation that each of
-/// its pages has reached.
+/// A Worker number that belongs to one Worker until the lease is dropped, and the generation that
+/// each page has reached under it.
 #[derive(Debug)]
 pub(crate) struct Lease {
     worker_number: WorkerNumber,
@@ -72,7 +72,7 @@ fn lock() -> MutexGuard<'static, Registry> {
     lock_std(&REGISTRY)
 }
 
-/// A number that no live Worker has, and the generation that each of its pages has reached.
+/// A Worker number that no live Worker has, and the generation that each page has reached under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Free {
     number: u16,

@@ -1,4 +1,4 @@
-//! Catches panics in foreign code: callbacks and destructors.
+//! Catches panics in code of the runtime's users: callbacks, blocking work and destructors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

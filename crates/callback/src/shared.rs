@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     /// Number of slots that each Worker reserves for units from other threads, and number of
     /// envelopes pending for one Worker at which [`Context::send`](crate::Context::send) fails.
     pub capacity: usize,
-    /// Time for which a Worker spins before it sleeps; `None` if it does not spin.
+    /// Maximum time for which a Worker spins before it sleeps; `None` if it does not spin.
     pub spin: Option<Duration>,
     pub blocking: Arc<blocking::ThreadPool>,
 }

@@ -53,7 +53,7 @@ const UNREACHABLE_DELAY_NS: u64 = 1 << 62;
 /// A step of a test. Delays are in nanoseconds.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Spawn a unit that ends after the given delay, by panicking if the flag is set.
+    /// Spawn a unit that ends after the given delay. If the flag is set, it ends by a panic.
     After(u64, bool),
     /// Spawn a unit that receives messages until one ends it.
     Receive,
@@ -197,7 +197,8 @@ impl Model {
     }
 }
 
-/// The core under test, its manual clock and its log.
+/// The core under test with its manual clock, the log of its units' events, their keys, and the
+/// drop counters of their closures.
 struct Machine {
     core: Core,
     now: Arc<AtomicU64>,

@@ -334,7 +334,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Adds the units of page `number` that are due at the tick `now` to `all`. Returns the tick of
+    /// Adds the units of page `number` that are due by the tick `now` to `all`. Returns the tick of
     /// the next timer on that page, or `None` if there is none.
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);
