@@ -39,11 +39,11 @@ pub enum Waiting {
     Child,
     /// A signal.
     Signal,
-    /// A connection to be established or to arrive.
+    /// The establishment or the arrival of a connection.
     Network,
     /// A file system: a directory or file lookup, or a write to disk.
     Disk,
-    /// The opening of a file: of a FIFO by the other end, of other files by the file system.
+    /// The opening of a file: a FIFO waits for its other end, other files for the file system.
     Open {
         /// Descriptor of the directory that a relative path starts from; `None` is the current one.
         folder: Option<i32>,

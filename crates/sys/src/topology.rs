@@ -11,11 +11,11 @@ use crate::cpu;
 pub struct Cpu {
     /// Number of the CPU, as the kernel counts it.
     pub number: usize,
-    /// Core of the CPU, as the lowest CPU number in it: several CPUs may be hardware threads of one
-    /// core.
+    /// Core of the CPU, as the lowest CPU number in it; the CPU's own number if unknown. Several
+    /// CPUs may be hardware threads of one core.
     pub core: usize,
     /// Last-level cache, as the lowest number of the CPUs that share it; without a third level, the
-    /// lowest number of the package's CPUs.
+    /// lowest number of the package's CPUs; 0 if that is unknown.
     pub last_cache: usize,
     /// Number of the package (socket); 0 if unknown.
     pub package: usize,

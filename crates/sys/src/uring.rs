@@ -27,7 +27,7 @@ pub enum Operation {
     Write,
 }
 
-/// File offset that means the current position, as pipes need it.
+/// The file offset that stands for the current position. Use it for pipes.
 pub const HERE: u64 = u64::MAX;
 
 impl std::fmt::Debug for Uring {
