@@ -213,8 +213,8 @@ impl Supervisor {
     }
 
     /// Starts the children that are due, in the order in which they were added, up to the first
-    /// that cannot be started. Monitors each child, and links it so that it ends when the
-    /// supervisor fails or is cancelled.
+    /// that cannot be started, whose error it returns. Monitors each child, and links it so that it
+    /// ends when the supervisor fails or is cancelled.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {

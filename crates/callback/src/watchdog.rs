@@ -68,6 +68,9 @@ impl Drop for Watchdog {
 impl Watchdog {
     /// Starts the thread, which calls `hook` once for each callback that it finds running for
     /// longer than `limit`.
+    ///
+    /// # Errors
+    /// The error of the system call that creates the thread.
     pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("callback-watch".into());

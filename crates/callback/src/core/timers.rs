@@ -1,7 +1,8 @@
 //! Timers of units, from the request until they fire.
 //!
 //! The slab records when each page next has due units. This module reads the clock once for several
-//! requests, sorts due units, and keeps timers that are further ahead than the slab's ticks reach.
+//! requests, hands out due units in order, and keeps timers that are further ahead than the slab's
+//! ticks reach.
 //!
 //! ```text
 //!   request ──▶ requests
@@ -69,9 +70,9 @@ impl Timers {
         self.requests.len() == MAX_PENDING_REQUESTS
     }
 
-    /// Requests a delay as [`request`](Self::request) does, for a unit that also waits for
-    /// messages. A message that wakes the unit first revokes the request. `place` is that of the
-    /// unit, which must have no timer.
+    /// Requests a delay as [`request`](Self::request) does, and with the same result, for a unit
+    /// that also waits for messages. A message that wakes the unit first revokes the request.
+    /// `place` is that of the unit, which must have no timer.
     #[must_use]
     pub fn request_revocable<K: Kind>(
         &mut self,
