@@ -59,7 +59,7 @@ pub struct SchedStat {
 }
 
 impl SchedStat {
-    /// Parses the three numbers of the file; `None` if one is missing.
+    /// Parses the three numbers of the file. Returns `None` if one is missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self { on_cpu: numbers.next()?, run_queue: numbers.next()?, slices: numbers.next()? })
@@ -83,7 +83,8 @@ pub enum InKernel {
 }
 
 impl InKernel {
-    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`; `None` for anything else.
+    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`. Returns `None` for anything
+    /// else.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.starts_with(b"running") {
             return Some(Self::Running);
@@ -117,7 +118,8 @@ pub struct Io {
 }
 
 impl Io {
-    /// Parses the first four lines, rchar, wchar, syscr and syscw; `None` if one is missing.
+    /// Parses the first four lines: rchar, wchar, syscr and syscw. Returns `None` if one is
+    /// missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self {
@@ -162,8 +164,8 @@ pub struct Stat {
 const PF_EXITING: u64 = 4;
 
 impl Stat {
-    /// Parses the file, in which the program's name may contain spaces and parentheses; `None` if a
-    /// field is missing or malformed.
+    /// Parses the file, in which the program's name may contain spaces and parentheses. Returns
+    /// `None` if a field is missing or malformed.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end_of_name = text.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;

@@ -53,6 +53,9 @@ unsafe impl<T: Shareable> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// Maps zeroed shared memory for a value of type `T`, and returns its address.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
     pub(crate) fn map() -> io::Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;

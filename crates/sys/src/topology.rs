@@ -161,7 +161,8 @@ fn node(folder: &Path) -> Option<usize> {
     entries.into_iter().find_map(|entry| number(entry.file_name().to_str()?))
 }
 
-/// Returns the first number of a list such as `0-3,8-11`.
+/// Returns the first number of a list such as `0-3,8-11`, or `None` if the list does not begin with
+/// a number.
 fn first_of_list(list: &str) -> Option<usize> {
     list.split([',', '-']).next()?.parse().ok()
 }
