@@ -19,7 +19,7 @@ const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 7\r\n\r\nhello\r\n";
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-/// Maximum length of a request's head, in bytes.
+/// Maximum length of an incomplete request head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// The state that a connection keeps from one callback to the next; empty most of the time.
@@ -34,7 +34,9 @@ struct Connection {
 }
 
 impl Connection {
-    /// Appends new input, and appends the responses to all complete requests to `outgoing`.
+    /// Processes new input: appends a response to `outgoing` for each complete request, and keeps
+    /// the rest in `incoming`. If the rest is longer than `MAX_HEAD_BYTES`, rejects it and requests
+    /// that the connection be closed.
     fn take(&mut self, bytes: &[u8]) {
         // Usually, whole requests arrive, and nothing is stored.
         let whole;
@@ -62,8 +64,8 @@ impl Connection {
     }
 }
 
-/// Returns the length in bytes of a request's head, including the empty line, or `None` if the head
-/// is incomplete.
+/// Returns the length in bytes of the request head that begins `bytes`, including the empty line,
+/// or `None` if the head is incomplete.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
 }

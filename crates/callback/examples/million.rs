@@ -1,5 +1,5 @@
-//! Measures a million callback threads that wait at the same time: their time and memory, and the
-//! memory in use afterwards.
+//! Measures many callback threads (by default a million) that wait at the same time: how long they
+//! take to spawn, how late they run, their memory, and the memory in use afterwards.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example million [UNITS]
@@ -139,8 +139,8 @@ fn fired() -> u64 {
         + EARLY.load(Ordering::Relaxed)
 }
 
-/// Returns a quantile of the lateness in microseconds, rounded up to a power of two of at least 1.
-/// `part` is from 0 to 1.
+/// Returns the `part` quantile of the lateness, as the upper bound in microseconds of its histogram
+/// bucket. `part` is from 0 to 1. Early callbacks do not count.
 fn late(part: f64) -> u64 {
     let counts: Vec<u64> = LATE.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     let all: u64 = counts.iter().sum();

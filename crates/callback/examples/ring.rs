@@ -1,5 +1,5 @@
-//! Passes messages around a ring of callback threads and prints the time per message, including
-//! that of building the ring.
+//! Passes messages around a ring of callback threads and prints the time per message, which
+//! includes building the ring.
 //!
 //! ```text
 //! cargo run --release -p contend-callback --example ring [UNITS] [MESSAGES]
@@ -21,8 +21,8 @@ enum Word {
     Token(u64),
 }
 
-/// Spawns a member of the ring, which passes tokens on. The member that makes the last step reports
-/// the time since it was spawned to `last_step`, if it has one.
+/// Spawns a member of the ring, which passes tokens on. When it receives a token with no steps
+/// left, or has no neighbour, it sends the time since its spawn to `last_step`, if any, and ends.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,
@@ -49,8 +49,9 @@ fn member(
     })
 }
 
-/// Builds the ring from its end: each member is spawned with the address of its neighbour, and a
-/// message gives the last member the address of the first.
+/// Builds the ring from its end, and sends a token around it. Each member is spawned with the
+/// address of its neighbour, except for the last one, which gets the address of the first in a
+/// message.
 fn ring(context: &mut Context<'_>, units: u64, steps: u64, reply: Reply<Duration>) -> Next {
     let built = member(context, None, Some(reply)).and_then(|end| {
         let mut first = end;

@@ -26,7 +26,7 @@ pub(crate) struct ThreadPool {
     room: Condvar,
     /// Maximum number of threads, including idle ones.
     max_threads: usize,
-    /// Queue length, in jobs, from which [`ThreadPool::try_push`] refuses further ones and
+    /// Number of queued jobs at which [`ThreadPool::try_push`] refuses another one and
     /// [`ThreadPool::push_waiting`] blocks.
     max_waiting_jobs: usize,
 }
@@ -65,7 +65,8 @@ impl ThreadPool {
         }
     }
 
-    /// Queues a job without blocking.
+    /// Queues a job without waiting for room. Like the other methods, runs the oldest job on the
+    /// calling thread if the pool has no thread and cannot start one.
     ///
     /// # Errors
     /// [`SpawnError::Full`] if the queue is full, [`SpawnError::ShutDown`] after shutdown.

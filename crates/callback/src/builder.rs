@@ -72,8 +72,8 @@ impl Builder {
     /// fails. [default: one for each CPU that the process may use, at most 255]
     ///
     /// Each Worker is a thread with a timer slack of 1 ns. It requests scheduler slices of 0.3 ms
-    /// (Linux 6.12), so that neither it nor other threads on its CPU wait for milliseconds. Threads
-    /// and processes started by callbacks inherit both settings.
+    /// (from Linux 6.12 on), so that neither it nor other threads on its CPU wait for milliseconds.
+    /// Threads and processes started by callbacks inherit both settings.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -89,9 +89,9 @@ impl Builder {
         self
     }
 
-    /// Makes inboxes unbounded: memory grows without limit if threads send faster than Workers
-    /// process. The queue of blocking work is then unbounded, too. The limit on callback threads
-    /// spawned from other threads remains.
+    /// Makes inboxes unbounded: memory grows without limit if threads send messages faster than
+    /// Workers process them. The queue of blocking work is then unbounded, too. The limit on
+    /// callback threads spawned from other threads remains.
     pub fn unbounded_inbox(mut self) -> Self {
         self.unbounded = true;
         self
@@ -105,10 +105,11 @@ impl Builder {
         self
     }
 
-    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers;
-    /// each gets at least 64 KiB and at most 64 GiB, or less where limits do not allow that. It is
-    /// reserved as address space and populated on demand. [default: the memory of the machine, or a
-    /// quarter of the limit on address space if that is less]
+    /// Sets the memory for callback threads in bytes, which is divided equally among the Workers.
+    /// Each gets at least 64 KiB and at most 64 GiB; where limits do not allow its share, it gets
+    /// less, down to 64 KiB. The memory is reserved as address space and populated on demand.
+    /// [default: the memory of the machine, or a quarter of the limit on address space if that is
+    /// less]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self
@@ -154,7 +155,8 @@ impl Builder {
     /// - [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
     ///   [`blocking_threads`](Self::blocking_threads) is out of range.
     /// - Other kinds if there is not enough address space for the Workers, a thread cannot be
-    ///   started, or the runtimes of the process have 65,536 Workers in total.
+    ///   started, or no Worker number is left: a process has 65,536, each of which stays reserved
+    ///   for one Worker index.
     pub fn start(self) -> io::Result<Receptor> {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
@@ -195,7 +197,7 @@ impl Builder {
         Ok(receptor)
     }
 
-    /// Leases for each Worker a number that is unique in the process.
+    /// Leases for each Worker a number that no other live Worker of the process has.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if a setting is out of range; another kind if no number is

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// Binary logarithm of the length of a tick in nanoseconds: a tick is 16.4 µs.
 const TICK_BITS: u32 = 14;
-/// Maximum number of ticks by which a timer can be ahead: 4.9 hours. Longer timers are set again
-/// after that.
+/// Maximum number of ticks by which a timer can be ahead: 4.9 hours. Timers beyond that are set
+/// again when this time has passed.
 pub(crate) const MAX_TICKS_AHEAD: u64 = 1 << 30;
 
 /// A monotonic clock that counts nanoseconds from the start of its runtime.

@@ -161,7 +161,9 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Runs `work` on a separate thread, where it may block, then runs `callback` with the result,
-    /// or with the reason if `work` panicked. Messages that arrive in the meantime are stashed.
+    /// or with the reason if `work` panicked. If there is no thread for blocking work and none can
+    /// be started, `work` runs on the Worker's thread. Messages that arrive in the meantime are
+    /// stashed.
     pub fn blocking<T, W, F>(&mut self, work: W, callback: F) -> Next
     where
         T: Send + 'static,
@@ -253,8 +255,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Handle::new(self.shared())
     }
 
-    /// Returns the state shared by all threads of the runtime. Panics in tests of a core without
-    /// one.
+    /// Returns the state shared by all threads of the runtime. Panics if the core has no runtime,
+    /// as in some tests.
     fn shared(&self) -> Arc<Shared> {
         Arc::clone(self.core.shared().expect("a Worker runs this"))
     }
@@ -328,8 +330,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Starts a callback thread on this Worker that answers with a [`Reply`]. `message` converts
     /// the answer, or `None` if the reply is dropped without one, into a message to the calling
-    /// callback thread; it runs wherever the answer is sent. Answers are never refused, and may
-    /// overtake messages that wait for room.
+    /// callback thread. It runs on the thread that sends the answer or drops the reply. Answers are
+    /// never refused, and may overtake messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so the
@@ -402,7 +404,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// Otherwise, it ends:
     ///
     /// - after its callback has returned, if it is the running one;
-    /// - when its Worker takes the request from its inbox, if that is another Worker;
+    /// - when its Worker takes the request from the inbox, if it runs on another Worker;
     /// - at once in all other cases.
     ///
     /// Requests to other Workers, here and in [`monitor`](Self::monitor) and [`link`](Self::link),
@@ -416,9 +418,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Sends the running callback thread a message when another one ends, or at once if that has
-    /// already ended. In the latter case, the reason is known only for the most recent failures;
-    /// otherwise it is [`Reason::Unknown`]. A callback thread spawned on this Worker by the same
-    /// callback has not run yet, so its end is never missed.
+    /// already ended or belongs to another runtime. In these cases, the reason is
+    /// [`Reason::Unknown`] unless the end is one of the most recent failures on that Worker. A
+    /// callback thread spawned on this Worker by the same callback has not run yet, so its end is
+    /// never missed.
     ///
     /// `message` runs on the Worker of the running callback thread, between callbacks. If it
     /// panics, no message is sent, and the panic is counted.
@@ -443,16 +446,16 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Links the running callback thread to another one: if either ends with a [`Reason`] other
-    /// than `Done`, the other one ends, too. A callback thread that has already ended counts as
-    /// failed.
+    /// than `Done`, the other one ends, too. One that has already ended or belongs to another
+    /// runtime counts as failed.
     pub fn link(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Linked { to: me });
     }
 
-    /// Runs an action on the core that owns a unit: as soon as its Worker takes the request from
-    /// its inbox, or at once if that is this core. If the unit belongs to another runtime, runs the
-    /// action on this core.
+    /// Runs an action on the core that owns a unit: at once if that is this core, otherwise when
+    /// the other Worker takes the request from its inbox. If the unit belongs to another runtime,
+    /// runs the action on this core.
     fn run_on_core_of(&mut self, unit: Key, action: impl FnOnce(&mut Core) + Send + 'static) {
         let worker_number = unit.worker_number();
         // This core handles requests about a unit of another runtime as if that unit had ended.
@@ -464,14 +467,15 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     }
 
     /// Links another callback thread to the running one in one direction: the other one ends if the
-    /// running one ends with a [`Reason`] other than `Done`, but not vice versa.
+    /// running one ends with a [`Reason`] other than `Done`, but not vice versa. Does nothing if
+    /// the other one has already ended or belongs to another runtime.
     pub fn link_one_way(&mut self, id: Id) {
         let (me, other) = (self.core.current(), id.0);
         self.relate(other, Relation::Linked { to: other }, Relation::Monitors { whom: me });
     }
 
-    /// Registers both sides of a relation under one token, which it returns: `here` with the
-    /// running callback thread and `there` with `other`.
+    /// Creates a token and registers both sides of a relation under it: `here` with the running
+    /// callback thread, `there` with `other`. Returns the token.
     fn relate(&mut self, other: Key, here: Relation, there: Relation) -> Token {
         let token = self.core.watchers.token(self.core.worker_number);
         self.core.relate(self.core.current(), token, here);

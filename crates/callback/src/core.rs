@@ -102,10 +102,11 @@ type Slab = slab::Slab<HandlerVTable>;
 /// Number of deliveries after which [`Core::work`] reads the clock once, to start the delays that
 /// these deliveries have requested.
 const DELIVERIES_PER_CLOCK_READ: usize = 16;
-/// Distance in the queue, in envelopes, from the delivered envelope to the one for whose receiver
-/// memory is prefetched.
+/// Number of envelopes by which [`Core::work`] prefetches the memory of receivers before it
+/// delivers to them.
 const PREFETCH_DISTANCE: usize = 6;
-/// The failure message of a unit that ends because its next closure is of one kind too many.
+/// The failure description of a unit that ends because its next closure exceeds the maximum number
+/// of kinds.
 const TOO_MANY_KINDS: &str = "the program has too many kinds of closures";
 /// Capacity, in envelopes, to which an idle Worker shrinks its queues.
 const IDLE_QUEUE_CAPACITY: usize = 1024;
@@ -117,14 +118,15 @@ struct Current {
     vtable: &'static HandlerVTable,
 }
 
-/// The event that a planned closure waits for. If the closure also receives messages, one that
-/// arrives before the end of a [`Delay`](Self::Delay) ends the wait, too.
+/// The event that a planned closure waits for. If the closure also receives messages, a message
+/// ends a [`Delay`](Self::Delay) early.
 pub(crate) enum Until {
     /// The next message.
     Message,
-    /// The end of a delay in nanoseconds.
+    /// The end of a delay, given in nanoseconds.
     Delay(u64),
-    /// Acceptance of all envelopes pending in this core by the inboxes of other Workers.
+    /// The moment at which the inboxes of other Workers have accepted all pending envelopes of this
+    /// core.
     Room,
     /// Readiness of a descriptor for reading or writing.
     Ready(Registration, Interest),
@@ -211,8 +213,8 @@ impl Core {
         })
     }
 
-    /// Inserts a unit without starting it, and returns its key. The caller makes it run or wait for
-    /// a time, if it does not wait for messages.
+    /// Inserts a unit without starting it, and returns its key. Unless the unit waits for messages,
+    /// the caller must start it or request a timer for it.
     ///
     /// # Errors
     /// [`NoRoom`] if memory is used up, or there are too many kinds of closures. `handler` is then
@@ -239,7 +241,7 @@ impl Core {
         self.current_key
     }
 
-    /// Records the running unit's description of its failure, which counts if its callback returns
+    /// Records a description of the running unit's failure, which is used if the callback returns
     /// [`Wanted::Fail`].
     pub fn set_failure(&mut self, description: Arc<str>) {
         self.failure = Some(description);
@@ -626,9 +628,9 @@ impl Core {
         self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
-    /// If the unit is receiving, has stashed messages and is not scheduled yet, pushes an envelope
-    /// that delivers the first of them to the front of the queue. Moving all of them to the queue
-    /// would cost the length of the backlog per message.
+    /// If the unit is receiving, has stashed messages and is not scheduled yet, puts an envelope at
+    /// the front of the queue, which will deliver the first of these messages. Moving all of them
+    /// to the queue would move the whole backlog once per message.
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {
         if !self.stash.is_empty() {
@@ -665,8 +667,9 @@ impl Core {
         unsafe { self.deliver_message(place, key, vtable, NonNull::from(&mut *envelope)) };
     }
 
-    /// Ends a unit that is not running and whose closure is gone: frees its slot, notifies related
-    /// units, drops its stashed messages and, unless it is done, records the reason.
+    /// Ends a unit that is not running and whose closure is gone: frees its slot, records the
+    /// reason unless it is [`Reason::Done`], notifies related units, and drops the unit's stashed
+    /// messages.
     fn end(&mut self, place: Place, key: Key, reason: &Reason) {
         let stashed = self.stash.take(key);
         self.timers.forget(key);

@@ -14,8 +14,10 @@ pub enum SpawnError {
     /// the program has more than 65,535 kinds of closures.
     #[error("there is no memory for one more callback thread")]
     NoRoom,
-    /// The Worker's inbox, or the queue of blocking work, is full. `try_spawn` returns this error
-    /// where `spawn` blocks; in a callback, which must not block, both return it.
+    /// The Worker's inbox, or the queue of blocking work, is full.
+    /// [`Handle::try_spawn`](crate::Handle::try_spawn) returns this error where
+    /// [`Handle::spawn`](crate::Handle::spawn) blocks; in a callback, which must not block, both
+    /// return it.
     #[error("the inbox is full")]
     Full,
     /// The runtime has been shut down.
@@ -30,8 +32,8 @@ pub enum SendError<M> {
     /// The receiver has ended, or belongs to another runtime.
     #[error("the receiver has ended")]
     Ended(M),
-    /// The inbox of the receiver's Worker is full and, if the sender is a
-    /// [`Context`](crate::Context), too many messages to it are pending.
+    /// The inbox of the receiver's Worker is full. A [`Context`](crate::Context) returns this only
+    /// if too many of its Worker's messages to that inbox are pending as well.
     #[error("the inbox is full")]
     Full(M),
     /// The runtime has been shut down.

@@ -144,8 +144,9 @@ impl Handle {
     }
 
     /// Runs `work` on a separate thread, where it may block. Blocks until the queue of blocking
-    /// work has room. The promise returns [`NoReply::Ended`](crate::NoReply::Ended) if `work`
-    /// panics, or if the runtime is shut down before `work` starts.
+    /// work has room. If there is no thread for blocking work and none can be started, `work` runs
+    /// on the calling thread. The promise returns [`NoReply::Ended`](crate::NoReply::Ended) if
+    /// `work` panics, or if the runtime is shut down before `work` starts.
     ///
     /// # Errors
     /// [`SpawnError::ShutDown`] if the runtime is shut down, even while this waits.
@@ -167,8 +168,8 @@ impl Handle {
         )
     }
 
-    /// Runs `work` on a separate thread, as [`spawn_blocking`](Self::spawn_blocking) does, but
-    /// never blocks.
+    /// Runs `work` as [`spawn_blocking`](Self::spawn_blocking) does, but does not wait for room in
+    /// the queue.
     ///
     /// # Errors
     /// [`SpawnError::Full`] if the queue of blocking work is full, [`SpawnError::ShutDown`] after

@@ -33,7 +33,8 @@ pub(crate) enum WakeReason {
     Message(*mut u8),
 }
 
-/// The properties shared by all closures of one type: a constant for each type.
+/// The functions that run and drop the closures of one type, and the properties of that type. There
+/// is one constant for each type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HandlerVTable {
     /// Runs the closure in a slot; see [`Handler::call`].
@@ -70,8 +71,8 @@ impl Kind for HandlerVTable {
     }
 }
 
-/// A closure that a unit runs, with constants that tell what may wake the unit and whether the
-/// closure stays in its slot.
+/// A closure that a unit runs. Its constants state what may wake the unit and whether the closure
+/// stays in its slot.
 ///
 /// # Safety
 /// `call` leaves the value in place if and only if `STAYS`.

@@ -71,7 +71,7 @@ unsafe impl<T: Send> Sync for Inbox<T> {}
 
 impl<T> Inbox<T> {
     /// Creates an inbox for `capacity` values, rounded up to a power of two of at least 2. If
-    /// `unbounded`, `push` accepts further values.
+    /// `unbounded`, `push` accepts more values than that.
     pub fn new(capacity: usize, unbounded: bool) -> Self {
         let cell = |turn| Cell {
             turn: AtomicUsize::new(turn),
@@ -303,8 +303,8 @@ mod tests {
     }
 }
 
-/// Explores interleavings of one or two writers and the reader; see CONTRIBUTING.md for how to run
-/// it.
+/// Models of one or two writers and the reader, whose interleavings loom explores. CONTRIBUTING.md
+/// says how to run them.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::Arc;

@@ -25,7 +25,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 /// Maximum number of events fetched by one system call.
 const EVENT_BATCH: usize = 256;
 
-/// A direction of input or output for which a callback thread can wait.
+/// The kind of readiness that a callback thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Reading: data or the end of the stream is available.
@@ -120,7 +120,8 @@ impl Events {
 /// The events of a Worker, which are set when it registers its first descriptor.
 pub(crate) type Shared = Arc<OnceLock<Events>>;
 
-/// The state of a registered descriptor, or of an index that is free for another one.
+/// The state of a registered descriptor. The entry of a dropped one stays until another descriptor
+/// reuses its index.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     generation: u32,
@@ -235,9 +236,9 @@ impl Descriptors {
         true
     }
 
-    /// Takes the events fetched by the last sleep, or polls the kernel if there are none and
-    /// `poll_kernel` is set. Calls `woken` for each unit that waited for one of them. Also frees
-    /// the indices of dropped sources.
+    /// Handles the events fetched by the last sleep or, if there are none and `poll_kernel` is set,
+    /// by a poll of the kernel. Calls `woken` for each unit that waited for one of these events.
+    /// Also frees the indices of dropped sources.
     pub fn fetch(&mut self, poll_kernel: bool, mut woken: impl FnMut(Key)) {
         let Some(events) = self.events.get() else { return };
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -288,7 +289,7 @@ pub struct Source<T: AsFd> {
 }
 
 impl<T: AsFd> Source<T> {
-    /// Returns the registered object. Operations on it that may block must go through
+    /// Returns the registered object. Call operations that may return `WouldBlock` through
     /// [`Context::attempt`](crate::Context::attempt).
     pub fn get(&self) -> &T {
         &self.inner

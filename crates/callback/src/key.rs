@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Offset of a key's slot, in bits. The layout is `page:24 worker:16 slot:8 generation:16`.
+/// Offset of a key's slot, in bits. The layout, from the highest bit down, is
+/// `page:24 worker:16 slot:8 generation:16`.
 const SLOT_SHIFT: u32 = 16;
 /// Offset of a key's Worker number, in bits.
 const WORKER_SHIFT: u32 = 24;
@@ -23,19 +24,19 @@ pub(crate) const LAST_GENERATION: u16 = u16::MAX - 1;
 /// entry is written before the first key with that number exists, and never changes afterwards.
 static INDICES: [AtomicU8; MAX_WORKER_NUMBERS] = [const { AtomicU8::new(0) }; MAX_WORKER_NUMBERS];
 
-/// A Worker, identified by a number that no other live Worker of the process has; see `lease.rs`.
+/// The number of a Worker, which no other live Worker of the process has; see `lease.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkerNumber(u16);
 
 impl WorkerNumber {
-    /// Returns the Worker with the given number, and records its index within its runtime. Only for
+    /// Creates a Worker number, and records the Worker's index within its runtime. Only for
     /// [`Lease`](crate::lease::Lease).
     pub fn with_index(number: u16, index: u8) -> Self {
         INDICES[usize::from(number)].store(index, Ordering::Relaxed);
         Self(number)
     }
 
-    /// Returns the Worker with the given number, without recording an index.
+    /// Creates a Worker number without recording an index.
     #[cfg(test)]
     pub const fn new(number: u16) -> Self {
         Self(number)

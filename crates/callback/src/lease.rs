@@ -1,17 +1,19 @@
 //! Leases of Worker numbers, which make keys unique across all runtimes of a process.
 //!
 //! # Protocol
-//! A key has 16 bits for its Worker: enough for the Workers that are alive at a time, but not for
-//! all that a long-lived process ever starts. So numbers are reused after a Worker has ended, and
-//! generations keep keys distinct: together with its number, a Worker inherits the generation that
-//! each page has reached under that number, and issues only higher ones ([`Lease`]). A key of a
-//! dropped runtime therefore has a lower generation than any key issued later for its slot, and a
-//! key of a live runtime has a number that no other live Worker has. No counter wraps around.
+//! A key has 16 bits for its Worker: enough for the Workers that are alive at the same time, but
+//! not for all Workers that a long-lived process ever starts. So numbers are reused after a Worker
+//! has ended, and generations keep keys distinct: together with its number, a Worker inherits the
+//! generation that each page has reached under that number, and issues only higher ones
+//! ([`Lease`]). A key of a dropped runtime therefore has a lower generation than any key issued
+//! later for its slot, and a key of a live runtime has a number that no other live Worker has. No
+//! counter wraps around.
 //!
 //! - A number is permanently bound to one Worker index, so that a key determines the index of its
 //!   Worker even after that runtime has ended.
 //! - Pages that have used up their generations are never used again. A number with such pages is
-//!   leased only if all numbers without them are in use and no unused number is left.
+//!   leased only if the Worker index has no free number without them and every number has been
+//!   leased before.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,8 +22,8 @@ use crate::sync::lock_std;
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry::new(MAX_WORKER_NUMBERS));
 
-/// A number that belongs to one Worker until the lease is dropped, and the generation that each of
-/// its pages has reached.
+/// A Worker number that belongs to one Worker until the lease is dropped, and the generation that
+/// each page has reached under it.
 #[derive(Debug)]
 pub(crate) struct Lease {
     worker_number: WorkerNumber,
@@ -70,7 +72,7 @@ fn lock() -> MutexGuard<'static, Registry> {
     lock_std(&REGISTRY)
 }
 
-/// A number that no live Worker has, and the generation that each of its pages has reached.
+/// A Worker number that no live Worker has, and the generation that each page has reached under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Free {
     number: u16,
@@ -91,7 +93,7 @@ struct Registry {
     fresh: usize,
     /// The end of the range of numbers, exclusive.
     end: usize,
-    /// Numbers given back, each with the index of its Workers.
+    /// Numbers given back, each with the Worker index that it is bound to.
     free: Vec<(u8, Free)>,
 }
 

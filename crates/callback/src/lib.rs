@@ -133,8 +133,8 @@
 //! have accepted them. Messages within one Worker go to an unbounded queue, ahead of anything that
 //! the Worker accepts later; its length depends only on what callbacks send.
 //!
-//! Two methods neither block nor fail for lack of room. [`Notify`] wakes a callback thread without
-//! data; pending notifications are merged into one, so they need no room.
+//! Two ways to wake a callback thread neither block nor fail for lack of room. [`Notify`] wakes it
+//! without data; pending notifications are merged into one, so they need no room.
 //! [`Handle::send_unbounded`] sends a message even if the inbox is full; the caller has to limit
 //! the number of such messages.
 //!

@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 use crate::key::{Key, WorkerNumber};
 use crate::next::Never;
 
-/// Size in bytes of the largest message that fits into an envelope; larger or more strictly aligned
-/// messages are in a block.
+/// Size in bytes of the largest message that fits into an envelope; larger messages, and those
+/// aligned to more than 8 bytes, are stored in a block.
 const INLINE_BYTES: usize = 16;
 
 /// The action that delivering an envelope causes.
@@ -34,8 +34,8 @@ pub(crate) enum Purpose {
     Control,
 }
 
-/// The properties shared by all envelopes with the same purpose and type of content: a constant for
-/// each pair.
+/// The properties shared by all envelopes with the same purpose and type of content. There is one
+/// constant for each such pair.
 #[derive(Debug)]
 pub(crate) struct MessageVTable {
     pub purpose: Purpose,
@@ -219,8 +219,8 @@ const BLOCK_BYTES: [usize; 4] = [32, 64, 128, 256];
 /// Maximum number of free blocks of each size in a pool.
 const MAX_POOLED_BLOCKS: usize = 256;
 
-/// A pool of blocks for messages that do not fit into an envelope. A block may be returned to
-/// another pool than the one that it came from, or freed.
+/// A pool of blocks for messages that do not fit into an envelope. A block may be returned to a
+/// different pool from the one that it came from, or freed.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     blocks: [Vec<NonNull<u8>>; BLOCK_BYTES.len()],
@@ -229,8 +229,8 @@ pub(crate) struct Pool {
 // SAFETY: the blocks are free memory that belongs to the pool alone.
 unsafe impl Send for Pool {}
 
-/// Returns the layout of a message's block, and the index of the block's size in [`BLOCK_BYTES`],
-/// which is `None` if such blocks are not pooled.
+/// Returns the layout of a message's block, and the index of its size in [`BLOCK_BYTES`], or `None`
+/// as the index if such blocks are not pooled.
 fn block_layout(message: Layout) -> (Layout, Option<usize>) {
     let size = BLOCK_BYTES.iter().position(|&size| message.size() <= size && message.align() <= 16);
     match size.and_then(|at| Layout::from_size_align(BLOCK_BYTES[at], 16).ok()) {

@@ -1,8 +1,8 @@
 //! [`Next`]: the return value of a callback, which determines the next wait or the end of its
 //! callback thread.
 
-/// The next wait of a callback thread, or its end. Created by methods of
-/// [`Context`](crate::Context), and takes effect when the callback returns it.
+/// The next wait of a callback thread, or its end. Methods of [`Context`](crate::Context) create
+/// it; it takes effect when the callback returns it.
 #[derive(Debug)]
 #[must_use = "a callback returns what happens next"]
 pub struct Next(pub(crate) Wanted);

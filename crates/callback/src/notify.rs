@@ -1,4 +1,4 @@
-//! [`Notify`]: wake-ups that are never lost and never block.
+//! [`Notify`]: wake-ups without data, which never block the sender and need no room in an inbox.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -94,8 +94,8 @@ impl Notify {
         Ticket { notify: self.clone(), number: state.next }
     }
 
-    /// Registers a unit under its ticket number. If a notification is stored, the unit receives it:
-    /// this does not register the unit and returns true, because the unit need not wait.
+    /// Registers a unit under its ticket number. If a notification is stored, consumes it for the
+    /// unit instead and returns true: the unit need not wait.
     pub(crate) fn wait(&self, ticket: u64, runtime: Arc<Shared>, unit: Key) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_notified) {

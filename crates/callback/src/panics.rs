@@ -1,4 +1,4 @@
-//! Catches panics in foreign code: callbacks and destructors.
+//! Catches panics in code of the runtime's users: callbacks, blocking work and destructors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,8 +14,8 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Reason> {
     })
 }
 
-/// Runs a closure, usually one that drops a value, and catches a panic; the value is gone even
-/// then. Returns the number of panics, 0 or 1.
+/// Runs a closure, usually one that drops a value, and catches its panic. The value is gone even
+/// after a panic. Returns the number of panics, 0 or 1.
 pub(crate) fn drop_quietly(drop: impl FnOnce()) -> u64 {
     match catch_unwind(AssertUnwindSafe(drop)) {
         Ok(()) => 0,

@@ -20,7 +20,7 @@ use crate::sync::{AtomicBool, Ordering, fence};
 /// The mechanism by which a Worker blocks and is woken.
 pub(crate) trait WaitBackend {
     /// Blocks until [`WaitBackend::wake`] is called, for at most `max_sleep`, which is unlimited if
-    /// `None`. Returns at once if it has been called since the last sleep. May return early.
+    /// `None`. Returns at once if `wake` has been called since the last sleep. May return early.
     fn sleep(&self, max_sleep: Option<Duration>);
     /// Wakes the sleeping thread, or makes its next sleep return at once.
     fn wake(&self);

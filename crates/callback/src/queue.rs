@@ -1,8 +1,8 @@
 //! The queue of a core: a ring buffer of envelopes, which the core opens in place.
 //!
-//! Envelopes are a few words that are read shortly after they were written, so they are passed by
-//! address: copying one in larger units than it was written in would stall on store forwarding,
-//! which costs more than all other handling.
+//! Envelopes are passed by address, because they are read shortly after they were written: a copy
+//! in larger units than those written would stall on store forwarding, which costs more than all
+//! other handling.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;

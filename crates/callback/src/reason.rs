@@ -24,9 +24,8 @@ pub enum Reason {
     /// The callback thread was linked to the one with this id, which ended with a reason other than
     /// `Done`.
     Linked(Id),
-    /// The reason is unknown, because the callback thread had ended before the reason was
-    /// requested, either with `Done` or more than 256 failures ago on its Worker, or because it
-    /// never existed in this runtime.
+    /// The reason is unknown: the callback thread never existed in this runtime, or had ended
+    /// before the reason was requested, with `Done` or more than 256 failures ago on its Worker.
     Unknown,
 }
 

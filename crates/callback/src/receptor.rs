@@ -38,8 +38,8 @@ impl Receptor {
     }
 
     /// Ends all callback threads and drops their closures, without notifying monitors and links.
-    /// Blocks until all Workers have exited, except for a Worker that calls this, but does not wait
-    /// for running blocking work.
+    /// Blocks until all Workers other than the calling one have exited. Does not wait for running
+    /// blocking work.
     pub fn shut_down(self) {}
 }
 

@@ -58,8 +58,8 @@ pub(crate) struct WorkerRemote {
     pub events: io::Shared,
     /// Keys of reserved slots. A thread that takes one must send a unit to it.
     reserved_slots: Mutex<Vec<Key>>,
-    /// Whether the Worker's memory was used up when it last tried to reserve slots, and no slot was
-    /// reserved.
+    /// Whether the Worker's last attempt to reserve slots left none available, because its memory
+    /// was used up.
     no_room: AtomicBool,
     /// Number of threads waiting for a reserved slot or for room in the inbox.
     waiting_threads: AtomicU32,
@@ -154,8 +154,8 @@ impl WorkerRemote {
         lock_std(&self.reserved_slots).pop()
     }
 
-    /// Returns whether the Worker's memory was used up when it last tried to reserve slots, and no
-    /// slot was reserved.
+    /// Returns whether the Worker's last attempt to reserve slots left none available, because its
+    /// memory was used up.
     pub fn has_no_room(&self) -> bool {
         self.no_room.load(Ordering::Relaxed)
     }
@@ -216,7 +216,8 @@ impl WorkerRemote {
     }
 }
 
-/// Drops an envelope and catches a panic of its content's destructor, which may also send messages.
+/// Drops an envelope, and catches a panic of its content's destructor. The destructor may send
+/// messages.
 fn drop_envelope(envelope: Envelope) {
     drop_quietly(|| drop(envelope));
 }

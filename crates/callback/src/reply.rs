@@ -1,4 +1,5 @@
-//! Answers from a callback thread to the thread or callback thread that spawned it.
+//! Answers from callback threads and blocking work to the thread or callback thread that started
+//! them.
 
 use std::fmt;
 use std::sync::mpsc;

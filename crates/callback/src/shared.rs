@@ -9,8 +9,8 @@ use crate::key::WorkerNumber;
 use crate::message::Envelope;
 use crate::remote::{Alive, WorkerRemote};
 
-/// The state shared by all threads of a runtime: the remote side of each Worker, and the shutdown
-/// flag.
+/// The state shared by all threads of a runtime: the remote side of each Worker, the shutdown flag,
+/// and the thread pool for blocking work.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The numbers of the runtime's Workers, by index; they are unique in the process.
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     /// Number of slots that each Worker reserves for units from other threads, and number of
     /// envelopes pending for one Worker at which [`Context::send`](crate::Context::send) fails.
     pub capacity: usize,
-    /// Time for which a Worker spins before it sleeps; `None` if it does not spin.
+    /// Maximum time for which a Worker spins before it sleeps; `None` if it does not spin.
     pub spin: Option<Duration>,
     pub blocking: Arc<blocking::ThreadPool>,
 }

@@ -31,8 +31,8 @@ pub enum Restart {
     Temporary,
 }
 
-/// The set of children that are restarted when one has to be. Those still alive are cancelled
-/// first.
+/// The set of children that are restarted when one of them has to be. Those still alive are
+/// cancelled first; [temporary](Restart::Temporary) ones are then not restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -213,8 +213,8 @@ impl Supervisor {
     }
 
     /// Starts the children that are due, in the order in which they were added, up to the first
-    /// that cannot be started. Monitors each child, and links it so that it ends when the
-    /// supervisor fails or is cancelled.
+    /// that cannot be started, whose error it returns. Monitors each child, and links it so that it
+    /// ends when the supervisor fails or is cancelled.
     fn start_due(&mut self, context: &mut Context<'_, Down>) -> Result<(), SpawnError> {
         let now = context.now();
         for child in &mut self.children {

@@ -150,7 +150,8 @@ fn ids_of_257_concurrent_runtimes_are_distinct() {
     assert_eq!(dropped.load(Ordering::SeqCst), 257);
 }
 
-/// Uses a source of a dropped runtime in the next one, which usually gets the same Worker number.
+/// Checks that the next runtime refuses the source, although it usually gets the same Worker
+/// number.
 #[test]
 fn a_source_of_a_dropped_runtime_is_refused() {
     let (sender, sources) = mpsc::channel::<Source<UnixStream>>();

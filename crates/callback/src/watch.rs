@@ -9,7 +9,7 @@ use crate::key::{Key, WorkerNumber};
 use crate::message::Envelope;
 use crate::reason::{Down, Reason};
 
-/// Number of most recent failures whose reasons are kept.
+/// Maximum number of most recent failures whose reasons are kept.
 const MAX_REMEMBERED_FAILURES: usize = 256;
 
 /// The identity of a relation, unique within its runtime.
@@ -23,7 +23,8 @@ pub(crate) type ToEnvelope = Box<dyn FnOnce(Down) -> Envelope + Send>;
 pub(crate) enum Relation {
     /// Unit `by` is notified when this unit ends.
     Monitored { by: Key, to_envelope: ToEnvelope },
-    /// This unit is notified when unit `whom` ends, or is ended when `whom` fails.
+    /// This unit is notified when unit `whom` ends or, for a one-way link, cancelled when `whom`
+    /// fails.
     Monitors { whom: Key },
     /// Unit `to` is cancelled when this unit fails. For a mutual link, `to` has the same relation.
     Linked { to: Key },
@@ -32,8 +33,8 @@ pub(crate) enum Relation {
 /// The relations of one Worker's units.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    /// All relations, in one tree: removing one of many is fast, and memory use follows their
-    /// number.
+    /// All relations, in one tree: removing one of many is fast, and memory use is proportional to
+    /// their number.
     relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
     /// The units that failed most recently with their reasons, oldest first, for monitors that are

@@ -68,6 +68,9 @@ impl Drop for Watchdog {
 impl Watchdog {
     /// Starts the thread, which calls `hook` once for each callback that it finds running for
     /// longer than `limit`.
+    ///
+    /// # Errors
+    /// The error of the system call that creates the thread.
     pub fn start(shared: Arc<Shared>, limit: Duration, hook: Hook) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("callback-watch".into());
@@ -76,8 +79,8 @@ impl Watchdog {
     }
 }
 
-/// Checks all Workers four times per `limit`, but not more often than every 0.1 ms, until the other
-/// side of the channel is dropped.
+/// Checks all Workers four times per `limit`, but not more often than every 0.1 ms, until the
+/// sender of `stopped` is dropped.
 fn watch(shared: &Shared, limit: Duration, hook: &Hook, stopped: &mpsc::Receiver<()>) {
     let last = LastCheck { callbacks: 0, since: Instant::now(), is_reported: false };
     let mut all = vec![last; shared.remotes.len()];

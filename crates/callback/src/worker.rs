@@ -33,7 +33,7 @@ pub(crate) struct Worker {
     step: Step,
     /// Whether this turn has found work.
     busy: bool,
-    /// Whether the last turn left fetching events of descriptors to the sleep.
+    /// Whether the last turn polled no descriptors because the sleep would do so.
     left_events_to_sleep: bool,
     has_trimmed: bool,
     /// Whether memory was insufficient to reserve all slots for units from other threads.
@@ -139,9 +139,9 @@ impl Worker {
         }
     }
 
-    /// Sends pending envelopes, and queues units whose descriptors are ready. With `poll_kernel`,
-    /// or if it has sent envelopes, asks the kernel for events; otherwise uses those fetched by the
-    /// last sleep. Returns whether there was any work.
+    /// Sends pending envelopes, and queues units whose descriptors are ready. Uses the events
+    /// fetched by the last sleep; if there are none, asks the kernel if `poll_kernel` is set or an
+    /// envelope was sent. Returns whether there was any work.
     fn exchange(&mut self, poll_kernel: bool) -> bool {
         let sent = self.core.send_outgoing();
         self.core.fetch_events(poll_kernel || sent) || sent

@@ -50,8 +50,8 @@ impl PipeProbe {
     /// Reads the current fill level, for which it opens a read end of the pipe for a moment.
     ///
     /// # Errors
-    /// Returns an error if the pipe may not be opened for reading, because it belongs to another
-    /// user.
+    /// Returns an error if this user may not open the pipe for reading, or this process has no free
+    /// descriptor.
     pub fn fill(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -59,7 +59,7 @@ pub struct SchedStat {
 }
 
 impl SchedStat {
-    /// Parses the three numbers of the file; `None` if one is missing.
+    /// Parses the three numbers of the file. Returns `None` if one is missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self { on_cpu: numbers.next()?, run_queue: numbers.next()?, slices: numbers.next()? })
@@ -71,7 +71,7 @@ impl SchedStat {
 pub enum InKernel {
     /// Running or runnable.
     Running,
-    /// Blocked outside of a system call: by a page fault, stopped, or a zombie.
+    /// Blocked outside of a system call, as by a page fault; or stopped, or a zombie.
     Outside,
     /// Blocked in this system call.
     Call {
@@ -83,7 +83,8 @@ pub enum InKernel {
 }
 
 impl InKernel {
-    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`; `None` for anything else.
+    /// Parses `running`, `-1 SP PC`, or `NUMBER ARG1 … ARG6 SP PC`. Returns `None` for anything
+    /// else.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.starts_with(b"running") {
             return Some(Self::Running);
@@ -117,7 +118,8 @@ pub struct Io {
 }
 
 impl Io {
-    /// Parses the first four lines, rchar, wchar, syscr and syscw; `None` if one is missing.
+    /// Parses the first four lines: rchar, wchar, syscr and syscw. Returns `None` if one is
+    /// missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut numbers = Numbers(text);
         Some(Self {
@@ -162,8 +164,8 @@ pub struct Stat {
 const PF_EXITING: u64 = 4;
 
 impl Stat {
-    /// Parses the file, in which the program's name may contain spaces and parentheses; `None` if a
-    /// field is missing or malformed.
+    /// Parses the file, in which the program's name may contain spaces and parentheses. Returns
+    /// `None` if a field is missing or malformed.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end_of_name = text.iter().rposition(|&b| b == b')')?;
         let rest = std::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
@@ -182,8 +184,8 @@ impl Stat {
     }
 }
 
-/// The fields of `status` that contend uses; 0 where the file lacks a line, such as those of a
-/// zombie's memory.
+/// The fields of `status` that contend uses. A field is 0 if the file lacks its line, as that of a
+/// zombie lacks those about memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Largest resident set of the current program (`VmHWM`), in bytes; 0 for a zombie.
@@ -234,7 +236,7 @@ impl Status {
 pub struct Rollup {
     /// Resident set: shared pages count in full.
     pub rss: u64,
-    /// Proportional set: of a page that n processes map, an nth part counts.
+    /// Proportional set: a page that n processes map counts as 1/n of a page.
     pub pss: u64,
     /// Memory in pages that other processes map too.
     pub shared: u64,
@@ -314,13 +316,13 @@ impl MemInfo {
         self.kernel_stacks + self.page_tables + self.slab_unreclaimable
     }
 
-    /// Reads the file; zeros if the kernel does not provide it.
+    /// Reads `/proc/meminfo`. All values are 0 if it cannot be read.
     pub fn read() -> Self {
         read_once("/proc/meminfo", &mut [0; 4096]).map_or_else(|_| Self::default(), Self::parse)
     }
 }
 
-/// Returns name and number of each line of the form `Name: number …`, and skips other lines.
+/// Returns the name and the number of each line of the form `Name: number …`. Skips other lines.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     text.split(|&b| b == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&b| b == b':')?;
@@ -334,7 +336,8 @@ pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
 }
 
 /// Returns `root` and all descendants that can be reached through living processes. When a process
-/// ends, its children become those of the nearest subreaper, or of init.
+/// ends, its children become those of the nearest subreaper, or of init, so the result may lack
+/// them.
 pub fn with_descendants(root: Pid) -> Vec<Pid> {
     let mut all = vec![root];
     let mut next = 0;

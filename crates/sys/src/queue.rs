@@ -24,7 +24,8 @@ impl PosixQueue {
     ///
     /// # Errors
     /// `EINVAL` or `EMFILE` if the size exceeds `fs.mqueue.msg_max`, `fs.mqueue.msgsize_max` or
-    /// `RLIMIT_MSGQUEUE`; `ENOSYS` if the kernel has no POSIX queues.
+    /// `RLIMIT_MSGQUEUE`; `ENOSPC` if there are `fs.mqueue.queues_max` queues already; `ENOSYS` if
+    /// the kernel has no POSIX queues.
     pub fn new(messages: usize, bytes: usize) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -88,8 +89,7 @@ impl Envelope {
         Self { words: words.into(), length }
     }
 
-    /// Returns the room for the message, for reading and writing; a received message may be
-    /// shorter.
+    /// Returns the whole buffer for messages; a received message may be shorter.
     pub fn message(&mut self) -> &mut [u8] {
         let start = self.words[1..].as_mut_ptr().cast();
         // SAFETY: the words after the first have at least this many bytes, all of them initialised.

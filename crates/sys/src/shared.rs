@@ -26,7 +26,7 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
 // SAFETY: as its content.
 unsafe impl<T: Shareable> Shareable for Line<T> {}
 
-/// A value alone on its cache lines, including lines that the CPU prefetches together.
+/// A value alone on its cache lines and on those that the CPU prefetches with them.
 #[derive(Debug, Default)]
 #[repr(C, align(256))]
 pub struct Line<T>(pub T);
@@ -39,8 +39,8 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// A value that this process shares with all processes forked from now on. Each process unmaps its
-/// own mapping when it drops the value.
+/// A value that this process shares with all processes forked after its creation. Each process
+/// unmaps its own mapping when it drops the value.
 #[derive(Debug)]
 pub struct Shared<T> {
     at: NonNull<T>,
@@ -53,6 +53,9 @@ unsafe impl<T: Shareable> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// Maps zeroed shared memory for a value of type `T`, and returns its address.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
     pub(crate) fn map() -> io::Result<NonNull<T>> {
         const { assert!(align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) };
         let protection = libc::PROT_READ | libc::PROT_WRITE;

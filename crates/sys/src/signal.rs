@@ -51,7 +51,7 @@ pub(crate) fn is_pending(signal: i32) -> bool {
 impl SignalFd {
     /// Blocks `signals` for the calling thread and threads that it creates, except those that are
     /// ignored (as by `nohup`, and by shells for background jobs) or were blocked when this process
-    /// started: as under a shell, these have no effect. SIGCHLD is blocked in any case.
+    /// started: as under a shell, these have no effect. SIGCHLD, if listed, is blocked in any case.
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.
@@ -162,7 +162,7 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
 #[derive(Debug, Clone, Copy)]
 pub struct Wake {
     signal: i32,
-    /// PID of the process that called [`Wake::block`]. Queued signals carry it as their sender's.
+    /// PID of the process that called [`Wake::block`]. Queued signals carry it as the sender's PID.
     process: u32,
     user: u32,
 }
@@ -220,7 +220,7 @@ impl Wake {
     /// [`Wake::send_number`]: the number is arbitrary otherwise.
     ///
     /// # Errors
-    /// `EINTR` if another signal, which is not blocked, was handled.
+    /// `EINTR` if a handler of another signal ran, or the thread was stopped and continued.
     pub fn wait_for_number(self) -> io::Result<u64> {
         let mask = set_of(&[self.signal]);
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

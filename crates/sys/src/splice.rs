@@ -7,8 +7,8 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
 use crate::mapping::{Backing, Mapping};
 
-/// Message buffers that one pipe borrows in rotation, each in pages of its own. Their number is
-/// such that a message in the pipe is not overwritten.
+/// Message buffers that one pipe borrows in rotation, each in pages of its own. There are enough
+/// buffers that no message in the pipe is overwritten.
 #[derive(Debug)]
 pub struct LentBuffers {
     memory: Mapping,

@@ -35,15 +35,15 @@ pub enum Waiting {
     Sleep,
     /// A lock, a condition variable or another thread (futex, file lock, System V semaphore).
     Lock,
-    /// A child to end, or to execute a program if it shares the task's memory.
+    /// The end of a child or, if the child shares the task's memory, its execution of a program.
     Child,
     /// A signal.
     Signal,
-    /// A connection to be established or to arrive.
+    /// The establishment or the arrival of a connection.
     Network,
     /// A file system: a directory or file lookup, or a write to disk.
     Disk,
-    /// The opening of a file: of a FIFO by the other end, of other files by the file system.
+    /// The opening of a file: a FIFO waits for its other end, other files for the file system.
     Open {
         /// Descriptor of the directory that a relative path starts from; `None` is the current one.
         folder: Option<i32>,
@@ -171,7 +171,7 @@ impl Waiting {
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
 
-/// Returns whether `command` of `fcntl` waits for a lock on a file.
+/// Returns whether the `fcntl(2)` command `command` waits for a file lock.
 fn is_lock(command: u64) -> bool {
     [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&descriptor(command))
 }

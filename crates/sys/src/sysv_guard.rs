@@ -24,8 +24,8 @@ pub(crate) struct SysvGuard {
     id: i32,
     remove: fn(i32),
     creator: Pid,
-    /// A child process that removes the object once the creator and all processes that inherited it
-    /// have ended.
+    /// A child process that removes the object once the creator and all processes that inherited
+    /// the guard have ended.
     keeper: Pid,
     /// Write end of the keeper's pipe, open as long as any process uses the object.
     gate: Option<OwnedFd>,
@@ -33,8 +33,8 @@ pub(crate) struct SysvGuard {
 
 impl SysvGuard {
     /// Creates the object with `make`, which returns its identifier or a negative number. The
-    /// object is removed when its creator drops this guard, or when all processes that inherited it
-    /// have ended.
+    /// object is removed when the creator drops this guard, or when the creator and all processes
+    /// that inherited the guard have ended.
     ///
     /// # Errors
     /// The error of `make`, pipe(2) or fork(2).

@@ -1,5 +1,5 @@
-//! Bare POSIX threads: the standard library adds a signal stack and a handle to each, which would
-//! be measured with them.
+//! Bare POSIX threads, for measurements: the standard library adds a signal stack and a handle to
+//! each thread, which would be measured, too.
 
 use std::io;
 use std::mem::MaybeUninit;

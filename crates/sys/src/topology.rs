@@ -11,11 +11,11 @@ use crate::cpu;
 pub struct Cpu {
     /// Number of the CPU, as the kernel counts it.
     pub number: usize,
-    /// Core of the CPU, as the lowest CPU number in it: several CPUs may be hardware threads of one
-    /// core.
+    /// Core of the CPU, as the lowest CPU number in it; the CPU's own number if unknown. Several
+    /// CPUs may be hardware threads of one core.
     pub core: usize,
     /// Last-level cache, as the lowest number of the CPUs that share it; without a third level, the
-    /// lowest number of the package's CPUs.
+    /// lowest number of the package's CPUs; 0 if that is unknown.
     pub last_cache: usize,
     /// Number of the package (socket); 0 if unknown.
     pub package: usize,
@@ -110,8 +110,8 @@ pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     chosen
 }
 
-/// Describes how many CPUs, cores, caches, packages and nodes there are, such as "4 CPUs, 2 cores,
-/// …".
+/// Returns the numbers of CPUs, cores, caches, packages and nodes as text, such as "4 CPUs, 2
+/// cores, …".
 pub fn describe(cpus: &[Cpu]) -> String {
     let count = |of: fn(&Cpu) -> usize, name: &str| {
         let different: std::collections::BTreeSet<usize> = cpus.iter().map(of).collect();
@@ -161,7 +161,8 @@ fn node(folder: &Path) -> Option<usize> {
     entries.into_iter().find_map(|entry| number(entry.file_name().to_str()?))
 }
 
-/// Returns the first number of a list such as `0-3,8-11`.
+/// Returns the first number of a list such as `0-3,8-11`, or `None` if the list does not begin with
+/// a number.
 fn first_of_list(list: &str) -> Option<usize> {
     list.split([',', '-']).next()?.parse().ok()
 }
@@ -170,9 +171,9 @@ fn first_of_list(list: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Creates the sysfs files of a machine and reads them: two packages of two cores of two
-    /// hardware threads each, numbered as Linux does on PCs, with a last-level cache for each core
-    /// in the second package.
+    /// Creates and reads the sysfs files of a machine with two packages. Each package has two cores
+    /// with two hardware threads each, numbered as on PCs. The cores of the first package share a
+    /// last-level cache; those of the second have one each.
     fn machine(root: &Path) -> Vec<Cpu> {
         for number in 0..8_usize {
             let (package, core) = (number / 2 % 2, number % 4);

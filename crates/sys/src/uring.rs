@@ -27,7 +27,7 @@ pub enum Operation {
     Write,
 }
 
-/// File offset that means the current position, as pipes need it.
+/// The file offset that stands for the current position. Use it for pipes.
 pub const HERE: u64 = u64::MAX;
 
 impl std::fmt::Debug for Uring {
@@ -92,7 +92,7 @@ impl Uring {
     }
 
     /// Submits queued operations (`io_uring_enter(2)`), and blocks until at least one operation has
-    /// completed. There must be one in flight.
+    /// completed. At least one must be queued or in flight.
     ///
     /// # Errors
     /// `EINTR`, in which case nothing was lost.

@@ -95,8 +95,8 @@ fn futexes(trips: u64, cpus: [usize; 2]) -> f64 {
     })
 }
 
-/// Measures two operations in the same rounds, and prints their times and the ratio `ours / bare`.
-/// `bare` and `ours` return nanoseconds; `names` are the names of their rows.
+/// Runs `bare` and `ours`, which return nanoseconds, one after the other in each round. Prints
+/// their times, in rows called `names`, and the ratio `ours / bare`.
 fn compare(
     rounds: usize,
     names: [&str; 2],
@@ -125,15 +125,14 @@ pub fn spinning(rounds: usize) {
     );
 }
 
-/// The CPUs to which two threads or Workers are pinned.
+/// The CPUs to which two threads or Workers are pinned, which may be the same.
 struct Placement {
     words: &'static str,
     cpus: [usize; 2],
 }
 
-/// Returns the placements to measure: both on one CPU and, if two CPUs are allowed, on one each. An
-/// idle CPU takes many times the measured time to wake up, and a different time at each wake-up, so
-/// `with_busy_cpus` keeps the CPUs busy.
+/// Returns the placements to measure: both threads on one CPU and, if this process may use two,
+/// each on its own CPU.
 fn placements() -> Vec<Placement> {
     let cpus = contend_sys::cpu::allowed_list();
     let same = Placement { words: "on one CPU", cpus: [cpus[0]; 2] };
@@ -141,7 +140,8 @@ fn placements() -> Vec<Placement> {
     [same].into_iter().chain(two).collect()
 }
 
-/// Runs `body` while threads that use only otherwise idle time keep the given CPUs awake.
+/// Runs `body` while threads that use only otherwise idle time keep the given CPUs awake: an idle
+/// CPU takes many times the measured time to wake up, and that time varies.
 fn with_busy_cpus<T>(cpus: [usize; 2], body: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

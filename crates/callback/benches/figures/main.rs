@@ -79,7 +79,7 @@ fn on_worker<T: Send + 'static>(
     receiver.recv().unwrap()
 }
 
-/// Returns the nanoseconds per operation, for `count` operations in `time`.
+/// Returns the nanoseconds per operation if `count` operations took `time`.
 fn ns_per_operation(time: Duration, count: u64) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
 }

@@ -13,7 +13,8 @@ fn pss() -> f64 {
     pss.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
 }
 
-/// Allocates and writes room for `units` ids, so that it is resident before the measurement.
+/// Allocates a list of `units` ids and writes `None` to each, so that the list is resident before
+/// the measurement.
 fn allocate_ids(units: usize) -> Vec<Option<Id>> {
     vec![None; units]
 }
@@ -95,8 +96,8 @@ pub fn remaining(rounds: usize) {
     print_row("left a unit, all ended", "B", &mut all);
 }
 
-/// Prints the PSS after each of 100 cycles that spawn and end 100,000 units, and its growth from
-/// the tenth to the last cycle.
+/// Spawns and ends 100,000 units in each of 100 cycles. Prints the median, minimum and maximum of
+/// the PSS after a cycle, and its growth from the tenth to the last cycle.
 pub fn cycles(_: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut after = Vec::new();

@@ -8,7 +8,7 @@ use super::{ns_per_operation, on_worker, print_row, runtime};
 
 const OPERATION_COUNT: u64 = 1_000_000;
 
-/// Measures spawning a million units, each waiting for a timer.
+/// Measures the time to spawn a unit that waits for a timer, as the mean of a million units.
 pub fn spawn(rounds: usize) {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -32,7 +32,7 @@ pub fn spawn(rounds: usize) {
 
 type Ping = (Address<u64>, u64);
 
-/// Measures the round trip of a message between two units.
+/// Measures the round-trip time of a message between two units of one Worker.
 pub fn round_trip(rounds: usize) {
     let trips = 2 * OPERATION_COUNT;
     let receptor = runtime(1, Duration::ZERO);
@@ -66,7 +66,8 @@ pub fn round_trip(rounds: usize) {
     print_row("round trip on one Worker", "ns", &mut samples);
 }
 
-/// Measures delivering one message to each of a million units in random order.
+/// Measures the time to send and deliver a message, as the mean of one message to each of a million
+/// units in random order.
 pub fn one_way(rounds: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut samples = Vec::new();

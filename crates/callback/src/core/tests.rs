@@ -47,13 +47,13 @@ const END: u64 = 0;
 /// The message that makes its receiver panic.
 const PANIC: u64 = 1;
 
-/// A delay in nanoseconds, longer than the range of ticks and than any test advances its clock.
+/// A delay in nanoseconds that exceeds the range of ticks and outlasts every test.
 const UNREACHABLE_DELAY_NS: u64 = 1 << 62;
 
 /// A step of a test. Delays are in nanoseconds.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Spawn a unit that ends after the given delay, by panicking if the flag is set.
+    /// Spawn a unit that ends after the given delay. If the flag is set, it ends by a panic.
     After(u64, bool),
     /// Spawn a unit that receives messages until one ends it.
     Receive,
@@ -115,7 +115,7 @@ enum State {
 struct Model {
     now: u64,
     units: Vec<State>,
-    /// Due tick, turn and unit number of each timer.
+    /// The due tick, the position in the order of requests, and the unit number of each timer.
     timers: Vec<(u64, usize, usize)>,
     turns: usize,
     events: Vec<Event>,
@@ -197,7 +197,8 @@ impl Model {
     }
 }
 
-/// The core under test, its manual clock and its log.
+/// The core under test with its manual clock, the log of its units' events, their keys, and the
+/// drop counters of their closures.
 struct Machine {
     core: Core,
     now: Arc<AtomicU64>,
@@ -311,7 +312,7 @@ impl Machine {
         self.add(key);
     }
 
-    /// Runs until there is no work.
+    /// Runs the core until it has no work, and ends units that panic.
     fn turn(&mut self) {
         loop {
             let core = AssertUnwindSafe(&mut self.core);
@@ -410,7 +411,7 @@ fn timers_beyond_the_tick_range_fire_on_time() {
     ]);
 }
 
-/// Runs a chain of closures of different sizes in one slot, the last two of which do not fit.
+/// Runs a chain of closures of different sizes in one slot; the last two do not fit and are boxed.
 #[test]
 fn a_closure_may_be_followed_by_one_of_any_size() {
     let mut machine = Machine::new();

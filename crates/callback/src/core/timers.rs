@@ -1,7 +1,8 @@
 //! Timers of units, from the request until they fire.
 //!
 //! The slab records when each page next has due units. This module reads the clock once for several
-//! requests, sorts due units, and keeps timers that are further ahead than the slab's ticks reach.
+//! requests, hands out due units in order, and keeps timers that are further ahead than the slab's
+//! ticks reach.
 //!
 //! ```text
 //!   request ──▶ requests
@@ -19,8 +20,8 @@ use crate::slab::{Due, Kind, Place, Slab};
 
 /// Maximum number of requests that share one reading of the clock.
 const MAX_PENDING_REQUESTS: usize = 64;
-/// Number of collected due units at which the search of pages stops. The units of the last page may
-/// exceed it.
+/// Number of due units after which a collection visits no further page. As it takes all due units
+/// of a page, it may collect more.
 const MAX_DUE_BATCH: usize = 1 << 18;
 
 /// A request for a delay that has not started yet.
@@ -28,15 +29,15 @@ const MAX_DUE_BATCH: usize = 1 << 18;
 struct Request {
     key: Key,
     nanoseconds: u64,
-    /// The number in the slot of a unit that also waits for messages: a message clears it there,
-    /// which revokes the request. 0 for other units.
+    /// For a unit that also waits for messages, the number of this request, which its slot holds,
+    /// too. A message clears it there, which revokes the request. 0 for other units.
     number: u32,
 }
 
 pub(super) struct Timers {
     /// Requests whose delays start at the next reading of the clock.
     requests: Vec<Request>,
-    /// The tick up to which, inclusively, the last collection looked for due units.
+    /// The last tick that has been searched for due units.
     scanned_tick: u64,
     /// Due units in firing order, and the number of those already handed out.
     due: (Vec<Due>, usize),
@@ -54,13 +55,12 @@ impl Timers {
         }
     }
 
-    /// Returns the tick up to which, inclusively, the last collection looked for due units,
-    /// truncated to 32 bits.
+    /// Returns the last tick that has been searched for due units, truncated to 32 bits.
     pub fn scanned_tick(&self) -> u32 {
         short(self.scanned_tick)
     }
 
-    /// Requests a delay for a unit, which starts at the next [`start_delays`](Self::start_delays).
+    /// Requests a delay for a unit. It starts at the next [`start_delays`](Self::start_delays).
     /// Returns whether the caller has to call that now, because the maximum number of requests is
     /// pending.
     #[inline]
@@ -70,9 +70,9 @@ impl Timers {
         self.requests.len() == MAX_PENDING_REQUESTS
     }
 
-    /// Requests a delay as [`request`](Self::request) does, for a unit that also waits for
-    /// messages. A message that wakes the unit first revokes the request. `place` is that of the
-    /// unit, which must have no timer.
+    /// Requests a delay as [`request`](Self::request) does, and with the same result, for a unit
+    /// that also waits for messages. A message that wakes the unit first revokes the request.
+    /// `place` is that of the unit, which must have no timer.
     #[must_use]
     pub fn request_revocable<K: Kind>(
         &mut self,
@@ -173,8 +173,7 @@ impl Timers {
         slab.next_tick().map(|tick| until(tick, clock.now()))
     }
 
-    /// Removes the due time beyond the ticks' range, if any, of a unit that no longer waits for its
-    /// timer.
+    /// Removes the entry in `far`, if any, of a unit that no longer waits for its timer.
     #[inline]
     pub fn forget(&mut self, key: Key) {
         if !self.far.is_empty() {

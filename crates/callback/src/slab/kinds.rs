@@ -99,8 +99,8 @@ impl<K: Kind> Kinds<K> {
         partial.iter().rev().copied().find(|&page| page != 0).unwrap_or(0)
     }
 
-    /// Removes and returns those current pages, of all kinds, that have no units. `used` returns
-    /// the number of units on the page with a given number.
+    /// Removes and returns the current pages without units, of all kinds. `used` returns the number
+    /// of units on a page.
     pub fn take_empty_currents(&mut self, used: impl Fn(u32) -> u8) -> Vec<u32> {
         let empty = |kind: &&mut Entry<K>| kind.current != 0 && used(kind.current) == 0;
         self.all.iter_mut().filter(empty).map(|kind| std::mem::take(&mut kind.current)).collect()

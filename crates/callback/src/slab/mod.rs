@@ -17,9 +17,9 @@
 //!   other data that they share, is stored once per page. A unit that changes to another vtable
 //!   stays in its slot, and the page records the other kind. The slab never calls vtables; it is
 //!   generic over their type ([`Kind`]), so it does not import closures.
-//! - `insert` takes a slot of the fullest page that has a free one, so that nearly empty pages
-//!   become empty. An empty page is returned to the kernel; a few (the *hot* ones) stay populated
-//!   for reuse until [`Slab::trim`].
+//! - `insert` fills one page of each kind, the *current* one, and then takes the fullest other page
+//!   with a free slot, so that nearly empty pages become empty. An empty page is returned to the
+//!   kernel; a few (the *hot* ones) stay populated for reuse until [`Slab::trim`].
 //! - A key is valid as long as its slot has the same generation. The generation is incremented when
 //!   a unit is inserted and when it ends: that of a unit is odd, that of a free slot even, so that
 //!   one comparison also checks whether the slot is taken. Memory returned to the kernel reads as
@@ -34,8 +34,8 @@
 //! - A payload is initialised exactly while its slot is taken and its closure has not been moved
 //!   out to run; `vtable.drop` is called for it, or its value is moved out, exactly once. The slab
 //!   never touches payloads; `core.rs` does, and states why this is sound.
-//! - References to headers begin and end within methods of this module; no callback runs while one
-//!   exists.
+//! - References to headers begin and end within methods of this module or of the core; no callback
+//!   runs while one exists.
 
 mod kinds;
 mod page;
@@ -57,8 +57,8 @@ use page::{class_for, is_unit_generation};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Number of hot pages that are kept when there are more than twice as many: the others, which are
-/// the oldest, are returned to the kernel.
+/// Number of hot pages that are kept, the newest ones, whenever there are more than twice as many.
+/// The others are returned to the kernel.
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
@@ -93,7 +93,7 @@ pub(crate) struct Slab<K: Kind> {
 #[derive(Debug)]
 struct Pages<K: 'static> {
     memory: Reserved,
-    /// Number of the first page, counted from page 1, that has never been used. No later page has
+    /// Number of the first page, except for page 0, that has never been used. No later page has
     /// been used either.
     fresh: u32,
     kind: PhantomData<&'static K>,
@@ -131,8 +131,9 @@ pub(crate) struct Due {
 }
 
 impl<K: Kind> Slab<K> {
-    /// Creates a slab that reserves `bytes` bytes of address space, at least 16 pages and at most
-    /// [`MAX_PAGES`], or less where limits do not allow that. `now` is the current tick.
+    /// Creates a slab that reserves `bytes` bytes of address space, but at least 16 pages and at
+    /// most [`MAX_PAGES`]. Reserves less, down to 16 pages, where limits do not allow that. `now`
+    /// is the current tick.
     ///
     /// # Errors
     /// `ENOMEM` if not even 16 pages of address space can be reserved.
@@ -333,7 +334,7 @@ impl<K: Kind> Slab<K> {
         }
     }
 
-    /// Adds the units of page `number` that are due at the tick `now` to `all`. Returns the tick of
+    /// Adds the units of page `number` that are due by the tick `now` to `all`. Returns the tick of
     /// the next timer on that page, or `None` if there is none.
     fn add_due_of(&self, number: u32, now: u32, all: &mut Vec<Due>) -> Option<u32> {
         let page = self.pages.page(number);

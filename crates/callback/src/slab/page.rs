@@ -62,7 +62,7 @@ const fn layout(payload: usize) -> Layout {
     Layout { slots, ticks, turns: ticks + slots * 4 }
 }
 
-/// Returns whether a generation is that of a unit, which is odd. That of a free slot is even.
+/// Returns whether a generation is odd and thus that of a unit. Free slots have even generations.
 #[inline]
 pub(super) fn is_unit_generation(generation: u16) -> bool {
     generation % 2 == 1
@@ -74,8 +74,8 @@ pub(crate) fn class_for(bytes: usize) -> Option<u8> {
     u8::try_from(class).ok()
 }
 
-/// For each slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] for that of the
-/// page.
+/// For each slot, the kind of the closure that the unit runs next; [`PAGE_KIND`] if it is the
+/// page's own kind.
 type OtherKinds = [u16; 256];
 /// The value in [`OtherKinds`] for a unit whose kind is that of its page. It is the number of no
 /// kind.
@@ -95,7 +95,8 @@ pub(crate) struct Header<K: 'static> {
     free: [u64; FREE_BITMAP_WORDS],
     /// The vtable of units whose kind is that of the page.
     pub vtable: Option<&'static K>,
-    /// Kinds of the other units; `None` if no unit has had another kind than that of the page.
+    /// The kinds of units that run closures of other kinds; `None` if no unit has done so since the
+    /// page was prepared.
     other_kinds: Option<Box<OtherKinds>>,
     /// Neighbours in the list of pages of this kind and fill level.
     pub list: Links,
@@ -414,15 +415,15 @@ impl<K: Kind> Place<K> {
         self.page().set_due(self.slot(), NO_TICK, 0);
     }
 
-    /// Records the number of the request for a delay of a unit without a timer. See
+    /// Records the number of the unit's request for a delay. The unit must have no timer; see
     /// [`Page::set_request`].
     #[inline]
     pub fn set_request(self, number: u32) {
         self.page().set_request(self.slot(), number);
     }
 
-    /// Returns whether the unit has no timer, and the number of its last request is `number`; 0
-    /// means that none is recorded.
+    /// Returns whether the unit has no timer and its recorded request has this number; 0 stands for
+    /// no recorded request.
     #[inline]
     pub fn has_request(self, number: u32) -> bool {
         self.is_due(NO_TICK, number)
@@ -434,7 +435,7 @@ impl<K: Kind> Place<K> {
     }
 }
 
-/// Prefetches the cache line at an address, if the processor supports it.
+/// Prefetches the cache line at an address on x86-64. Does nothing on other architectures.
 #[inline]
 fn prefetch(at: NonNull<u8>) {
     #[cfg(target_arch = "x86_64")]

@@ -70,7 +70,7 @@ impl Wheel {
         self.at = now;
     }
 
-    /// Records that a unit on page `number` is due at `tick`, which is not [`NO_TICK`].
+    /// Records that a unit on page `number` is due at `tick`, which must not be [`NO_TICK`].
     pub fn note(&mut self, number: u32, tick: u32) {
         if number as usize >= self.entries.len() {
             self.entries.resize(number as usize + 1, Entry::default());
@@ -157,8 +157,8 @@ impl Wheel {
         self.next_bucket().map(|(_, start)| start)
     }
 
-    /// Returns the first bucket of any level that is in use and the tick at which it begins, but no
-    /// tick before the current one. Returns `None` if only [`EXPIRED_BUCKET`] or none is in use.
+    /// Returns the earliest bucket of all levels that lists pages, and the tick at which it begins,
+    /// or the current tick if that is later. Returns `None` if no level has such a bucket.
     fn next_bucket(&self) -> Option<(u16, u32)> {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;

@@ -1,5 +1,5 @@
-//! Tests of corner cases: units that end while messages are queued, panics in unusual places,
-//! several runtimes, and exhausted memory.
+//! Tests of corner cases, such as units that end while messages are queued, panics in unusual
+//! places, several runtimes, and exhausted memory.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

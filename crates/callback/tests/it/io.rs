@@ -151,8 +151,8 @@ fn events_of_a_closed_descriptor_do_not_reach_its_successor() {
     receptor.wait();
 }
 
-/// Reads until the end, and declares the source drained and waits after each read. Finally answers
-/// with the number of bytes and the number of reads that would have blocked.
+/// Reads a stream until it ends. After each read that returned input, declares the source drained;
+/// then waits. Replies with the numbers of bytes and of reads that would have blocked.
 fn count(
     context: &mut Context<'_>,
     source: Source<UnixStream>,

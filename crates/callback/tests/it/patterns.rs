@@ -1,4 +1,5 @@
-//! Tests of features built on callback threads: replies, supervisors, blocking work, warnings.
+//! Tests of features built on callback threads: replies, supervisors, blocking work, and the hook
+//! for slow callbacks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};

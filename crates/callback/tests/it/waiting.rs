@@ -1,5 +1,5 @@
-//! Tests of calls that would block, made on Workers, which must not block; and of calls that never
-//! block.
+//! Tests that calls in a callback never block its Worker: those that would have to wait return an
+//! error or panic. Also tests calls that never block anywhere.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -464,8 +464,8 @@ fn settings_out_of_range_are_rejected() {
     assert_eq!(receptor.expect("threads").workers(), 255);
 }
 
-/// Requests `left` delays of a millisecond, each when the one before is over, and sends how long
-/// each of them took.
+/// Requests `left` delays of a millisecond, one after the other, and sends the duration of each to
+/// `sender`.
 fn tick(context: &mut Context<'_>, left: u32, sender: mpsc::Sender<Duration>) -> Next {
     if left == 0 {
         return context.end();

@@ -67,8 +67,8 @@ pub(crate) fn notify(waiter: &impl Waiter) -> bool {
     sleeps
 }
 
-/// A model of a sender and a receiver with a ring, which loom runs in all interleavings with few
-/// preemptions.
+/// A model of a sender and a receiver with a ring, which loom runs in all interleavings with at
+/// most four preemptions.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::{Arc, Condvar, Mutex};

@@ -90,7 +90,7 @@ pub struct Receiver {
     free_batch: u32,
     /// Number of messages still to be received before messages are freed.
     until_freeing: u32,
-    /// Number of messages received without waiting since the last wait.
+    /// Number of messages received since the receiver last waited for one, including that one.
     at_once: u32,
 }
 
@@ -294,10 +294,9 @@ fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> u32::BITS) as u32]
 }
 
-/// Pauses briefly if several messages were received without waiting and there is no further one:
-/// the sender is busy, and polling the line that it writes next slows both sides down. Resets
-/// `at_once`, the number of messages received without waiting. Does not pause if the receiver had
-/// to wait for each message.
+/// Pauses briefly before a wait if at least four messages have been received since the previous
+/// one: the sender is busy, and polling the line that it writes next slows both sides down. Resets
+/// `at_once`, the number of these messages.
 #[inline]
 fn pause_after_burst(at_once: &mut u32) {
     const BURST_MESSAGES: u32 = 4;

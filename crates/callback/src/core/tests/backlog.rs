@@ -1,5 +1,5 @@
-//! Tests messages that arrive while a unit is not receiving: each is moved twice, however many
-//! there are.
+//! Tests stashed messages: each is moved at most twice, is delivered in order, and is dropped once
+//! if its unit ends. Messages beyond the capacity are refused.
 
 use super::*;
 

@@ -10,8 +10,8 @@ const TOLERANCE_NS: u64 = 2 << 14;
 
 type Starts = Arc<Mutex<Vec<(usize, u64)>>>;
 
-/// Adds a child to the supervisor. After its nth start it fails after `lives(n)` nanoseconds.
-/// `starts` logs the child's number and the time of each start.
+/// Adds a child that fails `lives(n)` nanoseconds after its nth start, counted from 1. `starts`
+/// logs the child's number and the time of each start.
 fn failing(
     supervisor: Supervisor,
     child: usize,

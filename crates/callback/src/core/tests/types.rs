@@ -1,6 +1,5 @@
-//! Tests messages of a type that their receiver does not take. Safe code cannot create an address
-//! with such a type for a unit's key; even with one, the message is not read as the receiver's
-//! type.
+//! Tests messages of a type that their receiver does not take. They are dropped and counted, and
+//! never read as the receiver's type. Safe code cannot create an address that sends such messages.
 
 use super::*;
 

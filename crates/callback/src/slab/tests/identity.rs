@@ -1,5 +1,5 @@
-//! Tests that a key identifies only the unit that it was issued for: no other unit in its slot, and
-//! no unit of another slab, live or dropped, whatever its bits are.
+//! Tests that a key, forged or not, resolves only to the live unit that it was issued for: not to
+//! an earlier or later unit in its slot, nor to a unit of another slab, live or dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ enum Step {
     /// Drop a slab, as when its runtime ends, and start another one.
     Restart(usize),
     Insert(usize, usize),
-    /// End the unit with this index among those alive.
+    /// End the live unit with this index, modulo the number of live units.
     Remove(usize),
     Trim(usize),
 }
@@ -32,8 +32,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the given key and keys that differ slightly from it: those of neighbours, successors,
-/// predecessors and of no unit.
+/// Returns the given key and keys that differ from it in one field, such as those of earlier, later
+/// and neighbouring units.
 fn forged(key: Key) -> Vec<Key> {
     let (worker_number, page, slot, generation) =
         (key.worker_number(), key.page(), key.slot(), key.generation());
@@ -128,7 +128,8 @@ fn a_free_slot_s_generation_matches_no_key() {
     assert_eq!((again, slab.find(again), slab.find(later(1))), (later(2), Some(place), None));
 }
 
-/// Creates a slab of `pages` pages, whose generations have reached `floors`.
+/// Creates a slab of `pages` pages that have reached the generations in `floors`, which is indexed
+/// by page number.
 fn slab_after(floors: &[u16], pages: usize) -> Slab {
     let mut lease: Lease = lease();
     lease.record(floors.to_vec());
