@@ -6,9 +6,9 @@
 //! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
 //! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
-//! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
+//! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
-//! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |
+//! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
@@ -48,8 +48,8 @@ pub use pipe::{
 };
 pub use run::{Run, run, stage};
 
-/// Returns a file that was opened for reading, or an error that names it. A directory is an error:
-/// it can be opened, but not read.
+/// Returns the opened file. Returns an error that mentions `name` if the file could not be opened,
+/// or is a directory, which can be opened but not read.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
     let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
     if file.metadata().is_ok_and(|data| data.is_dir()) {
@@ -220,8 +220,8 @@ fn plan(
     Ok(plan)
 }
 
-/// Checks that the experiment of at least one case permits the case's combination of parameters.
-/// The run skips the other cases.
+/// Checks that at least one case has a combination of parameters that its experiment permits. The
+/// run skips cases with other combinations.
 ///
 /// # Errors
 /// Returns a [`UsageError`] with the reason for the first case if no case is permitted.
@@ -325,7 +325,8 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
 }
 
 /// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
-/// `--only`; if not, parameters with a similar name, or all that can be set.
+/// `--only`. If not, the error suggests a parameter with a similar name, or lists all that can be
+/// set.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,

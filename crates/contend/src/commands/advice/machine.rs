@@ -38,8 +38,9 @@ pub fn answer(
 }
 
 /// Returns the cost of starting a program from the latest lab run that measured it on a machine
-/// with the same CPU model and kernel, or `None` if there is no such run among the newest ones. A
-/// store that does not exist or cannot be read counts as empty.
+/// with the same CPU model and kernel, or `None` if there is no such run among the newest
+/// `MAX_LAB_RUNS`. Ignores disturbed measurements. A store that does not exist or cannot be read
+/// counts as empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;

@@ -195,8 +195,8 @@ fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environm
 }
 
 /// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.
-/// Returns `None` if either cannot be determined. A warning then says why; for the draft, only with
-/// `--try`.
+/// Returns `None` if either cannot be determined, or if the setup may have side effects and must
+/// not run again. A warning then gives the reason; for the draft, only with `--try`.
 fn read_environment(
     record: &mut PipeRecord,
     settings: &PipeRun,
@@ -289,8 +289,8 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as `--sample` names or the budget allows. Also
-/// returns the error, if any, that prevented runs of several copies.
+/// Tries the candidates on as much of the input as `--sample` names or the budget allows. Returns
+/// the trial and, if the runs of several copies failed, their error.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,

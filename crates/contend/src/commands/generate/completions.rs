@@ -87,8 +87,8 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Returns the command with the possible values of its positional argument converted into
-/// subcommands, each with the same options. If the command has no such argument, converts its
-/// subcommands instead.
+/// subcommands, each with the same options. If the command has no such argument, does the same for
+/// each of its subcommands.
 fn values_as_subcommands(command: &Command) -> Command {
     let positional = command.get_positionals().find(|one| !one.get_possible_values().is_empty());
     let Some(positional) = positional else {

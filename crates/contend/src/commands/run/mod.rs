@@ -75,8 +75,8 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the statistics of a run if `stats` is set, and writes its record. In a script that a
-/// shell ran, each pipeline has already printed its own statistics.
+/// Prints the statistics of a run if `stats` is set, and writes its record to `json`, if given. In
+/// a script that a shell ran, each pipeline has already printed its own statistics.
 fn report_on(report: Report, stats: bool, json: Option<ReportFile>) -> Result<()> {
     if stats && !report.by_shell {
         output::stderr(&render::run::statistics(&report.record, output::width()))?;
