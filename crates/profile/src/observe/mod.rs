@@ -115,8 +115,8 @@ impl Wait {
 }
 
 impl State {
-    /// Combines the states of several tasks into one: active if any task is, otherwise the wait of
-    /// the lowest rank. Returns `None` without tasks.
+    /// Combines the states of several tasks into one: active if any task is, otherwise the wait
+    /// with the lowest rank. Returns `None` if there are no tasks.
     fn combine(states: impl Iterator<Item = Self>, rank: fn(Wait) -> u8) -> Option<Self> {
         states.min_by_key(|state| match state {
             Self::Active => 0,

@@ -73,9 +73,10 @@ pub struct Tree {
     processes: Vec<Process>,
     /// Whether the stage's own process has not been reaped yet.
     has_leader: bool,
-    /// All processes ever seen in the stage.
+    /// Ids of all processes ever seen in the stage.
     known: HashSet<Pid>,
-    /// Processes of the stage that have ended but, as of the last search, have not been waited for.
+    /// Processes of the stage that have ended but, as of the last search for children, have not
+    /// been waited for.
     zombies: HashSet<Pid>,
     ends: Ends,
     /// The stage's time by state, as found by samples.
@@ -126,7 +127,8 @@ impl Tree {
         self.state
     }
 
-    /// Returns the ids of the stage's processes, as of the last search or sample.
+    /// Returns the ids of the stage's processes, as of the last [`Self::refresh`] or
+    /// [`Self::sample`].
     pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().map(|process| process.id)
     }
@@ -204,7 +206,8 @@ impl Tree {
         self.known.contains(&pid)
     }
 
-    /// Adds a process left running by a stage, if it can write to this stage's output.
+    /// Adds process `pid`, which a stage has left running, if its standard output is this stage's
+    /// output pipe.
     pub fn adopt(&mut self, pid: Pid) {
         if self.ends.is_output_of(pid) {
             self.add(pid);
@@ -291,9 +294,9 @@ impl Tree {
         self.processes.iter().map(|process| process.peak_rss).fold(self.ended_peak_rss, u64::max)
     }
 
-    /// Reads the scheduler's counters and peak memory without attributing time. Called before the
-    /// stage starts its work, and when it is about to end, or has ended and is not yet reaped.
-    /// Returns whether the peak of the stage's own process could still be read.
+    /// Reads the scheduler's counters and peak memory without attributing time. To be called before
+    /// the stage starts its work, and again when the stage is about to end, or has ended but has
+    /// not been reaped. Returns whether the peak of the stage's own process could still be read.
     pub fn read_counters(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // an ended task keeps its last counters

@@ -15,7 +15,7 @@
 //!   │                                            │◀────── gate ──────┤ inherits them
 //!   │                                            ✗ end ─────────────▶│
 //!   │◀─ exit codes ─────────────────────────────────────── end ──────┤
-//!   ✗ exits with the pipeline's
+//!   ✗ exits with the pipeline's exit code
 //! ```
 //!
 //! - Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process of the stage waits at the gate

@@ -131,7 +131,7 @@ pub(super) struct RunningStage {
     pub(super) observed: RawStage,
 }
 
-/// The end of a stage: its time, since the gate opened, and the final observations.
+/// The end of a stage: its time since the gate opened, and the final observations.
 #[derive(Debug)]
 pub(super) struct Ended {
     at: Duration,
@@ -218,9 +218,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether the stage's bytes must be read at every sample: while its first output is
-    /// unknown or its first input is awaited. For an untraced stage, this is always necessary,
-    /// because the last sample may be the final count.
+    /// Returns whether the stage's counters of bytes must be read at the sample at `now`. They must
+    /// while its first output has not been noticed or its first input is awaited. Those of an
+    /// untraced stage must always be read, because the last sample may be the final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -258,8 +258,8 @@ impl RunningStage {
     }
 
     /// Returns the number of bytes that the stage has read, if it seems to wait for its first
-    /// input; otherwise returns `None`. The caller must check that the stage's writer has written
-    /// nothing.
+    /// input; otherwise, or if its start-up reads are already known, returns `None`. The caller
+    /// must check that the stage's writer has written nothing.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)

@@ -97,11 +97,12 @@ const PROGRAMS: &[&str] = &[
     "zstd",
 ];
 
-/// Builtins common to all shells that execute no program.
+/// Builtins that all shells have, and that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Returns whether a stage may be traced while it is still the shell. This is certain only if there
-/// are neither a setup nor exported functions, which could redefine the command's name.
+/// Returns whether a stage may be traced while it is still the shell: its command is a builtin or a
+/// known program, and no setup, `BASH_ENV` or exported function can have redefined the command's
+/// name.
 pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;

@@ -38,7 +38,8 @@ pub struct Evidence<'a> {
     pub cpus: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
-    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` without such a pipe.
+    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is no such
+    /// pipe, or no sample of it.
     pub input_fill: Option<f64>,
     /// Whether the last stage may write to a pipe, a socket or a terminal.
     pub read_from_outside: bool,
@@ -116,7 +117,7 @@ fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
 
 /// Returns the CPUs as the bottleneck if all stages together need them for notably longer than the
 /// slowest stage's service time, or if the slowest stage is queued for a CPU for longer than it is
-/// busy. Returns `None` otherwise.
+/// busy, and queued or busy for more than `MIN_SERVICE_SHARE` of the run. Returns `None` otherwise.
 fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
@@ -250,7 +251,8 @@ fn no_bottleneck(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
-/// Shortens a command to at most 40 characters, with `…` at its end, so that it fits in a sentence.
+/// Shortens a command of more than 40 characters to 40, the last of which is `…`, so that it fits
+/// in a sentence.
 pub(crate) fn short(command: &str) -> String {
     const MAX_CHARS: usize = 40;
     if command.chars().count() <= MAX_CHARS {

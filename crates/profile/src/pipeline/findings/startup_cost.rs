@@ -14,8 +14,8 @@ const MAX_START_CPU_SECONDS: f64 = 0.0025;
 /// Minimum number of processes and threads created on the machine for a finding about a stage that
 /// starts programs.
 const MIN_FORKS: u64 = 50;
-/// Minimum number of the stage's children that samples must have found, if other programs were
-/// running, too.
+/// Minimum number of children that samples must have found for a finding about a stage that starts
+/// programs, if other programs were running, too.
 const MIN_CHILDREN_SEEN: u64 = 8;
 /// CPU time in seconds below which a program hardly did more than start and end.
 const MAX_CHILD_CPU_SECONDS: f64 = 0.01;
