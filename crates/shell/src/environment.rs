@@ -24,7 +24,7 @@ const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
 /// Programs that scripts of their own package start, as `egrep` starts `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
-/// Commands whose `--version` is run, to find out whether they are GNU's.
+/// Commands that are run with `--version` to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
 /// Environment variables that determine the locale.
@@ -185,8 +185,8 @@ impl Environment {
     }
 
     /// Returns whether the named program may convert the case of multibyte characters, not only of
-    /// ASCII. Returns `true` for unknown programs. Upstream coreutils do not; some distributions
-    /// patch them.
+    /// ASCII. Returns `true` for unknown programs. Programs of upstream coreutils cannot; some
+    /// distributions patch them so that they can.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
@@ -297,8 +297,8 @@ impl Environment {
         }
     }
 
-    /// Returns the environment of [`Self::for_tests`], but with those of the programs `names` that
-    /// are in this machine's `PATH`, for tests.
+    /// Returns the environment of [`Self::for_tests`], but with the programs of this machine, for
+    /// tests: those of `names` that are in `PATH`.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
