@@ -116,9 +116,9 @@ fn commit_of_package(package: &Path) -> Option<String> {
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of this workspace's repository, or `None` if git reports none. Makes Cargo
-/// rerun this script after a new commit. Ignores a repository that merely contains the workspace,
-/// as with a vendored copy.
+/// Returns the commit of the Git repository whose root is this workspace, or `None` if git reports
+/// none. Ignores a repository that merely contains the workspace, such as one with a vendored copy.
+/// Makes Cargo rerun this script after a new commit.
 fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
@@ -143,7 +143,8 @@ fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
-/// Returns the first line of git's output, or `None` if git fails or prints nothing.
+/// Runs git in `folder` and returns the first line of its output, or `None` if git fails or prints
+/// nothing.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! 12 s, 3 of 3 stages running   [######..............] 31 %, 27 s left
-//!    stage            last 2 s    state      in      out     rate
-//! 1  cat access.log   ##::::::::  blocked   19MB    19MB  1.6MB/s
-//! 2> sort             ########==  active    19MB      0B  1.6MB/s
-//! 3  uniq -c          ..........  starved     0B      0B    0B/s
+//!    stage           last 2 s    state         in     out      rate
+//! 1  cat access.log  ##::::::::  blocked   19.0MB  19.0MB  1.60MB/s
+//! 2> sort            ########==  active    19.0MB      0B  1.60MB/s
+//! 3  uniq -c         ..........  starved       0B      0B      0B/s
 //!    # running  = queued  . starved  : blocked  o other
 //! ```
 //!
@@ -38,7 +38,8 @@ const MAX_BOTTLENECK_WAIT: f64 = 0.4;
 /// Minimum and maximum width of the column with the commands, in characters.
 const STAGE_COLUMNS: [usize; 2] = [12, 40];
 
-/// Legends of the bars: one with the words of the report, and a shorter one for narrow terminals.
+/// Legends of the bars: one in plain words and, for narrow terminals, a shorter one with the terms
+/// of the report.
 const LEGENDS: [&str; 2] = [
     "   # running  = waiting for a CPU  . waiting for input  : waiting for the next stage  o other",
     "   # running  = queued  . starved  : blocked  o other",

@@ -185,8 +185,8 @@ impl ReportFile {
     }
 
     /// Returns whether both reports go to standard output, or to the same file, pipe or terminal,
-    /// so that one would overwrite or interrupt the other. `false` for hard links to the same file:
-    /// each gets a new file.
+    /// so that one would overwrite or interrupt the other. Returns `false` for two hard links to
+    /// the same file, because each link is replaced by a new file.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
             (Target::Stdout, Target::Stdout) => true,

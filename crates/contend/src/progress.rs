@@ -40,7 +40,8 @@ impl Follower {
         Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
     }
 
-    /// Clears the line and saves the final record. Returns `None` if the run is not to be saved.
+    /// Clears the progress line and saves the final record. Returns `None` if the run is not to be
+    /// saved.
     ///
     /// # Errors
     /// Returns an error if the record cannot be saved.

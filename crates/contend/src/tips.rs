@@ -45,7 +45,7 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
 }
 
 /// Returns the tip to quote a pipeline, or `None` if the words cannot be an unquoted one. The
-/// options of its commands look like unknown options of contend.
+/// options of commands in an unquoted pipeline look like unknown options of contend.
 fn quote_tip(words: &[String]) -> Option<String> {
     let [verb, first, ..] = words else { return None };
     let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');

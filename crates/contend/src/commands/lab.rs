@@ -23,7 +23,7 @@ use crate::progress::{Follower, RunSaver, SaveOutcome};
 use crate::settings::{Lab, LabRun};
 use crate::{host, output, version};
 
-/// Lists experiments, prints a plan, or runs it.
+/// Lists experiments and suites, prints a plan, or runs one.
 ///
 /// # Errors
 /// Returns an error if the store cannot be used, no case can be measured, or the results cannot be

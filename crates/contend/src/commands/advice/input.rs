@@ -64,8 +64,8 @@ pub struct SavedInput {
 /// The input of the first stage, to the extent that it is known and can be read again.
 #[derive(Debug)]
 pub struct Rereadable {
-    /// A regular file with the whole or the saved input; `None` if the input is unknown or not a
-    /// regular file.
+    /// A regular file with the whole input, or with the saved part of it; `None` if the input is
+    /// unknown or not a regular file.
     pub file: Option<File>,
     /// Whether the first stage names the file, rather than reading its standard input.
     pub named: bool,
@@ -81,7 +81,8 @@ pub struct Rereadable {
 /// gives if that is smaller. Returns `None` if nothing had to be saved.
 ///
 /// # Errors
-/// Returns an error if standard input cannot be read or saved, or is a terminal.
+/// Returns an error if a trial needs standard input, but that is a terminal, or cannot be read or
+/// saved.
 pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     let Some(trial) = &settings.advice.trial else { return Ok(None) };
     if !may_read_standard_input(&settings.parsed) {

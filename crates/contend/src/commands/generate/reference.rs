@@ -29,7 +29,8 @@ pub(super) fn paragraph(text: &str) -> String {
     textwrap::fill(&words, PAGE_COLUMNS) + "\n"
 }
 
-/// Escapes characters that Markdown would interpret, outside of code spans.
+/// Returns the text with the characters escaped that Markdown would interpret, except in code
+/// spans.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for (index, part) in text.split('`').enumerate() {

@@ -49,7 +49,7 @@ impl Line {
 
 impl Progress {
     /// Creates the progress line of a run that starts now. Nothing is drawn if `wanted` is false,
-    /// if the plan has no parallel steps, or if commands write to the same terminal themselves.
+    /// if the plan has no parallel steps, or if the last commands write to a terminal themselves.
     pub(super) fn new(wanted: bool, plan: &Plan, tally: &Tally) -> Self {
         let contend_writes = matches!(plan.steps.last(), Some(Step::Parallel(_)));
         let shares_terminal = std::io::stdout().is_terminal();
