@@ -21,7 +21,8 @@ pub struct End {
     stream: bool,
     /// Whether the object is a regular file.
     file: bool,
-    /// Reads the fill of the pipe; `None` if the object is not a pipe, or cannot be opened.
+    /// The probe that reads the fill of the pipe; `None` if the object is not a pipe, or cannot be
+    /// opened.
     probe: Option<Rc<PipeProbe>>,
 }
 

@@ -20,7 +20,8 @@ const MAX_SAMPLED_TASKS: usize = 64;
 pub struct SampledTime {
     /// Time with at least one task running on a CPU or queued for one.
     pub active: Duration,
-    /// The time in `active`, multiplied by the number of tasks running or queued.
+    /// Active time summed over the tasks: each period in `active`, multiplied by the number of
+    /// tasks that were running or queued in it.
     pub active_tasks: Duration,
     /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
@@ -206,8 +207,8 @@ impl Tree {
         self.known.contains(&pid)
     }
 
-    /// Adds process `pid`, which a stage has left running, if its standard output is this stage's
-    /// output pipe.
+    /// Adds process `pid`, which a stage has left running, if the standard output of the process is
+    /// this stage's output pipe.
     pub fn adopt(&mut self, pid: Pid) {
         if self.ends.is_output_of(pid) {
             self.add(pid);

@@ -320,8 +320,8 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-/// Kills the shell and the given stages, because the stages cannot be observed, and reaps all
-/// children that have ended.
+/// Kills the shell and the given stages, for use when a launch has failed, and reaps the shell and
+/// all other children that have ended.
 pub(super) fn kill_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);

@@ -6,7 +6,7 @@
 //! open the gate
 //! until every stage has ended:
 //!     poll                 until a child or a signal has news, or a sample is due
-//!     take signals         pass on requests to end; stop with the terminal's job
+//!     take signals         pass on requests to end; stop on Ctrl-Z
 //!     collect children     stops and ends of stages, orphans
 //!     sample_all, if due   sample stages; every 50 ms also pipes, new children and threads
 //!     report               every 100 ms

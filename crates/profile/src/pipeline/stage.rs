@@ -1,4 +1,4 @@
-//! A running stage: its process, its observations so far, and its end.
+//! A running stage: its process, the observations of it so far, and its end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -64,8 +64,8 @@ pub struct RawStage {
     /// Whether `peak_rss` was read at the stage's end, which makes it exact.
     pub peak_rss_exact: bool,
     /// Time from the opening of the gate to the first sample at which the stage had written to any
-    /// descriptor; for a sort, only writes after the end of its input count. `None` if there was no
-    /// such sample.
+    /// descriptor; for a sort that reads from another stage, only writes after the end of its input
+    /// count. `None` if there was no such sample.
     pub first_write: Option<Duration>,
     /// Time from the opening of the gate to the first sample at which the pipe after the stage held
     /// bytes; `None` if there was no such sample.
@@ -80,7 +80,7 @@ pub struct RawStage {
     /// Time from the opening of the gate to the first sample at which the stage had read more than
     /// `startup_reads`; `None` if there was no such sample.
     pub first_read: Option<Duration>,
-    /// Whether the stage was seen with files open besides its standard descriptors.
+    /// Whether the stage's own process was seen with files open besides its standard descriptors.
     pub has_files: bool,
     /// For a sort: its bytes and calls up to the end of its input. Writes until then went to
     /// temporary files.

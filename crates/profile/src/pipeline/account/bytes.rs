@@ -1,9 +1,9 @@
 //! Determines the number of bytes that passed through each pipe.
 //!
 //! The kernel counts the bytes that a process reads and writes on all descriptors, so both sides of
-//! each pipe are compared: a reader cannot read more from the pipe than its writer has written, and
-//! can read less only by the content of the pipe. If a count was not read at the stage's end, the
-//! neighbour's count completes it.
+//! each pipe are compared: a reader cannot have read more from the pipe than its writer has
+//! written, and bytes that it has not read are still in the pipe. If a count was not read at the
+//! stage's end, the neighbour's count completes it.
 
 use std::time::Duration;
 

@@ -26,7 +26,8 @@ const MAX_SCALE: f64 = 4.0;
 /// Share of the lifetime below which `MIN_SAMPLES` samples are enough to distribute unseen waiting
 /// time: even if all of it were attributed to the wrong waits, the error would be small.
 const MAX_UNSEEN_SHARE: f64 = 0.10;
-/// Minimum number of samples in waits for distributing a small unseen share.
+/// Minimum number of samples that found the stage waiting, for distributing a small share of unseen
+/// waiting time.
 const MIN_SAMPLES: u64 = 3;
 
 /// Minimum share of pipe samples that must have found a stage's input empty or its output full for
