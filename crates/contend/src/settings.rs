@@ -350,6 +350,10 @@ fn cannot_be_set(
 }
 
 /// Returns the parameter values that `--set` and `--turns` choose for the given experiments.
+///
+/// # Errors
+/// Returns a [`UsageError`] if a parameter cannot be set, a value is invalid, or both options set
+/// `turns`.
 fn choices(
     experiments: &[&'static Experiment],
     size: Size,
@@ -471,9 +475,9 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     Ok(data.join("contend/contend.db"))
 }
 
-/// Returns an XDG base directory: the absolute path in the variable, else the default in the home
-/// directory. Returns `None` if the variable has no absolute path and the home directory is
-/// unknown.
+/// Returns an XDG base directory: the absolute path in the given environment variable, else the
+/// default, which is relative to the home directory. Returns `None` if the variable has no absolute
+/// path and the home directory is unknown.
 fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))

@@ -374,7 +374,9 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// Returns the maximum number of input bytes to use in a trial; `u64::MAX` for the whole input.
+/// Returns the maximum number of input bytes to use in a trial: the size in the settings, or else
+/// the part of the `whole` bytes that the budget allows for the given number of candidates.
+/// `u64::MAX` stands for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,

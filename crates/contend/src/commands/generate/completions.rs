@@ -54,7 +54,7 @@ fn with_names(command: &Command) -> Command {
     })
 }
 
-/// Returns every `name=value` that `--set` accepts, and `name=` for numbers.
+/// Returns every `name=value` that `--set` accepts, and `name=` for parameters that are numbers.
 fn choosable() -> Vec<String> {
     let settings = REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
     let words = settings.flat_map(|setting| match setting.names() {
@@ -64,7 +64,8 @@ fn choosable() -> Vec<String> {
     sorted(words)
 }
 
-/// Returns every `name=value` without white space that occurs in a case, and `name=` for numbers.
+/// Returns every `name=value` without white space that occurs in a case, and `name=` for parameters
+/// whose value is not text.
 fn occurring() -> Vec<String> {
     let scope = Scope::of(Size::Full);
     let cases = REGISTRY.experiments.iter().flat_map(|experiment| (experiment.cases)(&scope));
