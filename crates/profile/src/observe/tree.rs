@@ -185,8 +185,8 @@ impl Tree {
         });
     }
 
-    /// Removes the stage's own process, which has been reaped. Of the processes that it has left
-    /// running, only those that can write to the stage's output still belong to the stage.
+    /// Removes the stage's own process, which must have been reaped. Of the processes that it has
+    /// left running, only those that can write to the stage's output still belong to the stage.
     pub fn remove_leader(&mut self) {
         let leader = self.processes.first().map(|leader| leader.id);
         self.has_leader = false;

@@ -1,5 +1,5 @@
-//! Starts the stages in such a way that contend becomes their parent. [`super::script`] has a
-//! diagram of the protocol.
+//! Starts the stages in such a way that contend becomes their parent: a subshell, the *starter*,
+//! starts them and is then ended by contend. [`super::script`] has a diagram of the protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -185,9 +185,9 @@ fn discard_output() -> Stdio {
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// Reads the channel until the starter's line has arrived, and passes on signals to the shell
-/// meanwhile. Returns the text read, which includes the shell's options, and the starter's process
-/// id.
+/// Reads what the script writes to the channel, until the line with the starter's process id has
+/// arrived. Passes on signals to the shell meanwhile. Returns the text read, which includes the
+/// shell's options, and the process id.
 ///
 /// # Errors
 /// Returns [`LaunchError::Setup`] if the shell ends first.

@@ -191,8 +191,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Discards a Ctrl-C that has not killed the last stage. It was meant for a stage that handles
-    /// it, such as a pager. The shell continues in that case, and so does contend.
+    /// Discards a Ctrl-C that has not killed the last stage: it was meant for a program that
+    /// handles Ctrl-C, such as a pager. The shell continues in that case, and so does contend.
     fn discard_keyboard_interrupt(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.was_killed_by(signal));
         if !self.signals.interrupted().is_some_and(died) {

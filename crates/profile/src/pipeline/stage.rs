@@ -1,4 +1,7 @@
 //! A running stage: its process, the observations of it so far, and its end.
+//!
+//! Times are measured from the opening of the [`gate`](super::gate), at which all stages wait until
+//! contend is ready to observe them.
 
 use std::path::Path;
 use std::time::Duration;

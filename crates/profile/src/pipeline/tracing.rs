@@ -151,8 +151,8 @@ fn is_safe(path: &Path) -> bool {
     is_known(&path) && is_system_file(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
-/// Returns whether the file is in a system folder, and only root can have put it there. A name
-/// alone proves nothing.
+/// Returns whether the file is in one of [`SYSTEM_FOLDERS`], and only root can have put it there. A
+/// name alone proves nothing.
 fn is_system_file(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let only_root_writes =
