@@ -162,7 +162,7 @@ impl Environment {
     }
 
     /// Returns whether the name certainly refers to a genuine program (see [`is_genuine`]), not to
-    /// a function, an alias, a builtin or a script outside of the system's folders.
+    /// a function, an alias, a builtin or a script outside of the system's directories.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }

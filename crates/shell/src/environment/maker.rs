@@ -13,9 +13,9 @@ const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 /// The project that a program comes from, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// A GNU package: coreutils, grep, sed, findutils, gawk.
+    /// A GNU package, such as coreutils, grep, sed, findutils or gawk.
     Gnu,
-    /// util-linux.
+    /// The util-linux package.
     UtilLinux,
     /// The GNU C library, for example its `iconv`.
     Glibc,
