@@ -110,7 +110,7 @@ pub struct LabRun {
 ///
 /// # Errors
 /// Returns a [`UsageError`] if:
-/// - a name, parameter or value is unknown,
+/// - a name, parameter or value is unknown, or `turns` is set by two options,
 /// - no case is selected, or no selected case has a permitted combination of parameters,
 /// - the user has to confirm the plan, but there is no terminal,
 /// - the store's directory is unknown, or

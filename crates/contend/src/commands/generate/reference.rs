@@ -29,8 +29,7 @@ pub(super) fn paragraph(text: &str) -> String {
     textwrap::fill(&words, PAGE_COLUMNS) + "\n"
 }
 
-/// Returns the text with the characters escaped that Markdown would interpret, except in code
-/// spans.
+/// Escapes the characters that Markdown would interpret, but leaves code spans unchanged.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for (index, part) in text.split('`').enumerate() {
