@@ -258,8 +258,8 @@ impl Tree {
     }
 
     /// Returns the bytes and calls so far of the stage's living processes, including those of
-    /// children for which they have waited. Returns `None` if the counters of the first process,
-    /// usually the stage's own one, cannot be read.
+    /// children for which they have waited. Returns `None` if no process is left, or if the
+    /// counters of the first one, usually the stage's own process, cannot be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
