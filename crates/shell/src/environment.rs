@@ -82,8 +82,9 @@ pub enum Encoding {
 
 impl Environment {
     /// Runs the setup in the shell, and then asks the shell for the locale, its options and the
-    /// programs to which names refer. The names are those of the pipeline's commands and of
-    /// programs that rewrites may add. Returns `None` if the shell does not answer completely.
+    /// programs to which names refer. The names are those of the pipeline's commands, of
+    /// implementations of awk, of programs that rewrites may add, and of `grep`. Returns `None` if
+    /// the shell does not answer completely.
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started or waited for, or its answer cannot be read.
@@ -269,8 +270,8 @@ impl Environment {
         others
     }
 
-    /// Returns the environment of a machine with 2 CPUs and all usual programs, in their GNU
-    /// versions where these exist, for tests. `locale` is the value of `LANG`.
+    /// Returns the environment of a machine with 2 CPUs and common programs, in their GNU versions
+    /// where these exist, for tests. `locale` is the value of `LANG`.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
