@@ -149,7 +149,7 @@ fn list(experiments: &[&'static Experiment], suites: &'static [Suite], width: us
     out
 }
 
-/// Returns the plan of a suite that is run with the given size and without other options.
+/// Returns the plan for a run of the suite with the given size and no other options.
 fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
     let scope = Scope { cap: Cap::Considerate, ..Scope::of(size) };
     Plan::of_suite(suite, &REGISTRY.of_suite(suite), scope)

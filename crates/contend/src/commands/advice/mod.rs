@@ -176,7 +176,8 @@ fn find_changes(
     Ok(())
 }
 
-/// Adds a finding if `contend run` is expected to be faster.
+/// Adds a finding if `contend run` is expected to run the pipeline faster than the shell. Does
+/// nothing if there is a setup, because `contend run` has no such option.
 fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
     let parsed = &settings.parsed;
     let stages: Option<Vec<Simple>> =
