@@ -261,8 +261,8 @@ impl RunningStage {
     }
 
     /// Returns the number of bytes that the stage has read, if it seems to wait for its first
-    /// input; otherwise, or if its start-up reads are already known, returns `None`. The caller
-    /// must check that the stage's writer has written nothing.
+    /// input, and its start-up reads are not known yet. Returns `None` otherwise. The caller must
+    /// check that the stage's writer has written nothing.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)
