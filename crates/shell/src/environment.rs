@@ -206,7 +206,7 @@ impl Environment {
     }
 
     /// Returns whether a command certainly treats ASCII letters and their case as in the C locale.
-    /// In Turkish, for example, `i` has another capital.
+    /// In Turkish locales, for example, the capital of `i` is not `I`.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
         let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");

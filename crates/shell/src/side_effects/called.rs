@@ -99,8 +99,8 @@ const fn wrapper(
     Wrapper { name, alone, with_value, operands }
 }
 
-/// Checks that a command has no side effects. `words` are its expanded name and arguments; without
-/// any, the check passes.
+/// Checks that a command has no side effects. `words` are its expanded name and arguments; the
+/// check passes if there are none.
 pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let starts = |name: &str| Err(Change::Starts(name.to_owned()));

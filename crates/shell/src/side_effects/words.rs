@@ -152,7 +152,8 @@ pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 
-/// Checks that the subscript of a word that may be a variable's name has no side effects.
+/// Checks that the subscript in a word, if the word is the name of a variable with one, has no side
+/// effects.
 pub(super) fn subscript(text: &str) -> Result<(), Change> {
     if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
 }
