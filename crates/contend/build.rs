@@ -1,4 +1,5 @@
-//! Finds the Git commit of the sources, and links the program statically where that is possible.
+//! Finds the Git commit of the sources, and sets linker options: no position independence, and
+//! static libraries where they are installed.
 //!
 //! The commit comes from `CONTEND_COMMIT`, which packagers can set, else from the file that Cargo
 //! adds to a published crate, else from the Git repository. Without any of these, it stays unknown.
@@ -23,9 +24,9 @@ fn main() {
     }
 }
 
-/// Links without position independence on Linux with glibc. A shell starts contend for stages that
-/// take a millisecond; the relocation of 14,000 pointers in 60 pages before `main` takes a sixth of
-/// that time.
+/// Links the program without position independence on Linux with glibc. A shell starts contend for
+/// stages that take a millisecond, and relocating 14,000 pointers in 60 pages before `main` would
+/// take a sixth of that time.
 fn link_at_a_fixed_address() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
@@ -33,16 +34,16 @@ fn link_at_a_fixed_address() {
     }
 }
 
-/// Names of the glibc libraries that Rust links. A static program needs no dynamic loader, which
-/// takes a fifth of the start-up time.
+/// Names of the glibc libraries that Rust links.
 const C_LIBRARIES: [&str; 6] = ["c", "m", "pthread", "dl", "rt", "util"];
 
 /// Links the C library and libgcc's unwinder statically if their archives are installed, or else
-/// the unwinder alone. Does nothing without the unwinder's archive, for targets other than Linux
-/// with glibc, in cross builds, and with `CONTEND_LINK=dynamic`.
+/// the unwinder alone. A static program needs no dynamic loader, which takes a fifth of the
+/// start-up time. Does nothing without the unwinder's archive, for targets other than Linux with
+/// glibc, in cross builds, and with `CONTEND_LINK=dynamic`.
 ///
-/// This is safe because contend looks up neither users nor hosts, for which a static glibc loads
-/// shared libraries of its own version.
+/// This is safe because contend looks up neither users nor hosts. For such lookups, a static glibc
+/// loads shared libraries, which must have its own version.
 fn link_libraries_statically() {
     println!("cargo::rerun-if-env-changed=CONTEND_LINK");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
@@ -71,7 +72,7 @@ fn link_libraries_statically() {
 struct Archives {
     /// The archives of the C library, `libc.a` first.
     c: Vec<PathBuf>,
-    /// The archives of libgcc: that of the unwinder, and `libgcc.a`.
+    /// The archives of libgcc: `libgcc_eh.a`, which has the unwinder, and `libgcc.a`.
     gcc: [PathBuf; 2],
 }
 
@@ -81,8 +82,8 @@ impl Archives {
         Some(Self { c, gcc: [unwinder.to_owned(), archive("gcc")?] })
     }
 
-    /// Replaces `folder` by a directory with an archive for each library that Rust links, including
-    /// the shared libgcc.
+    /// Replaces `folder` with a directory that has an archive for each library that Rust links,
+    /// including `libgcc_s.a` in place of the shared libgcc.
     fn gather(&self, folder: &Path) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
@@ -98,8 +99,8 @@ impl Archives {
     }
 }
 
-/// Returns the path of the archive of a system library, as found by `cc`. Returns `None` if `cc`
-/// cannot be run or finds none: it then prints the bare name.
+/// Returns the path that `cc` prints for the archive of a system library. Returns `None` if `cc`
+/// cannot be run, or prints the bare name because it finds no archive.
 fn archive(library: &str) -> Option<PathBuf> {
     let name = format!("lib{library}.a");
     let found = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
@@ -115,9 +116,9 @@ fn commit_of_package(package: &Path) -> Option<String> {
     Some(shortened(rest.split_once('"')?.0))
 }
 
-/// Returns the commit of this workspace's repository, or `None` if git reports none. Makes Cargo
-/// rerun this script after a new commit. Ignores a repository that merely contains the workspace,
-/// as with a vendored copy.
+/// Returns the commit of the Git repository whose root is this workspace, or `None` if git reports
+/// none. Ignores a repository that merely contains the workspace, such as one with a vendored copy.
+/// Makes Cargo rerun this script after a new commit.
 fn commit_of_repository(package: &Path) -> Option<String> {
     let workspace = package.parent()?.parent()?.canonicalize().ok()?;
     let root =
@@ -142,7 +143,8 @@ fn shortened(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
-/// Returns the first line of git's output, or `None` if git fails or prints nothing.
+/// Runs git in `folder` and returns the first line of its output, or `None` if git fails or prints
+/// nothing.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

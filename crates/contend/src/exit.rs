@@ -71,7 +71,8 @@ impl Exit {
 
 impl Exit {
     /// Returns the exit code for `main`. For [`Exit::Signal`], ends the process by that signal, so
-    /// that a shell sees how contend ended; returns only if the signal is ignored.
+    /// that a shell sees how contend ended. In that case, returns only if the signal's default
+    /// action does not end the process.
     pub fn terminate(self) -> ExitCode {
         let code = match self {
             Self::Success => 0,
@@ -90,8 +91,8 @@ impl Exit {
 }
 
 /// Returns a suggestion to append to the message of an error: an installed shell with a name
-/// similar to that of the missing shell. Empty for other errors, and if no installed shell has a
-/// similar name.
+/// similar to that of the missing shell. Returns an empty string for other errors, and if no
+/// installed shell has a similar name.
 pub fn hint(error: &anyhow::Error) -> String {
     let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
     let shell = match (error.downcast_ref(), error.downcast_ref()) {

@@ -1,11 +1,11 @@
-//! The live view of `contend pipe`: a table of the stages, redrawn ten times a second.
+//! The live view of `contend pipe`: a table of the stages, redrawn about ten times a second.
 //!
 //! ```text
 //! 12 s, 3 of 3 stages running   [######..............] 31 %, 27 s left
-//!    stage            last 2 s    state      in      out     rate
-//! 1  cat access.log   ##::::::::  blocked   19MB    19MB  1.6MB/s
-//! 2> sort             ########==  active    19MB      0B  1.6MB/s
-//! 3  uniq -c          ..........  starved     0B      0B    0B/s
+//!    stage           last 2 s    state         in     out      rate
+//! 1  cat access.log  ##::::::::  blocked   19.0MB  19.0MB  1.60MB/s
+//! 2> sort            ########==  active    19.0MB      0B  1.60MB/s
+//! 3  uniq -c         ..........  starved       0B      0B      0B/s
 //!    # running  = queued  . starved  : blocked  o other
 //! ```
 //!
@@ -27,10 +27,10 @@ use crate::output;
 use crate::terminal::{self, LinesBelow, bar, fit, time_left};
 use window::{CELLS, Window};
 
-/// Time from the creation of the view, before the first run, to the first drawing. Shorter
-/// pipelines have no live view.
+/// Minimum time from the creation of the view, just before the first run, to the first drawing.
+/// Runs that end before that have no live view.
 const START_DELAY: Duration = Duration::from_secs(1);
-/// Minimum time between two drawings of a series of short runs.
+/// Minimum time between two drawings that [`Live::begin_run`] makes in a series of short runs.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum share of its time, from 0 to 1, that a stage may wait for its neighbours and still be
 /// marked as the bottleneck.
@@ -38,7 +38,8 @@ const MAX_BOTTLENECK_WAIT: f64 = 0.4;
 /// Minimum and maximum width of the column with the commands, in characters.
 const STAGE_COLUMNS: [usize; 2] = [12, 40];
 
-/// Legends of the bars: one with the words of the report, and a shorter one for narrow terminals.
+/// Legends of the bars: one in plain words and, for narrow terminals, a shorter one with the terms
+/// of the report.
 const LEGENDS: [&str; 2] = [
     "   # running  = waiting for a CPU  . waiting for input  : waiting for the next stage  o other",
     "   # running  = queued  . starved  : blocked  o other",
@@ -48,7 +49,7 @@ const LEGENDS: [&str; 2] = [
 #[derive(Debug)]
 pub struct Live {
     commands: Vec<String>,
-    /// Whether the pipeline's output goes to a terminal, perhaps that of the view.
+    /// Whether the pipeline's output goes to a terminal, which may be the one that shows the view.
     output_is_terminal: bool,
     /// Whether the view has been removed for good.
     is_over: bool,
@@ -85,7 +86,8 @@ impl Live {
         }
     }
 
-    /// Resets the view for the next run. Must be called before every run.
+    /// Resets the view for the next run, and in a series shows the number of that run if a drawing
+    /// is due. Must be called before every run.
     pub fn begin_run(&mut self) {
         self.runs.current += 1;
         self.window = Window::default();
@@ -249,8 +251,8 @@ impl Layout {
     }
 }
 
-/// Replaces control characters by spaces, and shortens a text of more than `columns` characters to
-/// that number, of which the last one is `…`.
+/// Replaces control characters with spaces. Shortens a text of more than `columns` characters to
+/// that number, and makes the last character `…`.
 fn cut(text: &str, columns: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() <= columns {
@@ -282,9 +284,9 @@ fn state_name(state: Option<State>) -> &'static str {
 }
 
 /// Returns the stages with byte counts limited to the bytes that passed through the pipes between
-/// them. A count stays as it is if that of the other side is unknown. A stage also writes temporary
-/// files and reads its libraries, so a pipe has transferred at most the smaller one of its two
-/// counts.
+/// them. A count stays unchanged if the count at the other end of the pipe is unknown. A stage may
+/// also write temporary files and read its libraries, so a pipe has transferred at most the smaller
+/// of its two counts.
 fn through_pipes(stages: &[ProgressStage]) -> Vec<ProgressStage> {
     let mut stages = stages.to_vec();
     for index in 1..stages.len() {

@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!  cli ──────▶ settings ──────▶ commands ──────▶ output
-//!  (clap)      (checked         (one file        (report, JSON, live view)
+//!  (clap)      (checked         (one module      (report, JSON, live view)
 //!              before anything  per verb)
 //!              runs)               │
 //!                                  ▼
 //!              profile   advise   parallel   lab   json   report
 //! ```
 //!
-//! Each step reports failures as an [`anyhow::Error`]. [`exit`] maps the error to an exit status,
-//! and [`exit_code`] prints it on one line.
+//! Each step after `cli` reports failures as an [`anyhow::Error`]. [`exit_code`] prints the error
+//! with its causes, and [`exit`] maps it to an exit status.
 
 mod cli;
 mod commands;

@@ -39,7 +39,7 @@ pub fn error(message: &str) {
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written. If it was closed when contend started, or
-/// open only for reading, every text but the empty one is an error.
+/// open only for reading, printing any text but an empty one is an error.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
     let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
@@ -87,8 +87,8 @@ fn write_whole(stream: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// A file for a report, or standard output. Opened before the measurement, so that a wrong path
-/// does not waste it.
+/// The destination of a report: a file, or standard output. It is opened before the measurement, so
+/// that a wrong path does not waste the measurement.
 #[derive(Debug)]
 pub struct ReportFile {
     path: PathBuf,
@@ -108,7 +108,8 @@ enum Target {
 }
 
 impl ReportFile {
-    /// Opens `path` for writing; `-` is standard output.
+    /// Prepares to write a report to `path`; `-` is standard output. The content of an existing
+    /// file stays unchanged until [`Self::write`] is called.
     ///
     /// # Errors
     /// Returns a [`UsageError`] if the path cannot be written.
@@ -170,8 +171,8 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), target: Target::Direct(file) })
     }
 
-    /// Returns whether the report goes to standard output under the name `-`; `false` for other
-    /// names of it.
+    /// Returns whether the report goes to standard output under the name `-`. Returns `false` for
+    /// other names of standard output, such as `/dev/stdout`.
     pub fn is_stdout(&self) -> bool {
         matches!(self.target, Target::Stdout)
     }
@@ -184,8 +185,8 @@ impl ReportFile {
     }
 
     /// Returns whether both reports go to standard output, or to the same file, pipe or terminal,
-    /// so that one would overwrite or interrupt the other. `false` for hard links to the same file:
-    /// each gets a new file.
+    /// so that one would overwrite or interrupt the other. Returns `false` for two hard links to
+    /// the same file, because each link is replaced by a new file.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&self.target, &other.target) {
             (Target::Stdout, Target::Stdout) => true,
@@ -197,7 +198,7 @@ impl ReportFile {
     }
 
     /// Returns the device and inode of a target that is written directly; `None` for other targets,
-    /// for devices such as /dev/null, and if the target cannot be examined.
+    /// for devices such as `/dev/null`, and if the target cannot be examined.
     fn stream(&self) -> Option<(u64, u64)> {
         let stat = match &self.target {
             Target::Stdout => rustix::fs::fstat(io::stdout()),
@@ -227,8 +228,8 @@ impl ReportFile {
     }
 }
 
-/// Returns the device and inode of a stream; `None` for character devices other than
-/// pseudoterminals: most of them, such as /dev/null, lose nothing by being written twice.
+/// Returns the device and inode of a stream, or `None` for character devices other than
+/// pseudoterminals: two reports can go to most of them, such as `/dev/null`, without loss.
 fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     use rustix::fs::FileType;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -237,9 +238,9 @@ fn stream(stat: rustix::fs::Stat) -> Option<(u64, u64)> {
     (kind != FileType::CharacterDevice || terminal).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// Returns a duplicate of the inherited descriptor that is open for writing to the file with the
-/// given metadata, or `None` if there is none. The duplicate shares the offset of other writers, so
-/// that the report follows their output.
+/// Returns a duplicate of an inherited descriptor that is open for writing and refers to the file
+/// with the given metadata, or `None` if there is no such descriptor. The duplicate shares the
+/// offset of other writers, so that the report follows their output.
 fn open_descriptor_of(data: &std::fs::Metadata) -> io::Result<Option<File>> {
     use std::os::unix::fs::MetadataExt;
     for fd in inherited::RECORDED_DESCRIPTORS.filter(|&fd| inherited::was_open(fd)) {

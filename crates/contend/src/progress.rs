@@ -40,7 +40,8 @@ impl Follower {
         Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
     }
 
-    /// Clears the line and saves the final record. Returns `None` if no run is to be saved.
+    /// Clears the progress line and saves the final record. Returns `None` if the run is not to be
+    /// saved.
     ///
     /// # Errors
     /// Returns an error if the record cannot be saved.
@@ -170,8 +171,8 @@ impl RunSaver {
         StoredRun { started_at, schema, title: &self.title, ending, record }
     }
 
-    /// Saves the unfinished record, unless it is empty. Ignores errors, such as another program
-    /// writing to the store: the last save reports them.
+    /// Saves the unfinished record, unless it is empty. Ignores errors, such as a store that
+    /// another program has locked: [`Self::finish`] reports them.
     fn save(&mut self, record: &RunRecord) {
         if record.is_empty() {
             return;

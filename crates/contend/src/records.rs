@@ -131,7 +131,8 @@ mod tests {
         lines.filter(|line| !line.trim_start().starts_with("//"))
     }
 
-    /// Reports and the command line must depend on views instead. Prose may name an experiment.
+    /// Checks that no string in the code of reports and the command line begins with the name of a
+    /// family of experiments: the code must depend on the views of cases instead.
     #[test]
     fn no_code_outside_the_lab_names_an_experiment() {
         let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));

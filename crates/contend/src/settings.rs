@@ -6,9 +6,9 @@
 //! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
 //! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
-//! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: a plan of cases |
+//! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
-//! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records, read |
+//! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
@@ -49,8 +49,8 @@ pub use pipe::{
 };
 pub use run::{Run, run, stage};
 
-/// Returns a file that was opened for reading, or an error that names it. A directory is an error:
-/// it can be opened, but not read.
+/// Returns the opened file. Returns an error that mentions `name` if the file could not be opened,
+/// or is a directory, which can be opened but not read.
 fn readable(name: &str, opened: io::Result<File>) -> Result<File, UsageError> {
     let file = opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
     if file.metadata().is_ok_and(|data| data.is_dir()) {
@@ -111,7 +111,7 @@ pub struct LabRun {
 ///
 /// # Errors
 /// Returns a [`UsageError`] if:
-/// - a name, parameter or value is unknown,
+/// - a name, parameter or value is unknown, or `turns` is set by two options,
 /// - no case is selected, or no selected case has a permitted combination of parameters,
 /// - the user has to confirm the plan, but there is no terminal,
 /// - the store's directory is unknown, or
@@ -224,8 +224,8 @@ fn plan(
     Ok(plan)
 }
 
-/// Checks that the experiment of at least one case permits the case's combination of parameters.
-/// The run skips the other cases.
+/// Checks that at least one case has a combination of parameters that its experiment permits. The
+/// run skips cases with other combinations.
 ///
 /// # Errors
 /// Returns a [`UsageError`] with the reason for the first case if no case is permitted.
@@ -329,7 +329,8 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
 }
 
 /// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
-/// `--only`; if not, parameters with a similar name, or all that can be set.
+/// `--only`. If not, the error suggests a parameter with a similar name, or lists all that can be
+/// set.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,
@@ -353,6 +354,10 @@ fn cannot_be_set(
 }
 
 /// Returns the parameter values that `--set` and `--turns` choose for the given experiments.
+///
+/// # Errors
+/// Returns a [`UsageError`] if a parameter cannot be set, a value is invalid, or both options set
+/// `turns`.
 fn choices(
     experiments: &[&'static Experiment],
     size: Size,
@@ -474,9 +479,9 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
     Ok(data.join("contend/contend.db"))
 }
 
-/// Returns an XDG base directory: the absolute path in the variable, else the default in the home
-/// directory. Returns `None` if the variable has no absolute path and the home directory is
-/// unknown.
+/// Returns an XDG base directory: the absolute path in the given environment variable, else the
+/// default, which is relative to the home directory. Returns `None` if the variable has no absolute
+/// path and the home directory is unknown.
 fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(default)))

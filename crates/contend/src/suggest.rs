@@ -21,8 +21,9 @@ pub fn did_you_mean<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -
     nearest(typed, names).map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
-/// Returns the end of an error message: the nearest name, or else a list of all names; empty if
-/// there are no names. `kind` is the plural noun for the names. Numbers always get the list.
+/// Returns the end of an error message: the name nearest to `typed`, or else a list of all names;
+/// empty if there are no names. If `typed` is a number, returns the list in any case. `kind` is the
+/// plural noun for the names.
 pub fn hint(typed: &str, kind: &str, mut names: Vec<&str>) -> String {
     names.sort_unstable();
     names.dedup();

@@ -37,7 +37,7 @@ pub struct LinesBelow {
 }
 
 impl LinesBelow {
-    /// Replaces the lines by as many of the given ones as the terminal has room for. Does nothing
+    /// Replaces the lines with as many of the given ones as the terminal has room for. Does nothing
     /// while the terminal must not be drawn on.
     pub fn draw(&mut self, lines: &[String]) {
         if !may_draw() {

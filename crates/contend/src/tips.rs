@@ -63,7 +63,7 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
 }
 
 /// Returns the tip to quote a pipeline, or `None` if the words cannot be an unquoted one. The
-/// options of its commands look like unknown options of contend.
+/// options of commands in an unquoted pipeline look like unknown options of contend.
 fn quote_tip(words: &[String]) -> Option<String> {
     let [verb, first, ..] = words else { return None };
     let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');
@@ -107,7 +107,7 @@ fn verb_for(word: &str) -> Option<&'static str> {
     Some(known.0)
 }
 
-/// Returns tips for a word in the position of a verb that is clearly something else, such as a
+/// Returns tips for a word that is in the place of a verb but is clearly something else, such as a
 /// pipeline or the name of an experiment. Returns `None` for other words.
 fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
     match parent(word, words) {
@@ -139,9 +139,9 @@ fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
     before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Replaces clap's suggestions by visible subcommands. The first ones are those of which `word` is
-/// a typo, which clap does not detect in short words, followed by the others that clap suggested.
-/// If there are no such subcommands, only removes clap's suggestions.
+/// Replaces clap's suggestions with visible subcommands: first those that `word` is a typo of,
+/// because clap does not detect typos in short words, then the others that clap suggested. If there
+/// are no such subcommands, only removes clap's suggestions.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,
@@ -163,7 +163,7 @@ fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
 }
 
 /// Returns the visible subcommands of the verb `parent`, or the visible verbs if it is `None`.
-/// Empty if there is no such verb.
+/// Returns an empty list if there is no verb `parent`.
 fn visible_verbs(parent: Option<&str>) -> Vec<String> {
     let command = Args::command();
     let command = match parent {

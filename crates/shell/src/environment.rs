@@ -24,7 +24,7 @@ const AWKS: &[&str] = &["mawk", "gawk", "busybox", "original-awk", "nawk"];
 const HELPERS: &[&str] = &["split", "perl", "lz4", "zstd", "gzip"];
 /// Programs that scripts of their own package start, as `egrep` starts `grep`.
 const STARTED_BY_OTHERS: &[&str] = &["grep"];
-/// Commands whose `--version` is run, to find out whether they are GNU's.
+/// Commands that are run with `--version` to find out whether they are GNU's.
 const ASKED_FOR_VERSION: &[&str] = &["sort", "split"];
 
 /// Environment variables that determine the locale.
@@ -82,8 +82,9 @@ pub enum Encoding {
 
 impl Environment {
     /// Runs the setup in the shell, and then asks the shell for the locale, its options and the
-    /// programs to which names refer. The names are those of the pipeline's commands and of
-    /// programs that rewrites may add. Returns `None` if the shell does not answer completely.
+    /// programs to which names refer. The names are those of the pipeline's commands, of
+    /// implementations of awk, of programs that rewrites may add, and of `grep`. Returns `None` if
+    /// the shell does not answer completely.
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started or waited for, or its answer cannot be read.
@@ -162,7 +163,7 @@ impl Environment {
     }
 
     /// Returns whether the name certainly refers to a genuine program (see [`is_genuine`]), not to
-    /// a function, an alias, a builtin or a script outside of the system's folders.
+    /// a function, an alias, a builtin or a script outside of the system's directories.
     pub fn is_file(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
@@ -185,8 +186,8 @@ impl Environment {
     }
 
     /// Returns whether the named program may convert the case of multibyte characters, not only of
-    /// ASCII. Returns `true` for unknown programs. Upstream coreutils do not; some distributions
-    /// patch them.
+    /// ASCII. Returns `true` for unknown programs. Programs of upstream coreutils cannot; some
+    /// distributions patch them so that they can.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
@@ -205,7 +206,7 @@ impl Environment {
     }
 
     /// Returns whether a command certainly treats ASCII letters and their case as in the C locale.
-    /// In Turkish, for example, `i` has another capital.
+    /// In Turkish locales, for example, the capital of `i` is not `I`.
     pub fn has_plain_letters(&self, simple: &Simple) -> bool {
         let locale = self.ctype(simple);
         let plain = |locale: &str| locale.starts_with("C.") || locale.starts_with("en_");
@@ -253,7 +254,7 @@ impl Environment {
     }
 
     /// Returns the names of installed implementations of awk other than the one that the command
-    /// runs, each implementation once; `busybox awk` is one of them.
+    /// runs, each implementation once. The name of BusyBox's is `busybox awk`.
     pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
         let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
         let mut seen: Vec<&str> = used.into_iter().collect();
@@ -269,8 +270,8 @@ impl Environment {
         others
     }
 
-    /// Returns the environment of a machine with 2 CPUs and all usual programs, in their GNU
-    /// versions where these exist, for tests. `locale` is the value of `LANG`.
+    /// Returns the environment of a machine with 2 CPUs and common programs, in their GNU versions
+    /// where these exist, for tests. `locale` is the value of `LANG`.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
@@ -297,8 +298,8 @@ impl Environment {
         }
     }
 
-    /// Returns the environment of [`Self::for_tests`], but with those of the programs `names` that
-    /// are in this machine's `PATH`, for tests.
+    /// Returns the environment of [`Self::for_tests`], but with the programs of this machine, for
+    /// tests: those of `names` that are in `PATH`.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();

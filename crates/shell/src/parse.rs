@@ -221,7 +221,7 @@ fn stage_texts(
 }
 
 /// Returns a byte offset inside the command or at its end, or `None` if the grammar reports none.
-/// The next command cannot start before the next newline, `;` or `&` after that offset.
+/// The command ends before the first newline, `;` or `&` operator at or after that offset.
 fn known_end(command: &Command, offsets: &ByteOffsets, tokens: &Tokens) -> Option<usize> {
     let end = offsets.end(command)?;
     if let Command::Compound(CompoundCommand::IfClause(clause), _) = command {
@@ -290,8 +290,8 @@ impl Tokens {
         Self(tokens)
     }
 
-    /// Returns whether `stages` agree with the tokens: no stage is empty, no two overlap, and
-    /// within the stages, `text` has the word of each token at the token's position.
+    /// Returns whether `stages` agree with the tokens: no stage is empty, no two overlap, and each
+    /// word token in a stage is what `text` has at the token's position.
     fn agree_with(&self, text: &str, stages: &[StageText]) -> bool {
         let in_order = stages.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start)
             && stages.iter().all(|stage| stage.span.start < stage.span.end);
@@ -443,7 +443,8 @@ mod tests {
         assert_eq!(parsed.stage_text(0), "a");
     }
 
-    /// Returns the message, and the byte offset of the caret.
+    /// Parses source that must be refused, and returns the message and the byte offset of the
+    /// caret.
     fn refusal(text: &str) -> (String, usize) {
         let error = parse(text).expect_err("not one pipeline");
         (error.problem, error.place)

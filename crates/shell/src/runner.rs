@@ -103,9 +103,9 @@ impl Runner<'_> {
         runs.into_iter().next().ok_or(RunError::TooLong(limit))
     }
 
-    /// Runs `copies` copies of `text` concurrently. Each writes its standard output to one of
-    /// `outputs`, in order. `input`, `limit` and the truncation of `outputs` are as in
-    /// [`Self::run`].
+    /// Runs `copies` copies of `text` concurrently, but not more than there are `outputs`. Each
+    /// copy writes its standard output to one of these, in order. `input`, `limit` and the
+    /// truncation of `outputs` are as in [`Self::run`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Self::run`]. The copies that are still running

@@ -122,8 +122,7 @@ mod tests {
         check_repeatable(&parse(text).expect("one pipeline"), None)
     }
 
-    /// Returns those of the texts for which `judged` returns `false`, given the result of
-    /// [`check_repeatable`].
+    /// Returns the texts for which [`check_repeatable`] has a result that `judged` rejects.
     fn others<'a>(
         texts: &[&'a str],
         judged: impl Fn(&Result<(), NotRepeatable>) -> bool,

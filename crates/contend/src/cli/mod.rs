@@ -46,7 +46,7 @@ Start with `contend demo`, or put `contend pipe` before a quoted pipeline:
 
 Use `contend VERB -h` for a summary of a verb, and `--help` for full details.";
 
-/// When output is coloured.
+/// A value of `--color`: when to use colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorArg {
     /// On a terminal.
@@ -71,8 +71,8 @@ impl ColorArg {
     }
 }
 
-/// A verb with its arguments. clap takes the help of a verb from the type of its arguments; a doc
-/// comment here would hide the long help.
+/// A verb with its arguments. clap takes the help of a verb from the type of its arguments. A
+/// variant with such a type has no doc comment, because that would hide the long help.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     Pipe(pipe::PipeArgs),
@@ -118,8 +118,8 @@ fn budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns a parser for whole numbers in the given range. Its error says what is expected; it names
-/// an upper bound only if the range includes it.
+/// Returns a parser for whole numbers in the given range. The parser's error names the lower bound
+/// of the range, and also the upper bound if the range includes it.
 fn whole_number<T: TryFrom<u64>>(
     range: impl RangeBounds<u64> + Clone,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {

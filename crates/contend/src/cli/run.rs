@@ -101,8 +101,9 @@ struct RunCommand {
     color: ColorArg,
 }
 
-/// If `word` is an option of `contend run`, such as `--stats` or `-j`, returns its name without a
-/// value. Returns `None` for other words.
+/// Returns the name of the option of `contend run` in `word`, without a value: `--jobs` for
+/// `--jobs=4`. Returns `None` for other words, and for a short option with its value attached, such
+/// as `-j4`.
 pub fn option_in(word: &str) -> Option<String> {
     let name = word.split('=').next().unwrap_or(word);
     let command = RunCommand::command();

@@ -80,7 +80,8 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Returns an explanation of the runs, with their wall and CPU times; empty unless there are three.
+/// Returns an explanation of the three runs, with their wall and CPU times. Returns an empty string
+/// if there are fewer or more runs.
 fn explanation(records: &[PipeRecord]) -> String {
     let [spread, slowed, fused] = records else { return String::new() };
     let wall = |record: &PipeRecord| record.wall_seconds;

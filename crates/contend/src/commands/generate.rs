@@ -25,8 +25,8 @@ use crate::records::of_lab;
 /// Prints the requested document, or writes the man pages to a directory.
 ///
 /// # Errors
-/// Returns an error if a record cannot be read, a schema cannot be made, or the output cannot be
-/// written.
+/// Returns an error if a record cannot be read or has no case for the page, a schema cannot be
+/// made, or the output cannot be written.
 pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let mut text = Vec::new();
     match &args.what {
@@ -81,8 +81,8 @@ fn unit_costs(path: &Path) -> Result<String> {
     page_of(path, render::unit_costs::page, &[View::RuntimeMemory])
 }
 
-/// Generates a page from the record of a lab run, which must have cases with one of the `shown`
-/// views.
+/// Generates a page from the record of a lab run with the function `page`. `shown` are the views
+/// that the page needs; if no case has one of them, the error names their experiments.
 fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;

@@ -23,7 +23,7 @@ use crate::progress::{Follower, RunSaver, SaveOutcome};
 use crate::settings::{Lab, LabRun};
 use crate::{host, output, version};
 
-/// Lists experiments, prints a plan, or runs it.
+/// Lists experiments and suites, prints a plan, or runs one.
 ///
 /// # Errors
 /// Returns an error if the store cannot be used, no case can be measured, or the results cannot be
@@ -149,7 +149,7 @@ fn list(experiments: &[&'static Experiment], suites: &'static [Suite], width: us
     out
 }
 
-/// Returns the plan of a suite that is run with the given size and without other options.
+/// Returns the plan for a run of the suite with the given size and no other options.
 fn suite_plan(suite: &'static Suite, size: Size) -> Plan {
     let scope = Scope { cap: Cap::Considerate, ..Scope::of(size) };
     Plan::of_suite(suite, &REGISTRY.of_suite(suite), scope)

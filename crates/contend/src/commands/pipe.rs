@@ -78,7 +78,7 @@ pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Opt
     pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
 }
 
-/// Runs the pipeline once, and shows its stages in the live view.
+/// Runs the pipeline once, and shows its stages in the live view, if there is one.
 ///
 /// # Errors
 /// Returns an error if the input cannot be opened or the pipeline cannot be started, for example

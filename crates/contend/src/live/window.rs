@@ -57,7 +57,7 @@ impl Window {
         (time > 0.0).then(|| bytes as f64 / time)
     }
 
-    /// Returns the shares of a stage's time by state, or `None` if the window has no time of the
+    /// Returns the shares of a stage's time by state, or `None` if the window covers no time of the
     /// stage.
     fn shares(&self, index: usize) -> Option<Shares> {
         let [old, new] = self.ends(index)?;
@@ -75,8 +75,8 @@ impl Window {
         (total > 0.0).then(|| times.map(|time| time / total))
     }
 
-    /// Returns the bar of a stage. It has fewer cells than `CELLS` if a part of the time is
-    /// unknown, and none if the window has no time of the stage.
+    /// Returns the bar of a stage. The bar has fewer than `CELLS` cells if a part of the time is
+    /// unknown, and none if the window covers no time of the stage.
     pub(super) fn bar(&self, index: usize) -> String {
         let Some(shares) = self.shares(index) else { return String::new() };
         let mut bar = String::new();

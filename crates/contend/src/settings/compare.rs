@@ -29,6 +29,7 @@ pub struct Compare {
 ///
 /// # Errors
 /// Returns an error if:
+/// - a saved run is named, but the store's directory is unknown,
 /// - a run cannot be read, or is not a run of the lab,
 /// - standard input is named twice, or
 /// - the JSON file cannot be written, or is one of the runs.

@@ -92,9 +92,9 @@ fn is_blank(text: &str) -> bool {
     joined.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
 }
 
-/// Returns the pipeline or script to run, and the name of the file for the record, if requested.
-/// clap takes a pipeline after `--json` for the name of the file, which this function corrects: the
-/// record then goes to standard output.
+/// Returns the pipeline or script to run, and the name of the file for the record, if requested. If
+/// the pipeline follows `--json`, clap takes it for the name of the file. This function corrects
+/// that, and the record goes to standard output.
 fn what(
     script: Option<Vec<OsString>>,
     pipeline: Option<String>,
@@ -121,7 +121,7 @@ fn what(
 
 /// Returns the script, with the words after it as arguments. Refuses an option of `contend run`
 /// among them: it is more likely meant for contend. If the first word after the script is `--`, the
-/// script gets all words after that.
+/// script gets all words after the `--`.
 fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     let mut words = words.into_iter();
     let path = words.next().unwrap_or_default();
@@ -155,7 +155,8 @@ pub struct Stage {
     pub json: Option<ReportFile>,
 }
 
-/// Returns the settings of one stage of shell text, from the options that precede the stage there.
+/// Returns the settings of one stage of shell text, from the options that precede the stage in the
+/// text.
 ///
 /// # Errors
 /// Returns an error for the first mistake found.

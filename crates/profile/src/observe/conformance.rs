@@ -214,8 +214,9 @@ fn a_stopped_process_waits_for_job_control() {
     child.wait().expect("a child");
 }
 
-/// `xargs` waits for its children only when it starts the next one: until then the last child is a
-/// zombie, whose `syscall` reads like that of a task waiting for a page.
+/// Checks that a stage with a zombie child is still found starved. Some commands, such as `xargs`,
+/// reap a child only when they start the next one. Until then, the `syscall` file of the zombie
+/// reads like that of a task waiting for a page.
 #[test]
 fn a_zombie_of_a_stage_does_not_hide_what_the_stage_waits_for() {
     let script = "sleep 0.05 & read -r line";

@@ -36,7 +36,7 @@ const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
 
 impl Kind {
     /// Returns the kind of object that a descriptor refers to. `path` is the descriptor's link in
-    /// `/proc`, and `link` is the link's content.
+    /// `/proc`, and `link` is the target of that link.
     pub fn of(path: &str, link: &str) -> Self {
         if link.starts_with("pipe:") {
             Self::Pipe
@@ -95,8 +95,7 @@ fn is_virtual(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| VIRTUAL_FILE_SYSTEMS.contains(&system.f_type))
 }
 
-/// Returns whether `link`, the content of a descriptor's link in `/proc`, is the path of a
-/// terminal.
+/// Returns whether `link`, the target of a descriptor's link in `/proc`, is the path of a terminal.
 pub fn is_terminal(link: &str) -> bool {
     link.starts_with("/dev/pts/") || link.starts_with("/dev/tty") || link == "/dev/console"
 }

@@ -1,12 +1,12 @@
 //! Observes processes from outside, through `/proc`: whether each task is active and, if not, what
 //! it waits for.
 //!
-//! An ordinary user may read these files of their own processes. A sample of a task reads, in this
-//! order:
+//! A sample of a task reads the following files, in this order. An ordinary user may read them for
+//! their own processes.
 //!
 //! | file and content | state |
 //! |---|---|
-//! | `schedstat`: a waiting task has had no time slice since | the wait of the last sample |
+//! | `schedstat`: a waiting task has had no time slice since the last sample | the same wait |
 //! | `syscall`: running | [`State::Active`] |
 //! | `syscall`: a call with its arguments | the wait in that call at that descriptor |
 //! | `syscall`: outside of calls | by `stat`: `R` active, `T` stopped, `D` waits for a page |
@@ -115,8 +115,8 @@ impl Wait {
 }
 
 impl State {
-    /// Combines the states of several tasks into one: active if any task is, otherwise the wait of
-    /// the lowest rank. Returns `None` without tasks.
+    /// Combines the states of several tasks into one: active if any task is, otherwise the wait
+    /// with the lowest rank. Returns `None` if there are no tasks.
     fn combine(states: impl Iterator<Item = Self>, rank: fn(Wait) -> u8) -> Option<Self> {
         states.min_by_key(|state| match state {
             Self::Active => 0,

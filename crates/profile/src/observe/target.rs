@@ -21,7 +21,8 @@ pub struct End {
     stream: bool,
     /// Whether the object is a regular file.
     file: bool,
-    /// Reads the fill of the pipe; `None` if the object is not a pipe, or cannot be opened.
+    /// The probe that reads the fill of the pipe; `None` if the object is not a pipe, or cannot be
+    /// opened.
     probe: Option<Rc<PipeProbe>>,
 }
 
@@ -64,7 +65,7 @@ pub struct Ends {
     pub output: Option<End>,
 }
 
-/// The object of a waiting task's descriptor, in relation to the task's stage.
+/// The object that a descriptor of a waiting task refers to, in relation to the task's stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Target {
     kind: Kind,
@@ -117,8 +118,9 @@ impl Ends {
         }
     }
 
-    /// Guesses the wait of a task whose calls may not be read, from the fill of the stage's pipes.
-    /// Returns [`Wait::Unknown`] if neither pipe explains it.
+    /// Guesses from the fill of the stage's pipes what a task waits for. This is needed if its
+    /// system call cannot be read, or may wait for either pipe. Returns [`Wait::Unknown`] if
+    /// neither pipe explains it.
     pub fn wait_by_fill(&self) -> Wait {
         let fill = |end: &Option<End>| end.as_ref().and_then(End::fill);
         match (fill(&self.input), fill(&self.output)) {
@@ -217,8 +219,8 @@ enum CombinedWait {
 }
 
 /// Combines the waits for any of several descriptors. A network peer has precedence, then the
-/// stage's input and output. Descriptors that only wake the process up (timers, counters, pipes to
-/// itself) decide if there are no others. Without descriptors, the wait is a sleep.
+/// stage's input and output. Descriptors that usually only wake the process up (timers, counters,
+/// other pipes) decide only if there are no others. Without descriptors, the wait is a sleep.
 fn combine_waits(waits: &[Wait]) -> CombinedWait {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
@@ -245,7 +247,7 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
 /// Classifies the wait of a call that opens a file. Opening a FIFO waits for its other end. The
 /// path is at `address` in the memory of `pid`. A relative path starts at the directory with
 /// descriptor `folder`, or at the working directory if `folder` is `None`. Returns
-/// [`Wait::Unknown`] if the path cannot be read.
+/// [`Wait::Unknown`] if the path cannot be read, and [`Wait::Disk`] if the file cannot be examined.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     let mut buffer = [0; 4096];
     let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);

@@ -21,8 +21,8 @@ pub struct Task {
     pub sched: SchedStat,
     /// The task's state at the last sample; active before the first one.
     pub state: State,
-    /// Recent calls with their waits and the time at which each was found: a task tends to wait in
-    /// the same few calls.
+    /// Recent read and write calls, each with its wait and the time at which it was found: a task
+    /// tends to wait in the same few calls.
     waits: Vec<(Waiting, Wait, Instant)>,
     /// The last call in which the task was found waiting.
     last_call: Option<Waiting>,
@@ -205,8 +205,8 @@ mod tests {
         child.wait().expect("a child");
     }
 
-    /// If `syscall` is read after the task has ended, but before the kernel has freed the task's
-    /// stack, the task seems to wait in its last call.
+    /// Checks the case that `syscall` was read after the task had ended, but before the kernel had
+    /// freed the task's stack: the task then seems to wait in its last call.
     #[test]
     fn a_task_that_ended_in_a_call_is_detected_at_the_next_sample() {
         let mut child = Command::new("sh").args(["-c", "exit"]).spawn().expect("sh");

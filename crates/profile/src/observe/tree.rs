@@ -20,7 +20,8 @@ const MAX_SAMPLED_TASKS: usize = 64;
 pub struct SampledTime {
     /// Time with at least one task running on a CPU or queued for one.
     pub active: Duration,
-    /// The time in `active`, multiplied by the number of tasks running or queued.
+    /// Active time summed over the tasks: each period in `active`, multiplied by the number of
+    /// tasks that were running or queued in it.
     pub active_tasks: Duration,
     /// Time waiting, indexed by [`Wait`].
     pub waiting: [Duration; Wait::COUNT],
@@ -73,9 +74,10 @@ pub struct Tree {
     processes: Vec<Process>,
     /// Whether the stage's own process has not been reaped yet.
     has_leader: bool,
-    /// All processes ever seen in the stage.
+    /// Ids of all processes ever seen in the stage.
     known: HashSet<Pid>,
-    /// Processes of the stage that have ended but, as of the last search, have not been waited for.
+    /// Processes of the stage that have ended but, as of the last search for children, have not
+    /// been waited for.
     zombies: HashSet<Pid>,
     ends: Ends,
     /// The stage's time by state, as found by samples.
@@ -126,7 +128,8 @@ impl Tree {
         self.state
     }
 
-    /// Returns the ids of the stage's processes, as of the last search or sample.
+    /// Returns the ids of the stage's processes, as of the last [`Self::refresh`] or
+    /// [`Self::sample`].
     pub fn process_ids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.processes.iter().map(|process| process.id)
     }
@@ -182,8 +185,8 @@ impl Tree {
         });
     }
 
-    /// Removes the stage's own process, which has been reaped. Of the processes that it has left
-    /// running, only those that can write to the stage's output still belong to the stage.
+    /// Removes the stage's own process, which must have been reaped. Of the processes that it has
+    /// left running, only those that can write to the stage's output still belong to the stage.
     pub fn remove_leader(&mut self) {
         let leader = self.processes.first().map(|leader| leader.id);
         self.has_leader = false;
@@ -204,7 +207,8 @@ impl Tree {
         self.known.contains(&pid)
     }
 
-    /// Adds a process left running by a stage, if it can write to this stage's output.
+    /// Adds process `pid`, which a stage has left running, if the standard output of the process is
+    /// this stage's output pipe.
     pub fn adopt(&mut self, pid: Pid) {
         if self.ends.is_output_of(pid) {
             self.add(pid);
@@ -254,8 +258,8 @@ impl Tree {
     }
 
     /// Returns the bytes and calls so far of the stage's living processes, including those of
-    /// children for which they have waited. Returns `None` if the counters of the first process,
-    /// usually the stage's own one, cannot be read.
+    /// children for which they have waited. Returns `None` if no process is left, or if the
+    /// counters of the first one, usually the stage's own process, cannot be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;
@@ -291,9 +295,9 @@ impl Tree {
         self.processes.iter().map(|process| process.peak_rss).fold(self.ended_peak_rss, u64::max)
     }
 
-    /// Reads the scheduler's counters and peak memory without attributing time. Called before the
-    /// stage starts its work, and when it is about to end, or has ended and is not yet reaped.
-    /// Returns whether the peak of the stage's own process could still be read.
+    /// Reads the scheduler's counters and peak memory without attributing time. To be called before
+    /// the stage starts its work, and again when the stage is about to end, or has ended but has
+    /// not been reaped. Returns whether the peak of the stage's own process could still be read.
     pub fn read_counters(&mut self, buffer: &mut [u8]) -> bool {
         for task in self.processes.iter_mut().flat_map(|process| &mut process.tasks) {
             let _ = task.update_sched(buffer); // an ended task keeps its last counters

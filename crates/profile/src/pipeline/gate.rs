@@ -6,10 +6,11 @@
 //! ```
 //!
 //! The file has no name, so nothing is left on disk, however contend ends; processes reach it as
-//! `/proc/PID/fd/N`. The file has a lease, which the kernel releases if contend dies, so that no
-//! process waits forever. Without kernel support for leases, the gate is a FIFO: contend's
-//! descriptor is opened with `O_PATH` and therefore is neither a reader nor a writer, and opening
-//! the FIFO for reading blocks until contend opens it as a writer.
+//! `/proc/PID/fd/N`. The file has a lease, so no process waits forever: the kernel releases the
+//! lease if contend dies, and breaks it 45 seconds after a process has reached the gate
+//! (`/proc/sys/fs/lease-break-time`). Without kernel support for leases, the gate is a FIFO:
+//! contend's descriptor is opened with `O_PATH` and therefore is neither a reader nor a writer, and
+//! opening the FIFO for reading blocks until contend opens it as a writer.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,5 +1,5 @@
-//! Starts the stages in such a way that contend becomes their parent. [`super::script`] draws the
-//! protocol.
+//! Starts the stages in such a way that contend becomes their parent: a subshell, the *starter*,
+//! starts them and is then ended by contend. [`super::script`] has a diagram of the protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -91,7 +91,8 @@ pub struct Launched {
     pub shell: WaitingShell,
 }
 
-/// A shell that waits for the pipeline's end to run its last commands (an EXIT trap).
+/// A shell that waits for the pipeline's end, and then runs its last commands, such as an EXIT
+/// trap.
 #[derive(Debug)]
 pub struct WaitingShell {
     pid: Pid,
@@ -177,15 +178,16 @@ fn start_shell(
     Ok(Pid::from_child(&child))
 }
 
-/// Returns a file that discards output: `/dev/zero` if it can be opened, because GNU grep would
-/// stop at its first match for `/dev/null`.
+/// Returns a file that discards output: `/dev/zero` or, if that cannot be opened, `/dev/null`. GNU
+/// grep stops at its first match if its output goes to `/dev/null`.
 fn discard_output() -> Stdio {
     let file = File::options().write(true).open("/dev/zero");
     file.map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-/// Reads the channel until the starter's line has arrived. Returns the text read, which includes
-/// the shell's options, and the starter's process id.
+/// Reads what the script writes to the channel, until the line with the starter's process id has
+/// arrived. Passes on signals to the shell meanwhile. Returns the text read, which includes the
+/// shell's options, and the process id.
 ///
 /// # Errors
 /// Returns [`LaunchError::Setup`] if the shell ends first.
@@ -318,8 +320,8 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     }
 }
 
-/// Kills the shell and the given stages, because the stages cannot be observed, and reaps all
-/// children that have ended.
+/// Kills the shell and the given stages, for use when a launch has failed, and reaps the shell and
+/// all other children that have ended.
 pub(super) fn kill_all(shell: &WaitingShell, stages: &[Pid]) {
     for &pid in stages.iter().chain([&shell.pid]) {
         let _ = kill_process(pid, Signal::KILL);

@@ -43,9 +43,9 @@ impl RawRun {
         self.stages.iter().map(RawStage::shell_code).collect()
     }
 
-    /// Returns the pipeline's exit code as a shell reports it: that of the shell or, while that is
-    /// unknown, one computed from those of the stages. `inverted` is whether the pipeline begins
-    /// with `!`.
+    /// Returns the pipeline's exit code as a shell reports it: that of the shell or, if that is
+    /// unknown, one computed from the exit codes of the stages. `inverted` is whether the pipeline
+    /// begins with `!`.
     pub fn exit_code(&self, inverted: bool) -> i32 {
         if let Some(status) = self.shell_status {
             return status;

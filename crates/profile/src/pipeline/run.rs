@@ -6,7 +6,7 @@
 //! open the gate
 //! until every stage has ended:
 //!     poll                 until a child or a signal has news, or a sample is due
-//!     take signals         pass on requests to end; stop with the terminal's job
+//!     take signals         pass on requests to end; stop on Ctrl-Z
 //!     collect children     stops and ends of stages, orphans
 //!     sample_all, if due   sample stages; every 50 ms also pipes, new children and threads
 //!     report               every 100 ms
@@ -44,9 +44,9 @@ use crate::observe::{State, Wait};
 /// Minimum time between two samples of the stages.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
 /// Ratio of the run's time so far to the sampling interval, unless the interval would exceed its
-/// limits. A long run thus has hardly more samples than a short one. Each wake-up disturbs the run:
-/// stages that pass single lines to each other lose the rhythm in which the scheduler runs them,
-/// and may then make 50 % more context switches.
+/// limits. Between the limits, the number of samples thus grows only with the logarithm of the
+/// time. Each wake-up disturbs the run: stages that pass single lines to each other lose the rhythm
+/// in which the scheduler runs them, and may then make 50 % more context switches.
 const ELAPSED_PER_INTERVAL: u32 = 64;
 /// Minimum ratio of the sampling interval to the CPU time of a sample, which limits sampling to 1 %
 /// of one CPU unless the interval would exceed its maximum.
@@ -54,7 +54,7 @@ const INTERVAL_PER_SAMPLE_COST: u32 = 100;
 /// Time between two searches for new children and threads, which also read the pipes' fill. A stage
 /// that waits for a child is searched at every sample.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
-/// Time until the first search for new children and threads.
+/// Time from the opening of the gate to the first search for new children and threads.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
 /// Time after the opening of the gate during which every sample checks whether a stage that is
 /// still the shell has executed a program; afterwards, only searches do.
@@ -191,8 +191,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Discards a Ctrl-C that has not killed the last stage. It was meant for a stage that handles
-    /// it, such as a pager. The shell continues in that case, and so does contend.
+    /// Discards a Ctrl-C that has not killed the last stage: it was meant for a program that
+    /// handles Ctrl-C, such as a pager. The shell continues in that case, and so does contend.
     fn discard_keyboard_interrupt(&self) {
         let died = |signal| self.stages.last().is_some_and(|last| last.was_killed_by(signal));
         if !self.signals.interrupted().is_some_and(died) {
@@ -309,8 +309,9 @@ impl<'a> Watch<'a> {
             || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
     }
 
-    /// Adds orphans to ended stages. Processes left running by a stage are now children of contend.
-    /// Those that write to the stage's output continue its work, and its reader waits for them.
+    /// Adds orphans to ended stages. Processes that a stage has left running are now children of
+    /// contend. Those that can write to the stage's output still belong to the stage: its reader
+    /// waits for them.
     fn adopt_orphans(&mut self) {
         for pid in own_children() {
             let known = self.is_awaited(pid) || self.stages.iter().any(|s| s.tree.has_seen(pid));

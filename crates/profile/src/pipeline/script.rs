@@ -15,7 +15,7 @@
 //!   │                                            │◀────── gate ──────┤ inherits them
 //!   │                                            ✗ end ─────────────▶│
 //!   │◀─ exit codes ─────────────────────────────────────── end ──────┤
-//!   ✗ exits with the pipeline's
+//!   ✗ exits with the pipeline's exit code
 //! ```
 //!
 //! - Each stage is wrapped as `( STAGE ) N<GATE N<&-`: the process of the stage waits at the gate
@@ -180,7 +180,8 @@ pub fn format_exit_codes(status: i32, stages: &[i32]) -> String {
     words.iter().map(i32::to_string).collect::<Vec<_>>().join(" ") + "\n"
 }
 
-/// Appends the source text of the pipeline to the script, with a gate before every stage.
+/// Appends the source text of the pipeline to the script, with a gate before every stage. `fd` is
+/// the descriptor through which a stage opens the gate.
 fn push_stages(script: &mut String, parsed: &Parsed, gate: &str, fd: char) {
     let mut copied = 0;
     for (index, stage) in parsed.stages.iter().enumerate() {

@@ -1,4 +1,7 @@
-//! A running stage: its process, its observations so far, and its end.
+//! A running stage: its process, the observations of it so far, and its end.
+//!
+//! Times are measured from the opening of the [`gate`](super::gate), at which all stages wait until
+//! contend is ready to observe them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -64,8 +67,8 @@ pub struct RawStage {
     /// Whether `peak_rss` was read at the stage's end, which makes it exact.
     pub peak_rss_exact: bool,
     /// Time from the opening of the gate to the first sample at which the stage had written to any
-    /// descriptor; for a sort, only writes after the end of its input count. `None` if there was no
-    /// such sample.
+    /// descriptor; for a sort that reads from another stage, only writes after the end of its input
+    /// count. `None` if there was no such sample.
     pub first_write: Option<Duration>,
     /// Time from the opening of the gate to the first sample at which the pipe after the stage held
     /// bytes; `None` if there was no such sample.
@@ -80,7 +83,7 @@ pub struct RawStage {
     /// Time from the opening of the gate to the first sample at which the stage had read more than
     /// `startup_reads`; `None` if there was no such sample.
     pub first_read: Option<Duration>,
-    /// Whether the stage was seen with files open besides its standard descriptors.
+    /// Whether the stage's own process was seen with files open besides its standard descriptors.
     pub has_files: bool,
     /// For a sort: its bytes and calls up to the end of its input. Writes until then went to
     /// temporary files.
@@ -131,7 +134,7 @@ pub(super) struct RunningStage {
     pub(super) observed: RawStage,
 }
 
-/// The end of a stage: its time, since the gate opened, and the final observations.
+/// The end of a stage: its time since the gate opened, and the final observations.
 #[derive(Debug)]
 pub(super) struct Ended {
     at: Duration,
@@ -218,9 +221,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether the stage's bytes must be read at every sample: while its first output is
-    /// unknown or its first input is awaited. For an untraced stage, this is always necessary,
-    /// because the last sample may be the final count.
+    /// Returns whether the stage's counters of bytes must be read at the sample at `now`. They must
+    /// while its first output has not been noticed or its first input is awaited. Those of an
+    /// untraced stage must always be read, because the last sample may be the final count.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -258,8 +261,8 @@ impl RunningStage {
     }
 
     /// Returns the number of bytes that the stage has read, if it seems to wait for its first
-    /// input; otherwise returns `None`. The caller must check that the stage's writer has written
-    /// nothing.
+    /// input, and its start-up reads are not known yet. Returns `None` otherwise. The caller must
+    /// check that the stage's writer has written nothing.
     pub(super) fn reads_before_input(&self) -> Option<u64> {
         let waits = self.ended.is_none() && self.tree.state() == State::Waiting(Wait::Starved);
         (waits && self.observed.startup_reads.is_none()).then_some(self.observed.io?.read_bytes)

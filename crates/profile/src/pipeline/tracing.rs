@@ -97,11 +97,12 @@ const PROGRAMS: &[&str] = &[
     "zstd",
 ];
 
-/// Builtins common to all shells that execute no program.
+/// Builtins that all shells have, and that execute no program.
 const BUILTINS: &[&str] = &[":", "echo", "false", "printf", "pwd", "test", "true"];
 
-/// Returns whether a stage may be traced while it is still the shell. This is certain only if there
-/// are neither a setup nor exported functions, which could redefine the command's name.
+/// Returns whether a stage may be traced while it is still the shell: its command is a builtin or a
+/// known program, and no setup, `BASH_ENV` or exported function can have redefined the command's
+/// name.
 pub fn is_safe_before_exec(stage: &StageText, setup: Option<&str>) -> bool {
     let Some(program) = stage.program.as_deref() else {
         return false;
@@ -150,8 +151,8 @@ fn is_safe(path: &Path) -> bool {
     is_known(&path) && is_system_file(&path) && !privileged && contend_sys::program::is_elf(&path)
 }
 
-/// Returns whether the file is in a system folder, and only root can have put it there. A name
-/// alone proves nothing.
+/// Returns whether the file is in one of [`SYSTEM_FOLDERS`], and only root can have put it there. A
+/// name alone proves nothing.
 fn is_system_file(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let only_root_writes =

@@ -38,7 +38,8 @@ pub struct Evidence<'a> {
     pub cpus: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
-    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` without such a pipe.
+    /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is no such
+    /// pipe, or no sample of it.
     pub input_fill: Option<f64>,
     /// Whether the last stage may write to a pipe, a socket or a terminal.
     pub read_from_outside: bool,
@@ -71,9 +72,10 @@ pub fn slowest(stages: &[Stage]) -> Option<&Stage> {
     stages.iter().max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()))
 }
 
-/// Returns the pipeline's input or output as the bottleneck if the slowest stage is idle for long,
-/// and either the first stage waits for input or the last stage waits for its reader for long.
-/// Returns `None` otherwise.
+/// Returns the pipeline's input or output as the bottleneck, or `None` if it is neither. The
+/// slowest stage must be idle for at least `MIN_OUTSIDE_WAIT_SHARE` of its lifetime. In addition,
+/// the first stage must wait for input, or the last stage for its reader, for more than that share
+/// of the run. A pipe that is mostly full is not a slow input.
 fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let wall = evidence.wall_seconds;
     let min_wait_seconds = MIN_OUTSIDE_WAIT_SHARE * wall;
@@ -114,9 +116,11 @@ fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
     None
 }
 
-/// Returns the CPUs as the bottleneck if all stages together need them for notably longer than the
-/// slowest stage's service time, or if the slowest stage is queued for a CPU for longer than it is
-/// busy. Returns `None` otherwise.
+/// Returns the CPUs as the bottleneck in these cases, and `None` otherwise:
+/// - all stages together need the CPUs for more than `MACHINE_FACTOR` times the slowest stage's
+///   service time;
+/// - the slowest stage is queued for a CPU for longer than it is busy, and both together take more
+///   than `MIN_SERVICE_SHARE` of the run.
 fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
     let cpu: f64 = evidence.stages.iter().map(Stage::cpu_seconds).sum();
     let bound = cpu / evidence.cpus;
@@ -250,7 +254,8 @@ fn no_bottleneck(evidence: String) -> Bottleneck {
     Bottleneck { kind: BottleneckKind::None, stage: None, limit: None, evidence }
 }
 
-/// Shortens a command to at most 40 characters, with `…` at its end, so that it fits in a sentence.
+/// Shortens a command of more than 40 characters to 40, the last of which is `…`, so that it fits
+/// in a sentence.
 pub(crate) fn short(command: &str) -> String {
     const MAX_CHARS: usize = 40;
     if command.chars().count() <= MAX_CHARS {

@@ -13,9 +13,9 @@ const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 /// The project that a program comes from, according to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
-    /// A GNU package: coreutils, grep, sed, findutils, gawk.
+    /// A GNU package, such as coreutils, grep, sed, findutils or gawk.
     Gnu,
-    /// util-linux.
+    /// The util-linux package.
     UtilLinux,
     /// The GNU C library, for example its `iconv`.
     Glibc,
@@ -55,8 +55,8 @@ impl Marks {
     /// The marks of a program about which nothing is known.
     const NONE: Self = Self { maker: Maker::Other, knows_characters: true };
 
-    /// Reads a program file. Returns [`Self::NONE`] for a file that cannot be read or is larger
-    /// than [`MAX_PROGRAM_BYTES`].
+    /// Returns the marks of a program file, or [`Self::NONE`] if the file cannot be read or is
+    /// larger than [`MAX_PROGRAM_BYTES`].
     pub(super) fn of_file(path: &Path) -> Self {
         let is_small = std::fs::metadata(path).is_ok_and(|data| data.len() <= MAX_PROGRAM_BYTES);
         let text = is_small.then(|| std::fs::read(path).ok()).flatten();

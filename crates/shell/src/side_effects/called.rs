@@ -99,8 +99,8 @@ const fn wrapper(
     Wrapper { name, alone, with_value, operands }
 }
 
-/// Checks that a command has no side effects. `words` are its expanded name and arguments; without
-/// any, the check passes.
+/// Checks that a command has no side effects. `words` are its expanded name and arguments; the
+/// check passes if there are none.
 pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let starts = |name: &str| Err(Change::Starts(name.to_owned()));
@@ -139,8 +139,8 @@ pub(super) fn called(words: &[Word]) -> Result<(), Change> {
     if harmless { Ok(()) } else { Err(Change::Writes) }
 }
 
-/// Returns whether a command's name, apart from its directory, is certain: it consists of literal
-/// text, quotes and perhaps a tilde.
+/// Returns whether a command's name is certain: it has no patterns or braces to expand, and no part
+/// that is known only at run time. A tilde is allowed.
 fn is_plain(name: &Word) -> bool {
     let expands = name.raw.contains(['*', '?', '[', '{']) && name.raw != "[";
     !expands && !name.text.contains(UNKNOWN)
@@ -174,8 +174,8 @@ fn aliased(arguments: &[Word]) -> Result<(), Change> {
 }
 
 impl Wrapper {
-    /// Returns the words of the command among the arguments; none if there is no command. Returns
-    /// `None` if the start of the command cannot be determined.
+    /// Returns the words of the command among the arguments, or an empty slice if there is no
+    /// command. Returns `None` if the start of the command cannot be determined.
     fn command<'a>(&self, arguments: &'a [Word]) -> Option<&'a [Word]> {
         let mut rest = arguments;
         // These options only look up a command.
@@ -205,8 +205,8 @@ impl Wrapper {
         }
     }
 
-    /// Returns the number of arguments, 0 or 1, that the given option takes after it, or `None` if
-    /// the option is unknown.
+    /// Returns the number of arguments after the given option, 0 or 1, that are its value, or
+    /// `None` if the option is unknown.
     fn values_behind(&self, option: &str) -> Option<usize> {
         if self.alone.contains(&option) {
             return Some(0);

@@ -15,8 +15,8 @@ use super::words::{UNKNOWN, arithmetic, between_quotes, read, subscript, words};
 /// Files that a command may write to without a side effect, besides those in `/dev/fd`.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/stderr", "/dev/stdout", "/dev/zero"];
 
-/// Returns the commands of the pipeline, or `None` if the source cannot be parsed or is not a
-/// single pipeline.
+/// Returns the commands of the pipeline, or `None` if the source cannot be parsed, is empty, or has
+/// several commands separated by newlines, `;` or `&`. Ignores pipelines after `&&` and `||`.
 pub(super) fn stages(text: &str) -> Option<Vec<Command>> {
     let program = read_program(text)?;
     let mut items = program.into_iter().flat_map(|list| list.0);

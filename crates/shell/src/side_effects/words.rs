@@ -1,4 +1,4 @@
-//! Checks the commands that the shell executes to expand words for side effects, and expands the
+//! Checks words for side effects, since the shell executes commands to expand them. Expands the
 //! words as far as possible without running anything.
 
 use brush_parser::ast::Word as RawWord;
@@ -116,7 +116,8 @@ fn backquoted(text: &str) -> Result<(), Change> {
     program(text)
 }
 
-/// Checks that a parameter expansion has no side effects. `source` is its source, as `${...}`.
+/// Checks that a parameter expansion has no side effects. `source` is its source, such as `$x` or
+/// `${x:-y}`.
 fn parameter(expression: &ParameterExpr, source: &str) -> Result<(), Change> {
     let executes = matches!(
         expression,
@@ -151,7 +152,8 @@ pub(super) fn between_quotes(text: &str) -> Result<(), Change> {
     pieces.iter().try_for_each(|piece| read_piece(text, piece, &mut String::new()))
 }
 
-/// Checks that the subscript of a word that may be a variable's name has no side effects.
+/// Checks that the subscript in a word, if the word is the name of a variable with one, has no side
+/// effects.
 pub(super) fn subscript(text: &str) -> Result<(), Change> {
     if text.contains('[') && text.contains(['$', '`']) { between_quotes(text) } else { Ok(()) }
 }

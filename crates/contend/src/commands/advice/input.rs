@@ -24,7 +24,7 @@ use crate::settings::{PipeRun, PipelineSettings, STANDARD_INPUT};
 
 /// Maximum number of bytes saved from an input that can be read only once.
 const MAX_SAVED_BYTES: u64 = 64 << 20;
-/// Programs that never read standard input.
+/// Programs that do not read standard input in ordinary use.
 const WITHOUT_INPUT: &[&str] = &[
     "date",
     "df",
@@ -64,22 +64,25 @@ pub struct SavedInput {
 /// The input of the first stage, to the extent that it is known and can be read again.
 #[derive(Debug)]
 pub struct Rereadable {
-    /// A regular file with the whole or the saved input; `None` if the input is unknown or not a
-    /// regular file.
+    /// A regular file with the whole input, or with the saved part of it; `None` if the input is
+    /// unknown or not a regular file.
     pub file: Option<File>,
     /// Whether the first stage names the file, rather than reading its standard input.
     pub named: bool,
-    /// Standard input for further runs of the pipeline; `None` for `/dev/null`.
+    /// Standard input for further runs of the pipeline; `None` if it is not a regular file, in
+    /// which case these runs read `/dev/null`.
     pub stdin: Option<File>,
     /// The extent of the saved input; `None` if nothing had to be saved.
     pub saved: Option<TrialInput>,
 }
 
-/// Saves standard input to a temporary file if a trial needs it and it can be read only once, and
-/// makes the pipeline read that file. Returns `None` if nothing had to be saved.
+/// Saves standard input to a temporary file if it can be read only once and a trial needs it, and
+/// makes the pipeline read that file. Saves at most `MAX_SAVED_BYTES`, or the size that `--sample`
+/// gives if that is smaller. Returns `None` if nothing had to be saved.
 ///
 /// # Errors
-/// Returns an error if standard input cannot be read or saved, or is a terminal.
+/// Returns an error if a trial needs standard input, but that is a terminal, or cannot be read or
+/// saved.
 pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     let Some(trial) = &settings.advice.trial else { return Ok(None) };
     if !may_read_standard_input(&settings.parsed) {
@@ -109,8 +112,8 @@ pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     Ok(Some(SavedInput { file: sample.file, what: sample.what }))
 }
 
-/// Tells the user that contend is waiting for standard input if no data arrives within a second:
-/// the pipeline may not need any.
+/// Waits for up to a second for standard input, and prints a hint if no data arrives: the pipeline
+/// may not need any.
 fn warn_if_silent() {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
@@ -120,8 +123,8 @@ fn warn_if_silent() {
     }
 }
 
-/// Returns whether the first stage may read standard input; `true` if that is unknown. If it does
-/// not, contend must not wait for an input that may never end.
+/// Returns whether the first stage may read standard input; `true` if that is unknown. For a stage
+/// that does not read it, contend must not wait for an input that may never end.
 fn may_read_standard_input(parsed: &Parsed) -> bool {
     let first = Simple::read(&parsed.stage_text(0));
     first.is_none_or(|simple| match source(&simple) {
@@ -160,8 +163,8 @@ impl Rereadable {
     }
 }
 
-/// Opens a regular file, or returns `None`. Opening anything else could block forever or have side
-/// effects.
+/// Opens a file. Returns `None` if it cannot be opened, or is not a regular file: opening anything
+/// else could block forever or have side effects.
 fn regular(path: PathBuf) -> Option<File> {
     path.metadata().is_ok_and(|data| data.is_file()).then(|| File::open(path).ok()).flatten()
 }

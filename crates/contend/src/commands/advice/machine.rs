@@ -17,9 +17,9 @@ use crate::records;
 /// Maximum number of lab runs to search for the cost of starting a program, newest first.
 const MAX_LAB_RUNS: usize = 20;
 
-/// Determines the cost of pipes and of starting a program, and adds it to the record, together with
-/// the predicted time of the unchanged pipeline and the answers to the questions. Returns the cost
-/// for further predictions.
+/// Determines the cost of pipes and of starting a program, the latter from the lab runs in `store`
+/// if possible. Adds it to the record, together with the predicted time of the unchanged pipeline
+/// and the answers to the questions. Returns the cost for further predictions.
 ///
 /// # Errors
 /// Returns an error if no pipe or process can be created.
@@ -38,8 +38,9 @@ pub fn answer(
 }
 
 /// Returns the cost of starting a program from the latest lab run that measured it on a machine
-/// with the same CPU model and kernel, or `None` if there is no such run among the newest ones. A
-/// store that does not exist or cannot be read counts as empty.
+/// with the same CPU model and kernel, or `None` if there is no such run among the newest
+/// `MAX_LAB_RUNS`. Ignores disturbed measurements. A store that does not exist or cannot be read
+/// counts as empty.
 fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
     if !store.is_file() {
         return None;

@@ -176,7 +176,8 @@ fn find_changes(
     Ok(())
 }
 
-/// Adds a finding if `contend run` is expected to be faster.
+/// Adds a finding if `contend run` is expected to run the pipeline faster than the shell. Does
+/// nothing if there is a setup, because `contend run` has no such option.
 fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
     let parsed = &settings.parsed;
     let stages: Option<Vec<Simple>> =
@@ -195,8 +196,8 @@ fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environm
 }
 
 /// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.
-/// Returns `None` if either cannot be determined. A warning then says why; for the draft, only with
-/// `--try`.
+/// Returns `None` if either cannot be determined, or if the setup may have side effects and must
+/// not run again. A warning then gives the reason; for the draft, only with `--try`.
 fn read_environment(
     record: &mut PipeRecord,
     settings: &PipeRun,
@@ -289,8 +290,8 @@ fn pilot<'a>(record: &PipeRecord, file: &File, runner: Runner<'a>) -> Result<Opt
     Ok(Some(Pilot::new(runner, sample.file, budget)))
 }
 
-/// Tries the candidates on as much of the input as `--sample` names or the budget allows. Also
-/// returns the error, if any, that prevented runs of several copies.
+/// Tries the candidates on as much of the input as `--sample` names or the budget allows. Returns
+/// the trial and, if the runs of several copies failed, their error.
 fn try_out(
     settings: &TrialSettings,
     runner: Runner<'_>,
@@ -374,7 +375,9 @@ fn config<'a>(
     Ok(TrialConfig { runner, input, what, whole, expected, under_load, budget, output_bytes, seed })
 }
 
-/// Returns the maximum number of input bytes to use in a trial; `u64::MAX` for the whole input.
+/// Returns the maximum number of input bytes to use in a trial: the size in the settings, or else
+/// the part of the `whole` bytes that the budget allows for the given number of candidates.
+/// `u64::MAX` stands for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,

@@ -54,7 +54,7 @@ fn with_names(command: &Command) -> Command {
     })
 }
 
-/// Returns every `name=value` that `--set` accepts, and `name=` for numbers.
+/// Returns every `name=value` that `--set` accepts, and `name=` for parameters that are numbers.
 fn choosable() -> Vec<String> {
     let settings = REGISTRY.experiments.iter().flat_map(|experiment| experiment.settings);
     let words = settings.flat_map(|setting| match setting.names() {
@@ -64,7 +64,8 @@ fn choosable() -> Vec<String> {
     sorted(words)
 }
 
-/// Returns every `name=value` without white space that occurs in a case, and `name=` for numbers.
+/// Returns every `name=value` without white space that occurs in a case, and `name=` for parameters
+/// whose value is not text.
 fn occurring() -> Vec<String> {
     let scope = Scope::of(Size::Full);
     let cases = REGISTRY.experiments.iter().flat_map(|experiment| (experiment.cases)(&scope));
@@ -87,8 +88,8 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Returns the command with the possible values of its positional argument converted into
-/// subcommands, each with the same options. If the command has no such argument, converts its
-/// subcommands instead.
+/// subcommands, each with the same options. If the command has no such argument, does the same for
+/// each of its subcommands.
 fn values_as_subcommands(command: &Command) -> Command {
     let positional = command.get_positionals().find(|one| !one.get_possible_values().is_empty());
     let Some(positional) = positional else {

@@ -29,7 +29,7 @@ pub(super) fn paragraph(text: &str) -> String {
     textwrap::fill(&words, PAGE_COLUMNS) + "\n"
 }
 
-/// Escapes characters that Markdown would interpret, outside of code spans.
+/// Escapes the characters that Markdown would interpret, but leaves code spans unchanged.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for (index, part) in text.split('`').enumerate() {

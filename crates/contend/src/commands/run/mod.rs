@@ -85,8 +85,8 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the statistics of a run with `statistics`, if given, and writes its record. In a script
-/// that a shell ran, each pipeline has already printed its own statistics.
+/// Prints the statistics of a run with `statistics`, if given, and writes its record to `json`, if
+/// given. In a script that a shell ran, each pipeline has already printed its own statistics.
 fn report_on(report: Report, statistics: Option<Render>, json: Option<ReportFile>) -> Result<()> {
     if let Some(render) = statistics.filter(|_| !report.by_shell) {
         output::stderr(&render(&report.record, output::width()))?;

@@ -12,7 +12,7 @@ use contend_report::render::units::bytes;
 use crate::output;
 use crate::terminal::{LinesBelow, bar, fit, time_left};
 
-/// Time from the start of a run to its first progress line.
+/// Minimum time from the start of a run to its first progress line.
 const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two updates of the line.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -20,8 +20,8 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// The progress line of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The line on the terminal; `None` if nothing is drawn. The thread that writes the first
-    /// output removes it.
+    /// The line on the terminal; `None` if nothing is drawn. If standard output is a terminal, the
+    /// thread that writes the first output removes the line.
     line: Option<Arc<Mutex<Line>>>,
     started: Instant,
     drawn: Option<Instant>,
@@ -49,7 +49,7 @@ impl Line {
 
 impl Progress {
     /// Creates the progress line of a run that starts now. Nothing is drawn if `wanted` is false,
-    /// if the plan has no parallel steps, or if commands write to the same terminal themselves.
+    /// if the plan has no parallel steps, or if the last commands write to a terminal themselves.
     pub(super) fn new(wanted: bool, plan: &Plan, tally: &Tally) -> Self {
         let contend_writes = matches!(plan.steps.last(), Some(Step::Parallel(_)));
         let shares_terminal = std::io::stdout().is_terminal();
@@ -88,8 +88,8 @@ fn with(line: &Mutex<Line>, action: impl Fn(&mut Line)) {
     action(&mut line.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Returns the line for `read` bytes of input within the time `elapsed`. Without `size`, the line
-/// has neither a bar nor the time left.
+/// Returns the line for a run that has read `read` bytes of input in the time `elapsed`. Without
+/// the `size` of the input, the line has neither a bar nor the time left.
 fn text(read: u64, size: Option<u64>, elapsed: Duration, columns: usize) -> String {
     let rate = read as f64 / elapsed.as_secs_f64().max(1e-3);
     let amount = bytes(read as f64);

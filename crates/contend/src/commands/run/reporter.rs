@@ -1,4 +1,4 @@
-//! Shows notices and progress of a run before it ends.
+//! Shows the notices and the progress of a run.
 
 use std::io::{self, IsTerminal as _};
 

@@ -37,8 +37,8 @@ fn lines() -> Records {
 /// file.
 ///
 /// # Errors
-/// Returns an error if the file is not a valid configuration, or if it cannot be read for another
-/// reason than those in `is_absent`.
+/// Returns an error if the file is not a valid configuration, or cannot be read for a reason other
+/// than those in `is_absent`.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
     let Some(path) = path() else { return Ok(Vec::new()) };
     match std::fs::read_to_string(&path) {
@@ -52,9 +52,8 @@ fn path() -> Option<PathBuf> {
     user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
-/// Returns whether the error means that the user has no readable file. An error for lack of
-/// descriptors counts, too: without them nothing can run in parallel, so the contents do not
-/// matter.
+/// Returns whether the error means that the user has no readable file. An error because no
+/// descriptor is free counts, too: nothing can then run in parallel, so the contents do not matter.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     let is_limited = [Errno::MFILE, Errno::NFILE]

@@ -1,9 +1,9 @@
 //! Determines the number of bytes that passed through each pipe.
 //!
 //! The kernel counts the bytes that a process reads and writes on all descriptors, so both sides of
-//! each pipe are compared: a reader cannot read more from the pipe than its writer has written, and
-//! can read less only by the content of the pipe. If a count was not read at the stage's end, the
-//! neighbour's count completes it.
+//! each pipe are compared: a reader cannot have read more from the pipe than its writer has
+//! written, and bytes that it has not read are still in the pipe. If a count was not read at the
+//! stage's end, the neighbour's count completes it.
 
 use std::time::Duration;
 
@@ -95,9 +95,9 @@ fn count(stage: &mut Stage, raw: &RawStage, supplied_bytes: Option<u64>) {
     }
 }
 
-/// Returns the bytes and calls of a sort's temporary files. The count taken at the end of the
-/// sort's input is too late if the sort had little left to do, so the sort's input and output are
-/// used if they are known.
+/// Returns the bytes and calls of a sort's temporary files. They were counted when the end of the
+/// sort's input was noticed. If the sort had little left to do, that was too late, and the count
+/// includes output. Therefore, the count is corrected by the size of the input, if that is known.
 fn temporary(stage: &Stage, raw: &RawStage, io: Io, supplied_bytes: Option<u64>) -> Io {
     let Some(supplied_bytes) = supplied_bytes.filter(|_| behaviour::sorts(&stage.command)) else {
         return raw.temporary;
@@ -179,9 +179,9 @@ impl Pipe<'_> {
         !matches!(self.writer.status, Some(ExitStatus::Exited(0) | ExitStatus::Signaled(_)))
     }
 
-    /// Reconciles the counts of a pipe if more was written than read. A reader that ended early has
-    /// read less, and its count includes its libraries; a writer that also writes to standard error
-    /// or to files has written less to its output.
+    /// Reconciles the counts of a pipe if more was written than read. The reader may have ended
+    /// early, and its count includes its libraries. The writer may have written less to the pipe
+    /// than its count says, because it also writes to standard error or to files.
     fn reconcile_unread(&self, from: &mut Stage, to: &mut Stage) {
         let began_known = self.reader.startup_reads.is_some();
         let all_read =
@@ -264,9 +264,9 @@ pub fn boundaries(stages: &[Stage], fills: &[FillSamples], wall: Duration) -> Ve
         .collect()
 }
 
-/// Returns the number of bytes that passed through the pipe between two stages, or `None` if
-/// neither side is known, and whether the number is approximate. A proved count of one side has
-/// precedence over an unproved one of the other side.
+/// Returns the number of bytes that passed through the pipe between two stages, and whether the
+/// number is approximate. The number is `None` if the counts of both sides are unknown. A proved
+/// count takes precedence over an unproved one.
 fn transferred_bytes(from: &Stage, to: &Stage, fills: &FillSamples) -> (Option<u64>, bool) {
     let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else {
         let unproved = match from.bytes_out {

@@ -176,9 +176,9 @@ pub fn total(stages: &[Stage], run: &RawRun) -> Total {
     }
 }
 
-/// Returns the largest number of bytes that entered or left any stage, or `None` if none did, and
-/// whether the number is approximate. Exact counts have precedence; the result is approximate if
-/// there is no exact count, or if an approximate one is larger.
+/// Returns the largest number of bytes that entered or left any stage, and whether the number is
+/// approximate. The number is `None` if no bytes did. An exact count takes precedence; the result
+/// is approximate if there is no exact count, or if an approximate one is larger.
 fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
     let most = |approximate: bool| {
         let sides = stages.iter().flat_map(|stage| {

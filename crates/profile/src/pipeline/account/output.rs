@@ -11,10 +11,11 @@ use super::bytes::DEFAULT_PIPE_CAPACITY_BYTES;
 use crate::pipeline::raw::MAX_SAMPLING_INTERVAL;
 use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 
-/// Returns the time from the opening of the gate to a stage's first output: its arrival in the pipe
-/// after the stage or at the reader, whichever was noticed first. Returns `None` if neither was
-/// noticed. The reader's observation is used only if the reader was seen waiting for its input; it
-/// excludes the stage's writes to temporary files. Otherwise, the stage's first write is used.
+/// Returns the time from the opening of the gate to a stage's first output, or `None` if no output
+/// was noticed. It is the earlier of two observations: bytes in the pipe after the stage, and the
+/// first input of the reader. The latter excludes the stage's writes to temporary files, but is
+/// known only if the reader was seen waiting for its input. Otherwise, the stage's first write
+/// takes its place.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {

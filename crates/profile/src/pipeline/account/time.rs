@@ -11,11 +11,11 @@ use crate::observe::Wait;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
-/// Largest factor by which sampled waiting time is scaled to the exact remainder if no sample found
-/// a wait; `SCALE_PER_SAMPLE` is added for each sample that did. With a few dozen samples in waits,
-/// the shares of the waits are accurate to a few percent and apply to all of the waiting time,
-/// although sampling hides some waits: on a busy machine, a stage that is woken during a sample has
-/// to wait for contend's CPU.
+/// Base of the largest factor by which sampled waiting time is scaled to the exact remainder.
+/// `SCALE_PER_SAMPLE` is added to it for each sample that found the stage waiting. With a few dozen
+/// such samples, the shares of the waits are accurate to a few percent. They then apply to all of
+/// the waiting time, although sampling hides some waits: on a busy machine, a stage that is woken
+/// during a sample has to wait for contend's CPU.
 const BASE_SCALE: f64 = 1.25;
 /// Increase of the largest scaling factor for each sample that found the stage waiting.
 const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;
@@ -24,9 +24,10 @@ const SCALE_PER_SAMPLE: f64 = 1.0 / 16.0;
 const MAX_SCALE: f64 = 4.0;
 
 /// Share of the lifetime below which `MIN_SAMPLES` samples are enough to distribute unseen waiting
-/// time: even if all were wrong, the error would be small.
+/// time: even if all of it were attributed to the wrong waits, the error would be small.
 const MAX_UNSEEN_SHARE: f64 = 0.10;
-/// Minimum number of samples in waits for distributing a small unseen share.
+/// Minimum number of samples that found the stage waiting, for distributing a small share of unseen
+/// waiting time.
 const MIN_SAMPLES: u64 = 3;
 
 /// Minimum share of pipe samples that must have found a stage's input empty or its output full for
@@ -106,10 +107,11 @@ impl Times {
     }
 }
 
-/// Returns the starved and blocked time that samples have missed, for a stage that waits only for
-/// its pipes; for other stages, both are 0. A stage that is woken for every few bytes waits so
-/// briefly that samples, which take a CPU themselves, almost always find it ready to run. The cause
-/// of its waits then shows in its pipes: most samples find its input empty, or its output full.
+/// Returns the starved and the blocked time that samples have missed, if the stage hardly waits for
+/// anything but its pipes. Otherwise, both are 0. A stage that is woken for every few bytes waits
+/// so briefly that samples, which take a CPU themselves, almost always find it ready to run. The
+/// cause of its waits then shows in its pipes: most samples find its input empty, or its output
+/// full.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,

@@ -8,7 +8,7 @@ use contend_record::units::time;
 use super::{Facts, approximate_prefix, bytes, finding};
 use crate::pipeline::verdict::short;
 
-/// Size in bytes of the C library's buffer for output that is not to a terminal.
+/// Size in bytes of the C library's buffer for output that does not go to a terminal.
 const STDIO_BUFFER_BYTES: u64 = 4096;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

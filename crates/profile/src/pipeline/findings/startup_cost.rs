@@ -14,8 +14,8 @@ const MAX_START_CPU_SECONDS: f64 = 0.0025;
 /// Minimum number of processes and threads created on the machine for a finding about a stage that
 /// starts programs.
 const MIN_FORKS: u64 = 50;
-/// Minimum number of the stage's children that samples must have found, if other programs were
-/// running, too.
+/// Minimum number of children that samples must have found for a finding about a stage that starts
+/// programs, if other programs were running, too.
 const MIN_CHILDREN_SEEN: u64 = 8;
 /// CPU time in seconds below which a program hardly did more than start and end.
 const MAX_CHILD_CPU_SECONDS: f64 = 0.01;
@@ -44,9 +44,9 @@ fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// Reports the stage whose children used the most CPU time, if many programs were started during
-/// the run, each did little work, and they used at least a tenth of the wall time. The kernel
-/// counts forks only for the whole machine, so if other programs were running, at least every third
-/// sample must have found a new child.
+/// the run, each did little work, and their CPU time was at least a tenth of the wall time. The
+/// kernel counts forks only for the whole machine. If other programs were running, samples must
+/// therefore have found `MIN_CHILDREN_SEEN` children, and one child for every three samples.
 fn starts_programs(facts: &Facts<'_>) -> Option<Finding> {
     let stage = facts
         .stages

@@ -8,8 +8,8 @@ use crate::pipeline::verdict::short;
 
 /// Minimum number of calls for a finding; fewer take at most about a millisecond.
 const MIN_CALLS: u64 = 5_000;
-/// Largest mean size of a tiny call, in bytes: copying this many costs about as much as the system
-/// call.
+/// Largest mean size of a tiny call, in bytes. Copying that many bytes costs about as much as the
+/// system call.
 const MAX_TINY_CALL_BYTES: f64 = 512.0;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

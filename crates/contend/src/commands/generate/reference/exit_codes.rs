@@ -14,7 +14,7 @@ const EXITS: [Exit; 8] = [
     Exit::Signal(0),
 ];
 
-/// Returns the code and the cause of an exit.
+/// Returns the cells of the table's row for an exit: its code and its cause.
 fn row(exit: Exit) -> (&'static str, &'static str) {
     match exit {
         Exit::Success => ("0", "success"),

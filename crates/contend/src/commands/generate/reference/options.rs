@@ -95,7 +95,8 @@ fn names(argument: &Arg) -> String {
     format!("**{short}`--{long}{value}`**")
 }
 
-/// Returns sentences that list the possible and the default values, or `None` without such values.
+/// Returns sentences that list the possible and the default values, or `None` if there are none to
+/// show.
 fn values(argument: &Arg) -> Option<String> {
     if !argument.get_action().takes_values() {
         return None;
