@@ -254,7 +254,7 @@ impl Environment {
     }
 
     /// Returns the names of installed implementations of awk other than the one that the command
-    /// runs, each implementation once. The name of BusyBox's is `busybox awk`.
+    /// runs, each implementation once. The name of `BusyBox`'s is `busybox awk`.
     pub fn other_awks(&self, simple: &Simple) -> Vec<&'static str> {
         let used = self.files.get(&simple.program.text).map(|program| program.file_name.as_str());
         let mut seen: Vec<&str> = used.into_iter().collect();

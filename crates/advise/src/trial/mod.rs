@@ -97,11 +97,11 @@ const COMBINE_AFTER_SHARE: f64 = 0.75;
 /// returns `None` if there is no new combination.
 pub type Together<'a> = dyn FnMut(&[Prepared]) -> Result<Option<Prepared>, RunError> + 'a;
 
-/// Runs a trial, adds the measurements to the candidates, and sorts them: the winner comes first
-/// (see [`rank`]). Once all are decided or most of the
-/// budget is used, `together` may add one candidate that combines the faster ones. After each
-/// round, `on_round` receives the number of rounds and the share of the budget used. If a signal
-/// interrupts the rounds, the samples so far are kept. Runs nothing if there are no candidates.
+/// Runs a trial, adds the measurements to the candidates, and sorts them: the winner comes first.
+/// Once all are decided or most of the budget is used, `together` may add one candidate that
+/// combines the faster ones. After each round, `on_round` receives the number of rounds and the
+/// share of the budget used. If a signal interrupts the rounds, the samples so far are kept. Runs
+/// nothing if there are no candidates.
 ///
 /// # Errors
 /// Returns an error in these cases:
