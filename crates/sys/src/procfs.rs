@@ -369,7 +369,7 @@ impl Iterator for Numbers<'_> {
         self.0 = &rest[length..];
         let digits = &rest[..length];
         Some(digits.iter().fold(0_u64, |value, &digit| {
-            value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+            value.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
         }))
     }
 }
@@ -383,6 +383,13 @@ mod tests {
         let parsed = SchedStat::parse(b"1234567 89 10\n");
         assert_eq!(parsed, Some(SchedStat { on_cpu: 1_234_567, run_queue: 89, slices: 10 }));
         assert_eq!(SchedStat::parse(b"1 2\n"), None);
+    }
+
+    #[test]
+    fn numbers_that_are_no_pids_are_skipped() {
+        // 2^64 + 5 does not wrap to 5.
+        let text = b"1 4294967296 18446744073709551621 2\n";
+        assert_eq!(parse_pids(text).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ fn row(exit: Exit) -> (&'static str, &'static str) {
         Exit::Input => ("1", "the input of `contend json` is not JSON"),
         Exit::Usage => ("2", "the command line, or the text of a pipeline or script, is wrong"),
         Exit::Failure => ("125", "contend itself failed, as with `env` and `timeout`"),
-        Exit::Shell(127) => ("127", "the shell does not exist"),
-        Exit::Shell(_) => ("126", "the shell cannot be executed"),
+        Exit::Shell(127) => ("127", "the shell, or the command of `contend run`, does not exist"),
+        Exit::Shell(_) => ("126", "the shell, or the command of `contend run`, cannot be executed"),
         Exit::Pipeline(_) => {
             ("any", "`contend pipe` and `contend run`: the pipeline's own exit code")
         }
