@@ -7,7 +7,8 @@ use anyhow::Result;
 use crate::check;
 use crate::process::{self, cargo, print_status, succeeds};
 
-/// Checks formatting, lints, documentation and the repository's own rules.
+/// Checks formatting, lints, documentation and the repository's own rules; also dependencies and
+/// spelling, if cargo-deny and typos are installed.
 ///
 /// # Errors
 /// Returns an error if a check fails.

@@ -14,8 +14,10 @@ pub enum Reason {
     Done,
     /// The callback thread was cancelled.
     Cancelled,
-    /// A callback panicked, with this message, or returned a [`Next`](crate::Next) that it must not
-    /// return.
+    /// A callback panicked, or returned a [`Next`](crate::Next) that is not valid there:
+    /// `keep_receiving` from a callback that runs once, or a `Next` that an earlier callback
+    /// created. The string is the message of the panic (a placeholder if the payload is not a
+    /// string), or describes the mistake.
     Panicked(Arc<str>),
     /// A callback failed. The description is the one passed to
     /// [`Context::fail`](crate::Context::fail), or says why the callback's return value could not

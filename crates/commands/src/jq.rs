@@ -14,8 +14,9 @@ pub struct Jq {
     pub files: Vec<Word>,
 }
 
-/// Functions and keywords by which a filter reads further values or modules, writes to standard
-/// error, stops the program, or depends on the time.
+/// Functions and keywords with which a filter may have side effects or depend on more than the
+/// current value: they read further values or modules, tell the position in the input, its name or
+/// the search path, depend on the time, write to standard error, or stop the program.
 const IMPURE_WORDS: &[&str] = &[
     "debug",
     "get_search_list",

@@ -141,14 +141,16 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Returns whether a `sed` edits in place, has unknown options, or has a script that contend cannot
-/// read or parse, or that writes files or executes commands.
+/// Returns whether a `sed` may have effects beyond its output, in one of these cases:
+/// - it edits in place, or has an unknown one-letter option;
+/// - contend cannot read or parse its script;
+/// - the script writes to files or executes commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
 
 /// Returns the script of a `sed`, empty if none is given. Returns `None` if the command edits in
-/// place, has an unknown option, or names a file for which [`script_file`] returns `None`.
+/// place, has an unknown one-letter option, or names a file for which [`script_file`] returns `None`.
 fn sed_script(simple: &Simple) -> Option<String> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);

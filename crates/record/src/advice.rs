@@ -209,7 +209,8 @@ impl Trial {
     }
 }
 
-/// The original and the candidates, each with a given number of copies at the same time.
+/// Measurements of the original and of the best candidates under load: a given number of copies of
+/// one pipeline run at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {
     /// Number of copies of one pipeline that ran at the same time.

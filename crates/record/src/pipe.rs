@@ -251,7 +251,8 @@ pub struct OtherWaits {
     pub lock: f64,
     /// Waiting for a disk or for a page of memory, in seconds.
     pub disk: f64,
-    /// Waiting for a child process that was not itself seen running, in seconds.
+    /// Waiting for a child process whose own state was not sampled, in seconds. Otherwise, the time
+    /// counts by the state of the child.
     pub child: f64,
     /// Waiting for any of several file descriptors (`poll`, `select`, `epoll`), in seconds.
     pub poll: f64,

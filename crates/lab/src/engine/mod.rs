@@ -50,8 +50,8 @@ mod tests {
         paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
     }
 
-    /// Checks that no source file of the engine, tests included, refers to `crate::experiments` or
-    /// `crate::support`.
+    /// Checks that no source file of the engine, tests included, refers to the modules of the
+    /// experiments or of their support code.
     #[test]
     fn the_engine_imports_no_experiment() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine"));

@@ -200,9 +200,11 @@ impl<'a> ChunkSource<'a> {
         Ok(Amount::of_bytes(&self.sample(LINE_SAMPLE_BYTES)?).line)
     }
 
-    /// Returns at most `bytes` bytes, from the middle of files or from the beginning of a stream.
-    /// They begin where files may be cut and end with a separator, if the sample contains such
-    /// positions. If a stream pauses, they are those read so far.
+    /// Returns a sample of at most `bytes` bytes: from the middle of files, or from the beginning
+    /// of a stream. In files, it begins at a position where they may be cut, if there is one. It
+    /// ends after its last separator, if it has one. If a stream pauses, the sample is taken from
+    /// the bytes read until then. Bytes sampled from a stream stay in the buffer, so the chunks
+    /// contain them, too.
     ///
     /// # Errors
     /// Returns an error if the input cannot be read.

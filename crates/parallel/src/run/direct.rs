@@ -264,7 +264,9 @@ impl<'a> Direct<'a> {
     }
 }
 
-/// Decides by the beginning of standard input. Returns the decision, and the bytes read.
+/// Reads the beginning of standard input, and decides whether to run the plan in parallel. Returns
+/// the decision, and the bytes read, which are no longer in standard input. If standard input is a
+/// terminal that has ended without any bytes, replaces it with `/dev/null`.
 fn decide_by_beginning(plan: &Plan, settings: &Settings) -> Result<(Decision, Vec<u8>), RunError> {
     let cannot_read = "cannot read standard input";
     let stdin = io::stdin().as_fd().try_clone_to_owned().context(cannot_read)?;
