@@ -150,7 +150,8 @@ fn sed_reaches_out(simple: &Simple) -> bool {
 }
 
 /// Returns the script of a `sed`, empty if none is given. Returns `None` if the command edits in
-/// place, has an unknown one-letter option, or names a file for which [`script_file`] returns `None`.
+/// place, has an unknown one-letter option, or names a file for which [`script_file`] returns
+/// `None`.
 fn sed_script(simple: &Simple) -> Option<String> {
     let mut arguments = simple.arguments.iter().map(|word| word.text.as_str());
     let (mut scripts, mut operands, mut is_given) = (Vec::new(), Vec::new(), false);

@@ -115,7 +115,8 @@ pub fn launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
 fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, LaunchError> {
     let prepare = |what| move |source| LaunchError::Prepare { what, source };
     child::become_subreaper().map_err(prepare("become the parent of orphaned processes"))?;
-    let gate = Gate::new().map_err(prepare("create the file lease or FIFO that holds back the stages"))?;
+    let gate =
+        Gate::new().map_err(prepare("create the file lease or FIFO that holds back the stages"))?;
     let end = io::pipe().map_err(prepare("make a pipe"))?;
     let (receiver, sender) = io::pipe().map_err(prepare("make a pipe"))?;
 
