@@ -21,8 +21,9 @@ enum Word {
     Token(u64),
 }
 
-/// Spawns a member of the ring, which passes tokens on. When it receives a token with no steps
-/// left, or has no neighbour, it sends the time since its spawn to `last_step`, if any, and ends.
+/// Spawns a member of the ring, which passes each token on to its neighbour. When a token arrives
+/// that has no steps left, or that cannot be passed on because there is no neighbour yet, the
+/// member sends the time since its spawn to `last_step`, if any, and ends.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,

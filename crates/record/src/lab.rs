@@ -69,7 +69,8 @@ pub struct RunRecord {
     /// Straight lines through cases that differ in only one parameter, such as their number of
     /// units.
     pub fits: Vec<Fit>,
-    /// Laws of how work scales with the number of its workers; absent if there are none.
+    /// Scaling laws, each fitted to cases that differ only in their number of workers; absent if
+    /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingFit>,
     /// Circumstances that make the figures of the run less reliable.

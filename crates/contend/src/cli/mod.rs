@@ -49,12 +49,12 @@ Use `contend VERB -h` for a summary of a verb, and `--help` for full details.";
 /// A value of `--color`: when to use colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorArg {
-    /// On a terminal.
+    /// Colours on a terminal.
     #[default]
     Auto,
-    /// Everywhere.
+    /// Colours in pipes, too, but not in files.
     Always,
-    /// Nowhere.
+    /// No colours.
     Never,
 }
 

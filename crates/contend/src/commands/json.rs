@@ -9,10 +9,12 @@ use crate::exit::Exit;
 use crate::output;
 use crate::settings::{Json, JsonInput};
 
-/// Prints the matching values of the inputs, in order, until the reader closes the pipe.
+/// Prints the matching values of the inputs, in order. Stops early, with success, if standard
+/// output is a pipe that its reader has closed.
 ///
 /// # Errors
-/// Returns an error if an input is not JSON or cannot be read, or the output cannot be written.
+/// Returns an error if an input cannot be read, is not JSON or exceeds a limit, or if the output
+/// cannot be written for another reason.
 pub fn run(settings: Json) -> Result<Exit> {
     // The standard library's handle would search all output for line ends.
     let mut output = output::Stdout::open().context("cannot open standard output")?;

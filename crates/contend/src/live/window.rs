@@ -46,7 +46,8 @@ impl Window {
     }
 
     /// Returns the number of bytes per second that a stage read in the window, or wrote if it read
-    /// none. Returns `None` if the counts are unknown, or the window has fewer than two snapshots.
+    /// none or an unknown number. Returns `None` if both counts are unknown, or the window has
+    /// fewer than two snapshots.
     pub(super) fn rate(&self, index: usize) -> Option<f64> {
         let ((then, _), (now, _)) = (self.moments.front()?, self.moments.back()?);
         let time = now.saturating_sub(*then).as_secs_f64();

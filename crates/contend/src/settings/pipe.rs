@@ -39,7 +39,8 @@ pub struct Answer {
     pub record: PipeRecord,
     /// Questions of `--what-if`.
     pub questions: Vec<Question>,
-    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
+    /// Path of the store of lab runs, from which the cost of starting a program is taken; `None`
+    /// if the store's directory is unknown.
     pub store: Option<PathBuf>,
     /// The file for the report; `None` for standard error.
     pub output: Option<ReportFile>,
@@ -75,7 +76,8 @@ pub struct Advice {
     pub trial: Option<TrialSettings>,
     /// Questions of `--what-if`; may be empty.
     pub questions: Vec<Question>,
-    /// Path of the store of lab runs, for the cost of starting a program; `None` if it is unknown.
+    /// Path of the store of lab runs, from which the cost of starting a program is taken; `None`
+    /// if the store's directory is unknown.
     pub store: Option<PathBuf>,
 }
 

@@ -62,11 +62,12 @@ impl<'a> Plain<'a> {
         Ok(plain)
     }
 
-    /// Starts a command.
+    /// Starts a command, and retries for a while if processes, open files or memory have run out.
     ///
-    /// If contend waited until each stage has executed its program before it starts the next one,
-    /// the kernel would often keep both on one CPU for their first milliseconds. So contend waits
-    /// only for the last stage.
+    /// All commands but the last get a copy of this process's memory, so that contend need not wait
+    /// for their execve(2). If it waited, the kernel would often keep the command and the next one
+    /// on the same CPU for their first milliseconds. The last command shares the memory, which is
+    /// cheaper, and so do others if there is no memory for a copy.
     fn start_one(
         &mut self,
         prepared: &Prepared,

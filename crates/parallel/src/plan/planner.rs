@@ -311,7 +311,8 @@ fn combinable(
     taken
 }
 
-/// Moves the filters that directly follow a sort before it if possible. Returns the number of
+/// Moves the filters that directly follow the sort, which is the first remaining stage, to the
+/// place before it: all of them or, if that is impossible or of no use, none. Returns the number of
 /// filters moved.
 fn move_filters_before_sort(
     remaining_stages: &[(usize, &Simple)],

@@ -19,8 +19,8 @@ use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};
 
-/// Time after the opening of the gate by which a stage is expected to have been seen waiting for
-/// its first input.
+/// Time after the opening of the gate within which samples normally see a stage wait for its first
+/// input.
 const STARTUP_TIME: Duration = Duration::from_millis(100);
 /// Upper bound of the number of bytes that a program normally reads from libraries and tables at
 /// its start.
@@ -91,7 +91,8 @@ pub struct RawStage {
     /// Largest observed size of the stage's standard input, in bytes; `None` if that is not a
     /// regular file.
     pub input_file_bytes: Option<u64>,
-    /// Total size in bytes of the input files that the stage's command names; `None` if unknown.
+    /// Total size in bytes of the input files that the stage's command names; `None` if it names
+    /// none, if one is standard input or not a regular file, or if the files are unknown.
     pub named_bytes: Option<u64>,
     /// Whether the stage's input is a pipe, a socket or a terminal.
     pub input_is_stream: bool,

@@ -131,7 +131,8 @@ pub struct Outcome {
 pub struct StageOutcome {
     /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Exit status of the stage, combined from those of its chunks.
+    /// Exit status of the stage. Of several commands over chunks, the last status other than 0
+    /// counts; a command such as `grep` has status 0 if any chunk has a match and none failed.
     pub exit_code: i32,
     /// CPU time of the stage's commands, in seconds; if `starts` is 0, the CPU time that contend
     /// used to do the stage's work.

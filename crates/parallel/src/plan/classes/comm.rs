@@ -43,9 +43,9 @@ pub(super) fn class(subject: &Subject<'_>) -> Finding {
 }
 
 /// Returns the class of a command that merges its input with a file, both sorted by the given key.
-/// Adds `--check-order`, so that the command fails over every chunk that is not in order. The
-/// fallback then runs the original command, which reports the disorder as usual. Fails if no option
-/// can be added.
+/// Adds `--check-order`, which makes the command fail on every chunk that is not in order; the
+/// fallback then runs the original command, which reports the disorder as usual. Returns an error
+/// if the arguments contain `--`, after which no option can be added.
 pub(super) fn merging(
     subject: &Subject<'_>,
     records: Records,
