@@ -21,9 +21,10 @@ enum Word {
     Token(u64),
 }
 
-/// Spawns a member of the ring, which passes each token on to its neighbour. When a token arrives
-/// that has no steps left, or that cannot be passed on because there is no neighbour yet, the
-/// member sends the time since its spawn to `last_step`, if any, and ends.
+/// Spawns a member of the ring, which passes each token on to its neighbour. A member without a
+/// neighbour gets one from [`Word::Next`]. When a token arrives that has no steps left, or that
+/// cannot be passed on because there is no neighbour yet, the member sends the time since its spawn
+/// to `last_step`, if any, and ends.
 fn member(
     context: &mut Context<'_>,
     mut next: Option<Address<Word>>,

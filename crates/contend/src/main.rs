@@ -99,7 +99,8 @@ fn serve_case() -> anyhow::Result<Exit> {
     }
 }
 
-/// Runs as the child process that creates the units of a Rust runtime for the lab.
+/// Runs the lab's built-in probe for `unit`, which creates processes, threads or tasks on request,
+/// until standard input ends.
 fn serve_probe(unit: &str) -> anyhow::Result<Exit> {
     contend_lab::experiments::runtimes::serve(unit)?;
     Ok(Exit::Success)

@@ -87,7 +87,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns whether the trial recommends the candidate: it is faster, or not slower and cheaper.
+    /// Returns whether the trial recommends the candidate: the candidate is faster, or uses less
+    /// CPU time without being slower.
     pub fn recommends(self) -> bool {
         matches!(self, Self::Faster | Self::Cheaper)
     }

@@ -1,6 +1,6 @@
 defmodule CallbackThread.Directory do
   @moduledoc """
-  Keeps the lists of all receptors' workers, and outlives the workers.
+  Keeps the list of each receptor's workers, and outlives the workers.
 
   Callers read the lists from a table, so a spawn costs one message to a worker and one back. The
   directory also owns a table for each worker with the watchers of its threads. When a worker

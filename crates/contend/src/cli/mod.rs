@@ -87,7 +87,7 @@ pub enum Verb {
     /// Measure one case of the lab; started by contend itself.
     #[command(hide = true, name = contend_lab::engine::isolate::CASE_VERB)]
     LabCase,
-    /// Create the units of a Rust runtime for a case of the lab.
+    /// Create processes, threads or tasks on request, for a case of the lab.
     #[command(hide = true, name = contend_lab::experiments::runtimes::PROBE_VERB)]
     LabProbe {
         /// Kind of unit.

@@ -1,4 +1,4 @@
-//! Settings of `contend json`: separates paths from files, and opens the files.
+//! Settings of `contend json`: tells JSON paths from file names, and opens the files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

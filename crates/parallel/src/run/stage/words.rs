@@ -142,7 +142,7 @@ pub(super) fn common_environment(stages: &[Words]) -> Environment {
 /// Removes all variables from the environment of this process, except the wanted ones.
 ///
 /// # Errors
-/// Returns an error if the environment can no longer be changed safely.
+/// Returns an error if this process has other threads, so that changes would not be safe.
 pub(super) fn adopt(wanted: &Environment) -> io::Result<()> {
     let present = std::env::vars_os().filter(|(name, _)| !wanted.contains_key(name));
     let changes: Vec<_> = present.map(|(name, _)| (name, None)).collect();
