@@ -51,6 +51,18 @@ pub struct PipeRecord {
     pub total: Total,
     /// The stage or resource that limits the pipeline's throughput.
     pub bottleneck: Bottleneck,
+    /// The parts into which barriers divide the run, in order; a single one without barriers. Empty
+    /// in records of older versions.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+    /// Sum of the phases' `bound_seconds`, divided by the wall time, from 0 to 1; null in records of
+    /// older versions and of runs that are too short to analyse.
+    #[serde(default)]
+    pub explained_share: Option<f64>,
+    /// The change that would shorten the run most; null in records of older versions, and if no
+    /// bottleneck was found.
+    #[serde(default)]
+    pub overall: Option<Overall>,
     /// Further facts about the run that rules have found.
     pub findings: Vec<Finding>,
     /// The machine on which the pipeline ran.
@@ -386,6 +398,103 @@ pub enum BottleneckKind {
     /// No stage or resource stands out, or there is too little evidence.
     #[default]
     None,
+}
+
+/// A part of the run. Phases are divided by barriers: stages that write nothing until their input
+/// has ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// Begin of the phase, in seconds since the start of all stages.
+    pub begin_seconds: f64,
+    /// End of the phase, in seconds since the start of all stages.
+    pub end_seconds: f64,
+    /// The stage or resource that limits the throughput in this phase.
+    pub bottleneck: Bottleneck,
+    /// Position, from 1, of the stage with which the bottleneck alternates: one of the two waits
+    /// while the other works, because the pipes between them hold too little. Null if there is no
+    /// such stage, or if the bottleneck is not a stage.
+    pub alternates_with: Option<usize>,
+    /// Time that the bottleneck explains, in seconds. For the CPUs, the CPU time of all stages
+    /// divided by the number of CPUs; for a stage, its service time, its time queued behind other
+    /// stages, and the time for which it waited for the stage with which it alternates; for the
+    /// pipeline's input or output, the time for which the first or last stage worked or waited for
+    /// it.
+    pub bound_seconds: f64,
+    /// `bound_seconds` divided by the length of the phase, from 0 to 1.
+    pub explained_share: f64,
+    /// The rest of the phase, by cause.
+    pub rest: Rest,
+    /// The time of each stage in this phase, first to last.
+    pub stages: Vec<PhaseStage>,
+}
+
+impl Phase {
+    /// Returns the length of the phase in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end_seconds - self.begin_seconds
+    }
+}
+
+/// Time of a phase that its bottleneck does not explain, by cause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rest {
+    /// Time before the bottleneck's first input and after its end, in seconds.
+    pub start_up_seconds: f64,
+    /// Time for which the bottleneck waited for stages that are faster on average but work in
+    /// bursts, in seconds; for the CPUs, the time for which they were idle.
+    pub bursts_seconds: f64,
+    /// Time that other programs and the hypervisor took, in seconds.
+    pub others_seconds: f64,
+    /// Time for which the bottleneck waited for the pipeline's input, in seconds.
+    pub input_seconds: f64,
+    /// Time for which the bottleneck waited for the reader of the pipeline's output, in seconds.
+    pub output_seconds: f64,
+    /// Time without a known cause, in seconds.
+    pub unknown_seconds: f64,
+}
+
+impl Rest {
+    /// Returns a phrase for each cause, for display, and its time in seconds.
+    pub fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("starting and ending", self.start_up_seconds),
+            ("bursts", self.bursts_seconds),
+            ("other programs", self.others_seconds),
+            ("waiting for the input", self.input_seconds),
+            ("waiting for the reader of the output", self.output_seconds),
+            ("an unknown cause", self.unknown_seconds),
+        ]
+    }
+}
+
+/// The time of a stage in a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseStage {
+    /// Position of the stage in the pipeline, from 1.
+    pub index: usize,
+    /// User and system time, in seconds.
+    pub cpu_seconds: f64,
+    /// Service time, in seconds: wall time on a CPU or in waits other than for a CPU, for input and
+    /// on output, without time stopped by job control.
+    pub service_seconds: f64,
+    /// Wall time runnable but queued for a CPU, in seconds.
+    pub run_queue_seconds: f64,
+    /// Wall time waiting for input, in seconds.
+    pub starved_seconds: f64,
+    /// Wall time blocked on output, in seconds.
+    pub blocked_seconds: f64,
+}
+
+/// The change that would shorten the run most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Overall {
+    /// What to improve: a stage, the CPUs, or the program or device at either end.
+    pub kind: BottleneckKind,
+    /// Position of the stage, from 1; null unless `kind` is `stage`.
+    pub stage: Option<usize>,
+    /// Estimated wall time in seconds that the run would be shorter if the stage, input or output
+    /// were twice as fast, or if there were twice as many CPUs.
+    pub saving_seconds: f64,
 }
 
 /// Whether a bottleneck spends most of its time running or waiting.

@@ -66,6 +66,14 @@ impl SchedStat {
     }
 }
 
+impl std::ops::AddAssign for SchedStat {
+    fn add_assign(&mut self, other: Self) {
+        self.on_cpu += other.on_cpu;
+        self.run_queue += other.run_queue;
+        self.slices += other.slices;
+    }
+}
+
 /// `syscall` of a task: whether the task is blocked, and by which system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InKernel {

@@ -84,8 +84,8 @@ pub struct Tree {
     pub seen: SampledTime,
     /// Largest `VmHWM` of ended processes, in bytes.
     ended_peak_rss: u64,
-    /// Run-queue time of ended tasks, in nanoseconds.
-    ended_run_queue_ns: u64,
+    /// The scheduler's counters summed over ended tasks.
+    ended_sched: SchedStat,
     /// Whether the stage was ever found with more than one task.
     pub several_tasks: bool,
     /// Whether the stage was ever found with more than one process.
@@ -110,7 +110,7 @@ impl Tree {
             ends: Ends::of(leader),
             seen: SampledTime::default(),
             ended_peak_rss: 0,
-            ended_run_queue_ns: 0,
+            ended_sched: SchedStat::default(),
             several_tasks: false,
             several_processes: false,
             unreadable: false,
@@ -152,7 +152,7 @@ impl Tree {
 
     fn sample_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
-        let ended_run_queue_ns = &mut self.ended_run_queue_ns;
+        let ended_sched = &mut self.ended_sched;
         for (index, process) in self.processes.iter_mut().enumerate() {
             // The counters of the stage's own process are needed until its end, even from its
             // zombie.
@@ -160,7 +160,7 @@ impl Tree {
             process.tasks.retain_mut(|task| {
                 let is_alive = task.sample(ends, buffer).is_ok() || leader == Some(task.id);
                 if !is_alive {
-                    *ended_run_queue_ns += task.sched.run_queue;
+                    *ended_sched += task.sched;
                 }
                 is_alive
             });
@@ -173,13 +173,12 @@ impl Tree {
     }
 
     fn retain_processes(&mut self, must_stay: impl Fn(&Process) -> bool) {
-        let (ended_peak_rss, ended_run_queue_ns) =
-            (&mut self.ended_peak_rss, &mut self.ended_run_queue_ns);
+        let (ended_peak_rss, ended_sched) = (&mut self.ended_peak_rss, &mut self.ended_sched);
         self.processes.retain(|process| {
             let stays = must_stay(process);
             if !stays {
                 *ended_peak_rss = process.peak_rss.max(*ended_peak_rss);
-                *ended_run_queue_ns += process.run_queue();
+                *ended_sched += process.sched();
             }
             stays
         });
@@ -283,11 +282,18 @@ impl Tree {
         all_known && self.processes.iter().all(|process| silent(process.read_io(buffer)))
     }
 
+    /// Returns the scheduler's counters as last read, summed over all tasks that samples have found
+    /// in the stage.
+    pub fn sched(&self) -> SchedStat {
+        let mut sum = self.ended_sched;
+        self.processes.iter().for_each(|process| sum += process.sched());
+        sum
+    }
+
     /// Returns the time for which the stage's tasks have been queued for a CPU so far, summed over
     /// the tasks.
     pub fn run_queue(&self) -> Duration {
-        let living: u64 = self.processes.iter().map(Process::run_queue).sum();
-        Duration::from_nanos(living + self.ended_run_queue_ns)
+        Duration::from_nanos(self.sched().run_queue)
     }
 
     /// Returns the largest `VmHWM` of any process of the stage, as last read, in bytes.
@@ -340,8 +346,10 @@ impl Process {
         })
     }
 
-    fn run_queue(&self) -> u64 {
-        self.tasks.iter().map(|task| task.sched.run_queue).sum()
+    fn sched(&self) -> SchedStat {
+        let mut sum = SchedStat::default();
+        self.tasks.iter().for_each(|task| sum += task.sched);
+        sum
     }
 
     fn state(&self) -> Option<State> {

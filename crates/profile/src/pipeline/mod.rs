@@ -17,6 +17,7 @@
 //! [`findings`] interpret the result.
 
 pub mod account;
+pub mod blame;
 pub mod findings;
 pub mod gate;
 pub mod launch;
@@ -26,6 +27,7 @@ pub mod repeat;
 pub mod run;
 pub mod script;
 pub mod stage;
+pub mod timeline;
 pub mod tracing;
 pub mod verdict;
 
@@ -40,7 +42,8 @@ use findings::Facts;
 use launch::{LaunchError, LaunchSpec};
 use progress::Progress;
 use raw::RawRun;
-use verdict::Evidence;
+use stage::RawStage;
+use verdict::{Situation, Verdict};
 
 /// Runs the pipeline once and returns its record, which includes copies of `host` and `started_at`.
 /// Calls `progress` about ten times a second, and before contend is stopped.
@@ -76,15 +79,21 @@ fn record(
     let wall_seconds = run.wall.as_secs_f64();
     let cpus = host.usable_cpus();
     let input_fill = run.input_fill.mean().map(|mean| mean / run.input_fill.capacity.max(1) as f64);
-    let bottleneck = verdict::verdict(&Evidence {
+    let disturbance = Disturbance::of(run, host, load);
+    let first_input = |raw: &RawStage| raw.first_read.map(|time| time.as_secs_f64());
+    let first_inputs: Vec<_> = run.stages.iter().map(first_input).collect();
+    let situation = Situation {
         stages: &stages,
         wall_seconds,
         cpus,
         fed_from_outside: run.stages.first().is_some_and(|stage| stage.input_is_stream),
         input_fill,
-        read_from_outside: true, // a file or /dev/null never blocks its writer
-    });
-    let disturbance = Disturbance::of(run, host, load);
+        others_share: disturbance.others.unwrap_or(0.0),
+        steal_share: disturbance.steal.unwrap_or(0.0),
+        first_inputs: &first_inputs,
+    };
+    let Verdict { bottleneck, phases, explained_share, overall } =
+        verdict::verdict(&situation, &account::phases(run, &stages));
     let warnings = warnings(run, &boundaries, host, load, disturbance);
     let findings = findings::findings(&Facts {
         stages: &stages,
@@ -110,6 +119,9 @@ fn record(
         boundaries,
         total,
         bottleneck,
+        phases,
+        explained_share,
+        overall,
         findings,
         host: host.clone(),
         runs: None,

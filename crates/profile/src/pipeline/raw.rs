@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::stage::RawStage;
+use super::timeline::Timeline;
 use crate::observe::target::End;
 
 /// Maximum time between two samples of the stages.
@@ -33,6 +34,8 @@ pub struct RawRun {
     pub own_cpu: Duration,
     /// Largest resident set of contend itself so far, in bytes.
     pub own_peak_rss: u64,
+    /// Counters of the stages over time.
+    pub timeline: Timeline,
     /// Mean number of stages running on a CPU or queued for one, over the samples.
     pub runnable_mean: f64,
 }
@@ -106,7 +109,7 @@ impl FillSamples {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::pipeline::account::tests::raw_stage;
     use contend_sys::child::ExitStatus;
@@ -116,18 +119,24 @@ mod tests {
             .iter()
             .map(|&code| RawStage { status: Some(ExitStatus::Exited(code)), ..raw_stage() })
             .collect();
+        RawRun { pipefail, ..raw_run(stages) }
+    }
+
+    /// Returns a run of 1 s without samples.
+    pub(in crate::pipeline) fn raw_run(stages: Vec<RawStage>) -> RawRun {
         RawRun {
             stages,
             fills: Vec::new(),
             input_fill: FillSamples::default(),
             wall: Duration::from_secs(1),
-            pipefail,
+            pipefail: false,
             shell_status: None,
             interrupted: None,
             ticks: 1,
             orphans_cpu: Duration::ZERO,
             own_cpu: Duration::ZERO,
             own_peak_rss: 0,
+            timeline: Timeline::default(),
             runnable_mean: 1.0,
         }
     }

@@ -30,6 +30,7 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
+use super::blame::Blame;
 use super::gate::OpenGate;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, kill_all, launch,
@@ -38,6 +39,7 @@ use super::progress::{Progress, ProgressStage};
 use super::raw::{FillSamples, MAX_SAMPLING_INTERVAL, RawRun};
 use super::script::format_exit_codes;
 use super::stage::RunningStage;
+use super::timeline::Timeline;
 use super::tracing;
 use crate::observe::{State, Wait};
 
@@ -104,6 +106,8 @@ struct Watch<'a> {
     last_sample: Instant,
     ticks: u64,
     runnable: f64,
+    blame: Blame,
+    timeline: Timeline,
     /// Moving average of contend's CPU time for one sample.
     sample_cost: Duration,
     /// CPU time of contend at the end of the last sample.
@@ -146,6 +150,9 @@ impl<'a> Watch<'a> {
                 kill_all(&shell, &pids);
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
+        let mut timeline = Timeline::default();
+        let blame = Blame::new(stages.len());
+        timeline.sample(Duration::ZERO, &blame, stages.iter().map(RunningStage::counters));
         let watch = Self {
             signals,
             shell_program,
@@ -160,6 +167,8 @@ impl<'a> Watch<'a> {
             last_sample: now,
             ticks: 0,
             runnable: 0.0,
+            blame,
+            timeline,
             sample_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
             next_refresh: now + FIRST_SEARCH_DELAY,
@@ -334,6 +343,8 @@ impl<'a> Watch<'a> {
             self.sample_pipes();
         }
         self.sample_stages(now, time);
+        self.blame.add(&self.states(), time);
+        self.timeline.sample(now, &self.blame, self.stages.iter().map(RunningStage::counters));
         self.check_first_outputs(now);
         self.count_runnable();
         let check_exec = refresh || now < EXEC_CHECK_TIME;
@@ -419,6 +430,12 @@ impl<'a> Watch<'a> {
         self.input_fill.sample(self.stages[0].tree.ends().input.as_ref());
     }
 
+    /// Returns the states of the stages at the last sample; `None` for an ended stage.
+    fn states(&self) -> Vec<Option<State>> {
+        let state = |stage: &RunningStage| stage.is_running().then(|| stage.tree.state());
+        self.stages.iter().map(state).collect()
+    }
+
     fn count_runnable(&mut self) {
         let active =
             |stage: &&RunningStage| stage.is_running() && stage.tree.state() == State::Active;
@@ -442,8 +459,10 @@ impl<'a> Watch<'a> {
         progress(&Progress::Running { elapsed: self.begun.elapsed(), stages: &stages });
     }
 
-    fn into_raw(self, own_before: Usage) -> RawRun {
+    fn into_raw(mut self, own_before: Usage) -> RawRun {
         let own = child::own_usage();
+        let now = self.begun.elapsed();
+        self.timeline.finish(now, self.blame, self.stages.iter().map(RunningStage::counters));
         let stages: Vec<_> = self.stages.into_iter().map(RunningStage::into_raw).collect();
         RawRun {
             wall: stages.iter().map(|stage| stage.ended).max().unwrap_or_default(),
@@ -457,6 +476,7 @@ impl<'a> Watch<'a> {
             ticks: self.ticks,
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
             own_peak_rss: own_peak_rss(),
+            timeline: self.timeline,
             runnable_mean: self.runnable / (self.ticks.max(1) as f64),
         }
     }

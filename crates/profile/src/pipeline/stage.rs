@@ -13,6 +13,7 @@ use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::trace::{self, Stop};
 
 use super::progress::InputProgress;
+use super::timeline::Counters;
 use super::tracing;
 use crate::observe::kind::is_terminal;
 use crate::observe::target::End;
@@ -199,6 +200,11 @@ impl RunningStage {
             self.lingered = Some(now);
             self.observed.io_exact = false;
         }
+    }
+
+    /// Returns the counters of the stage as of the last sample, or as of its end.
+    pub(super) fn counters(&self) -> Counters {
+        Counters { sched: self.tree.sched(), seen: self.tree.seen }
     }
 
     /// Adds the resources used by an orphan of this stage that contend has reaped. `now` is the

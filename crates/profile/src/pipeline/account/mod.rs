@@ -13,9 +13,11 @@
 mod bytes;
 mod exactness;
 mod output;
+mod phases;
 mod time;
 
 pub use bytes::boundaries;
+pub use phases::{PhaseAccount, phases};
 
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ use contend_sys::child::ExitStatus;
 use super::raw::RawRun;
 use super::stage::RawStage;
 use crate::observe::Wait;
-use time::{Pressure, Times};
+use time::{Period, Pressure, Times};
 
 /// Returns the accounts of the stages, first to last. `texts` has the source text of each stage's
 /// command.
@@ -47,45 +49,19 @@ pub fn stages(run: &RawRun, texts: &[String]) -> Vec<Stage> {
 }
 
 fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage {
-    let times = Times::of(raw, pressure);
-    let waits = times.waits;
-    let waited = |wait: Wait| waits[wait as usize].as_secs_f64();
-    let other_waits = OtherWaits {
-        sleep: waited(Wait::Sleep),
-        lock: waited(Wait::Lock),
-        disk: waited(Wait::Disk),
-        child: waited(Wait::Child),
-        poll: waited(Wait::Poll),
-        network: waited(Wait::Network),
-        pipe: waited(Wait::Pipe),
-        terminal: waited(Wait::Terminal),
-        stopped: waited(Wait::Stopped),
-        other: waited(Wait::Other),
-    };
     let (user, system) = cpu_since_gate(raw);
-    let cpu = (user + system).as_secs_f64();
-    let wall = raw.ended.as_secs_f64();
     let (max_rss_bytes, rss_exact) = max_rss(raw);
     let mut approximate = Vec::new();
     if !rss_exact {
         approximate.push(Figure::MaxRssBytes);
     }
-    let mut stage = Stage {
+    Stage {
         index,
         command: text.to_owned(),
         exit_code: raw.shell_code(),
         outcome: outcome(raw),
-        wall_seconds: wall,
         user_seconds: user.as_secs_f64(),
         system_seconds: system.as_secs_f64(),
-        cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
-        on_cpu_seconds: times.on_cpu.as_secs_f64(),
-        run_queue_seconds: times.run_queue.as_secs_f64(),
-        starved_seconds: waited(Wait::Starved),
-        blocked_seconds: waited(Wait::Blocked),
-        other_wait_seconds: other_waits.named().iter().map(|(_, seconds)| seconds).sum(),
-        other_waits,
-        unexplained_seconds: times.unexplained.as_secs_f64(),
         voluntary_switches: raw
             .usage
             .voluntary_switches
@@ -99,6 +75,39 @@ fn stage(index: usize, text: &str, raw: &RawStage, pressure: Pressure) -> Stage 
         children_cpu_seconds: children_cpu(raw).as_secs_f64(),
         samples: raw.seen.samples,
         approximate,
+        ..period(&Period::lifetime(raw), pressure)
+    }
+}
+
+/// Returns the account of a period of a stage's life: all times, with the CPU time as system time.
+fn period(period: &Period, pressure: Pressure) -> Stage {
+    let times = Times::of(period, pressure);
+    let waited = |wait: Wait| times.waits[wait as usize].as_secs_f64();
+    let other_waits = OtherWaits {
+        sleep: waited(Wait::Sleep),
+        lock: waited(Wait::Lock),
+        disk: waited(Wait::Disk),
+        child: waited(Wait::Child),
+        poll: waited(Wait::Poll),
+        network: waited(Wait::Network),
+        pipe: waited(Wait::Pipe),
+        terminal: waited(Wait::Terminal),
+        stopped: waited(Wait::Stopped),
+        other: waited(Wait::Other),
+    };
+    let (cpu, wall) = (period.cpu.as_secs_f64(), period.length.as_secs_f64());
+    let mut stage = Stage {
+        wall_seconds: wall,
+        system_seconds: cpu,
+        cpu_percent: if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 },
+        on_cpu_seconds: times.on_cpu.as_secs_f64(),
+        run_queue_seconds: times.run_queue.as_secs_f64(),
+        starved_seconds: waited(Wait::Starved),
+        blocked_seconds: waited(Wait::Blocked),
+        other_wait_seconds: other_waits.named().iter().map(|(_, seconds)| seconds).sum(),
+        other_waits,
+        unexplained_seconds: times.unexplained.as_secs_f64(),
+        samples: period.seen.samples,
         ..Stage::default()
     };
     stage.service_seconds = stage.service_seconds();

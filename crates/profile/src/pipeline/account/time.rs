@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::observe::Wait;
+use crate::observe::tree::SampledTime;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::stage::RawStage;
 
@@ -54,7 +55,7 @@ impl Pressure {
     }
 }
 
-/// The components of a stage's lifetime.
+/// The components of a period of a stage's life.
 pub(super) struct Times {
     pub on_cpu: Duration,
     pub run_queue: Duration,
@@ -62,26 +63,52 @@ pub(super) struct Times {
     pub unexplained: Duration,
 }
 
+/// A period of a stage's life, with the observations in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Period {
+    /// Length of the period.
+    pub length: Duration,
+    /// CPU time of all tasks.
+    pub cpu: Duration,
+    /// Time queued for a CPU, summed over the tasks.
+    pub run_queue: Duration,
+    /// Time by state, as found by samples.
+    pub seen: SampledTime,
+    /// Whether the stage was ever seen with several processes or threads.
+    pub several_tasks: bool,
+}
+
+impl Period {
+    /// Returns the stage's whole lifetime.
+    pub fn lifetime(raw: &RawStage) -> Self {
+        let (cpu_before, queued_before) = (raw.sched_before.on_cpu, raw.sched_before.run_queue);
+        Self {
+            length: raw.ended,
+            cpu: raw.usage.cpu().saturating_sub(Duration::from_nanos(cpu_before)),
+            run_queue: raw.run_queue.saturating_sub(Duration::from_nanos(queued_before)),
+            seen: raw.seen,
+            several_tasks: raw.several_tasks,
+        }
+    }
+}
+
 impl Times {
-    pub fn of(raw: &RawStage, pressure: Pressure) -> Self {
-        let lifetime = raw.ended;
+    pub fn of(period: &Period, pressure: Pressure) -> Self {
+        let Period { length, cpu, run_queue, seen: sampled, several_tasks } = *period;
         // Tasks active at the same time count once for the stage.
-        let overlap = if raw.several_tasks && !raw.seen.active.is_zero() {
-            raw.seen.active_tasks.as_secs_f64() / raw.seen.active.as_secs_f64()
+        let overlap = if several_tasks && !sampled.active.is_zero() {
+            sampled.active_tasks.as_secs_f64() / sampled.active.as_secs_f64()
         } else {
             1.0
         };
-        let before = Duration::from_nanos(raw.sched_before.on_cpu);
-        let cpu = raw.usage.cpu().saturating_sub(before);
-        let queue = raw.run_queue.saturating_sub(Duration::from_nanos(raw.sched_before.run_queue));
-        let on_cpu = cpu.div_f64(overlap).min(lifetime);
-        let run_queue = queue.div_f64(overlap).min(lifetime.saturating_sub(on_cpu));
-        let waited = lifetime.saturating_sub(on_cpu + run_queue);
+        let on_cpu = cpu.div_f64(overlap).min(length);
+        let run_queue = run_queue.div_f64(overlap).min(length.saturating_sub(on_cpu));
+        let waited = length.saturating_sub(on_cpu + run_queue);
 
-        let mut seen = raw.seen.waiting;
+        let mut seen = sampled.waiting;
         // A child too short-lived to be sampled ran while its parent was seen waiting for it, or at
         // a pipe that leads to it.
-        let mut unseen_work = (on_cpu + run_queue).saturating_sub(raw.seen.active);
+        let mut unseen_work = (on_cpu + run_queue).saturating_sub(sampled.active);
         for wait in [Wait::Child, Wait::Pipe] {
             let seen = &mut seen[wait as usize];
             let work = unseen_work.min(*seen);
@@ -89,9 +116,9 @@ impl Times {
             unseen_work -= work;
         }
 
-        let samples = raw.seen.waiting_samples;
+        let samples = sampled.waiting_samples;
         let total: Duration = seen.iter().sum();
-        let is_small = waited.saturating_sub(total) < lifetime.mul_f64(MAX_UNSEEN_SHARE);
+        let is_small = waited.saturating_sub(total) < length.mul_f64(MAX_UNSEEN_SHARE);
         let max_scale = if is_small && samples >= MIN_SAMPLES {
             f64::INFINITY
         } else {
@@ -167,7 +194,6 @@ mod tests {
     use super::super::stage;
     use super::super::tests::raw_stage;
     use super::*;
-    use crate::observe::tree::SampledTime;
     use contend_record::pipe::Stage;
     use proptest::prelude::*;
 

@@ -3,6 +3,7 @@
 //! ```text
 //! PipeRecord ─┬─ trial ──────── the rewrite to use, and what was tried       (--try)
 //!             ├─ summary ────── headline, a row with a bar for each stage
+//!             ├─ phases ─────── the bottleneck of each phase               (with barriers)
 //!             ├─ verdict ────── the bottleneck in a sentence, findings
 //!             ├─ warnings ───── all except those under the headline
 //!             ├─ suggestions ── rewrites, and `contend run`
@@ -15,6 +16,7 @@
 //! is not a terminal.
 
 pub mod bar;
+mod phases;
 mod runs;
 mod summary;
 mod tables;
@@ -53,6 +55,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     out.push('\n');
     summary::stages(&mut out, record, width);
     out.push('\n');
+    phases::phases(&mut out, record, width);
     if detail == Detail::Summary && record.trial.as_ref().is_some_and(|t| t.winner.is_some()) {
         // The trial has answered what the evidence and the findings are for.
         verdict::bottleneck_name_only(&mut out, record, width);
@@ -128,6 +131,7 @@ fn visible(record: &PipeRecord) -> PipeRecord {
     let mut record = record.clone();
     let texts = [&mut record.command, &mut record.bottleneck.evidence]
         .into_iter()
+        .chain(record.phases.iter_mut().map(|phase| &mut phase.bottleneck.evidence))
         .chain(record.stages.iter_mut().map(|stage| &mut stage.command))
         .chain(record.findings.iter_mut().map(|finding| &mut finding.message))
         .chain(record.warnings.iter_mut().map(|warning| &mut warning.message));

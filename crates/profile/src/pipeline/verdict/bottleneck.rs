@@ -14,6 +14,8 @@ use contend_record::units::time;
 /// Factor by which the bound of the CPUs must exceed that of the slowest stage for the CPUs to be
 /// the bottleneck. Stages are preferred because a user can change them.
 const MACHINE_FACTOR: f64 = 1.15;
+/// Share of the CPUs that must be in use for them to be the bottleneck.
+const MIN_CPU_USE: f64 = 0.75;
 /// Share of the run below which a service time does not make a stage the bottleneck.
 const MIN_SERVICE_SHARE: f64 = 0.25;
 /// Share of the run for which a stage must wait for the pipeline's input or output to make that the
@@ -27,15 +29,17 @@ const SIMILAR_SERVICE_SHARE: f64 = 0.9;
 /// Minimum number of samples for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
-/// The facts about a run on which the verdict is based.
+/// The facts about a phase, or a whole run, on which the verdict is based.
 #[derive(Debug)]
-pub struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     /// The stages, first to last.
     pub stages: &'a [Stage],
     /// The pipeline's wall time.
     pub wall_seconds: f64,
     /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
+    /// Share of the machine's CPU time that other programs used, from 0 to 1.
+    pub others_share: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
     /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is no such
@@ -46,25 +50,30 @@ pub struct Evidence<'a> {
 }
 
 /// Returns the bottleneck, with the evidence for it as a sentence. Its kind is
-/// [`BottleneckKind::None`] if the run is too short or no stage was busy for long enough.
-pub fn verdict(evidence: &Evidence<'_>) -> Bottleneck {
+/// [`BottleneckKind::None`] if no stage was busy for long enough.
+pub(super) fn bottleneck(evidence: &Evidence<'_>) -> Bottleneck {
     let stages = evidence.stages;
-    let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
-    if samples < MIN_SAMPLES {
-        let has_failed = stages.iter().any(Stage::has_failed);
-        return no_bottleneck(format!(
-            "The run of {} is too short to analyse ({}){}",
-            time(evidence.wall_seconds),
-            if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
-            if has_failed { "." } else { ": use a larger input." },
-        ));
-    }
     let Some(slowest) = slowest(stages) else {
         return no_bottleneck("There is no stage.".into());
     };
     outside_bottleneck(evidence, slowest)
         .or_else(|| machine_bottleneck(evidence, slowest))
         .unwrap_or_else(|| stage_bottleneck(evidence, slowest))
+}
+
+/// Returns a verdict without a bottleneck if there are too few samples of the stages for another
+/// one.
+pub(super) fn too_short(stages: &[Stage], wall_seconds: f64) -> Option<Bottleneck> {
+    let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
+    let has_failed = stages.iter().any(Stage::has_failed);
+    (samples < MIN_SAMPLES).then(|| {
+        no_bottleneck(format!(
+            "The run of {} is too short to analyse ({}){}",
+            time(wall_seconds),
+            if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
+            if has_failed { "." } else { ": use a larger input." },
+        ))
+    })
 }
 
 /// Returns the stage with the longest service time, or `None` without stages.
@@ -117,7 +126,7 @@ fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
 }
 
 /// Returns the CPUs as the bottleneck in these cases, and `None` otherwise:
-/// - all stages together need the CPUs for more than `MACHINE_FACTOR` times the slowest stage's
+/// - the CPUs are busy (`MIN_CPU_USE`), and all stages together need the CPUs for more than `MACHINE_FACTOR` times the slowest stage's
 ///   service time;
 /// - the slowest stage is queued for a CPU for longer than it is busy, and both together take more
 ///   than `MIN_SERVICE_SHARE` of the run.
@@ -128,7 +137,8 @@ fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
         evidence.stages.iter().max_by(|a, b| a.cpu_seconds().total_cmp(&b.cpu_seconds()))?;
     let cpus = evidence.cpus;
     let plural = if (cpus - 1.0).abs() < 1e-9 { "CPU" } else { "CPUs" };
-    if bound > MACHINE_FACTOR * slowest.service_seconds() {
+    let use_share = bound / evidence.wall_seconds + evidence.others_share;
+    if bound > MACHINE_FACTOR * slowest.service_seconds() && use_share >= MIN_CPU_USE {
         let text = format!(
             "All stages together need {} of CPU time, at least {} on {cpus} {plural}, but no \
              stage needs more than {}; stage {} `{}` uses {:.0} % of it.",
@@ -281,10 +291,11 @@ mod tests {
     }
 
     fn judge(stages: &[Stage], cpus: f64) -> Bottleneck {
-        verdict(&Evidence {
+        bottleneck(&Evidence {
             stages,
             wall_seconds: 4.0,
             cpus,
+            others_share: 0.0,
             fed_from_outside: true,
             input_fill: None,
             read_from_outside: true,
@@ -309,10 +320,18 @@ mod tests {
 
     #[test]
     fn cpu_demand_beyond_the_cpus_makes_the_machine_the_bottleneck() {
-        let stages = [busy_stage(1, 1.5, 0.0), busy_stage(2, 2.0, 0.0), busy_stage(3, 1.9, 0.0)];
+        let stages = [busy_stage(1, 1.9, 0.0), busy_stage(2, 2.4, 0.0), busy_stage(3, 2.3, 0.0)];
         let verdict = judge(&stages, 2.0);
         assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Machine, Some(2)));
         assert_eq!(judge(&stages, 8.0).kind, BottleneckKind::Stage);
+    }
+
+    #[test]
+    fn idle_cpus_are_not_the_bottleneck() {
+        // Together 5.4 s of CPU time, but 4 s on two CPUs would allow 8 s.
+        let stages = [busy_stage(1, 1.5, 0.0), busy_stage(2, 2.0, 0.0), busy_stage(3, 1.9, 0.0)];
+        let verdict = judge(&stages, 2.0);
+        assert_eq!((verdict.kind, verdict.stage), (BottleneckKind::Stage, Some(2)));
     }
 
     #[test]
@@ -349,6 +368,7 @@ mod tests {
         for stage in &mut stages {
             stage.samples = 3;
         }
-        assert!(judge(&stages, 2.0).evidence.contains("too short"));
+        let verdict = too_short(&stages, 4.0).expect("three samples");
+        assert!(verdict.evidence.contains("too short"));
     }
 }

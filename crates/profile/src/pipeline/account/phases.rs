@@ -1,0 +1,222 @@
+//! Divides a run into phases at its barriers, and accounts for the stages in each.
+//!
+//! A barrier writes nothing until its input has ended, so the stages before it and after it do not
+//! work at the same time. It has two events at which a phase ends: the end of its input, which is
+//! the end of the stage before it, and its first output. Between the two it works alone.
+
+use std::time::Duration;
+
+use contend_record::pipe::Stage;
+use contend_sys::procfs::SchedStat;
+
+use super::time::{Period, Pressure};
+use crate::observe::Wait;
+use crate::pipeline::blame::Blame;
+use crate::pipeline::raw::RawRun;
+use crate::pipeline::timeline::Counters;
+
+/// Minimum length of a phase as a share of the run. A shorter one becomes part of a neighbour.
+const MIN_PHASE_SHARE: f64 = 0.05;
+
+/// The accounts of a phase.
+#[derive(Debug)]
+pub struct PhaseAccount {
+    /// Begin, since the gate opened.
+    pub begin: Duration,
+    /// End, since the gate opened.
+    pub end: Duration,
+    /// The stages in the phase. Their `wall_seconds` is the part of their lifetime in the phase;
+    /// their CPU time is all system time, and fields other than times are not set.
+    pub stages: Vec<Stage>,
+    /// The stages' waits for each other in the phase, as found by samples.
+    pub blame: Blame,
+}
+
+impl PhaseAccount {
+    /// Returns the length of the phase in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end.saturating_sub(self.begin).as_secs_f64()
+    }
+}
+
+/// Returns the phases of a run, in order; a single one without barriers. `stages` are the accounts
+/// of the whole run.
+pub fn phases(run: &RawRun, stages: &[Stage]) -> Vec<PhaseAccount> {
+    let mut times = vec![Duration::ZERO];
+    times.extend(cuts(run, stages));
+    times.push(run.wall);
+    let totals: Vec<_> = run
+        .stages
+        .iter()
+        .enumerate()
+        .map(|(index, raw)| Totals {
+            period: Period::lifetime(raw),
+            seen: run.timeline.between(index, Duration::ZERO, run.wall),
+        })
+        .collect();
+    times
+        .windows(2)
+        .map(|pair| {
+            let (begin, end) = (pair[0], pair[1]);
+            let parts = totals.iter().zip(&run.stages).enumerate().map(|(index, (total, raw))| {
+                let seen = run.timeline.between(index, begin, end);
+                let period = total.part(&seen, begin, end);
+                let mut stage = super::period(&period, Pressure::of(run, index));
+                stage.index = index + 1;
+                stage.command.clone_from(&stages[index].command);
+                stage.exit_code = raw.shell_code();
+                stage
+            });
+            PhaseAccount {
+                begin,
+                end,
+                stages: parts.collect(),
+                blame: run
+                    .timeline
+                    .blame_between(begin, end)
+                    .unwrap_or_else(|| Blame::new(stages.len())),
+            }
+        })
+        .collect()
+}
+
+/// Returns the times at which one phase ends and the next begins, earliest first. Of two events
+/// that are close together, the later one counts.
+fn cuts(run: &RawRun, stages: &[Stage]) -> Vec<Duration> {
+    let barriers = stages.iter().enumerate().filter(|(_, stage)| stage.holds_output);
+    let events = barriers.flat_map(|(index, stage)| {
+        let end_of_input = index.checked_sub(1).map(|before| run.stages[before].ended);
+        let first_output = stage.first_output_seconds.map(Duration::from_secs_f64);
+        [end_of_input, first_output]
+    });
+    let mut events: Vec<_> = events.flatten().collect();
+    events.sort_unstable();
+    let min_length = run.wall.mul_f64(MIN_PHASE_SHARE);
+    let mut cuts = Vec::new();
+    let mut end = run.wall;
+    for event in events.into_iter().rev() {
+        if event >= min_length && end.saturating_sub(event) >= min_length {
+            cuts.push(event);
+            end = event;
+        }
+    }
+    cuts.reverse();
+    cuts
+}
+
+/// The observations of a stage's whole lifetime.
+struct Totals {
+    /// The exact totals.
+    period: Period,
+    /// The counters of the tasks that samples have found.
+    seen: Counters,
+}
+
+impl Totals {
+    /// Returns the period from `begin` to `end`, in which the counters increased by `seen`. The
+    /// periods of a run add up to the exact totals. CPU time of tasks that no sample has found is
+    /// divided like the time in which the stage was active or waited for other processes.
+    fn part(&self, seen: &Counters, begin: Duration, end: Duration) -> Period {
+        let share = |part: f64, total: f64| if total > 0.0 { part / total } else { 0.0 };
+        let counted = |part: &dyn Fn(&SchedStat) -> u64| {
+            share(part(&seen.sched) as f64, part(&self.seen.sched) as f64)
+        };
+        let may_run = |counters: &Counters| {
+            let seen = &counters.seen;
+            (seen.active + seen.waited(Wait::Child) + seen.waited(Wait::Pipe)).as_secs_f64()
+        };
+        let seen_cpu = Duration::from_nanos(self.seen.sched.on_cpu).min(self.period.cpu);
+        let unseen_cpu = self.period.cpu.saturating_sub(seen_cpu);
+        Period {
+            length: end.min(self.period.length).saturating_sub(begin),
+            cpu: seen_cpu.mul_f64(counted(&|sched| sched.on_cpu))
+                + unseen_cpu.mul_f64(share(may_run(seen), may_run(&self.seen))),
+            run_queue: self.period.run_queue.mul_f64(counted(&|sched| sched.run_queue)),
+            seen: seen.seen,
+            several_tasks: self.period.several_tasks,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::raw_stage;
+    use super::*;
+    use crate::pipeline::raw::tests::raw_run;
+    use crate::pipeline::stage::RawStage;
+    use crate::pipeline::timeline::Timeline;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// Returns a run of 1 s: the first stage works for 400 ms, then a barrier for 600 ms.
+    fn run() -> RawRun {
+        let mut timeline = Timeline::default();
+        let blame = Blame::new(2);
+        for ms in 0..=1000_u32 {
+            let counters = [ms.min(400), ms.saturating_sub(400)].map(|ran| {
+                let mut counters = Counters::default();
+                counters.sched.on_cpu = u64::from(ran) * 1_000_000;
+                counters.seen.active = MILLISECOND * ran;
+                counters
+            });
+            timeline.sample(MILLISECOND * ms, &blame, counters.into_iter());
+        }
+        let first = RawStage {
+            ended: 400 * MILLISECOND,
+            run_queue: Duration::ZERO,
+            usage: contend_sys::child::Usage {
+                user: 400 * MILLISECOND,
+                ..contend_sys::child::Usage::default()
+            },
+            ..raw_stage()
+        };
+        let second = RawStage {
+            usage: contend_sys::child::Usage {
+                user: 700 * MILLISECOND,
+                ..contend_sys::child::Usage::default()
+            },
+            run_queue: Duration::ZERO,
+            ..raw_stage()
+        };
+        RawRun { timeline, ..raw_run(vec![first, second]) }
+    }
+
+    fn barrier(first_output_seconds: f64) -> Vec<Stage> {
+        let first = Stage { index: 1, ..Stage::default() };
+        let first_output_seconds = Some(first_output_seconds);
+        vec![
+            first,
+            Stage { index: 2, holds_output: true, first_output_seconds, ..Stage::default() },
+        ]
+    }
+
+    #[test]
+    fn a_barrier_divides_the_run() {
+        let phases = phases(&run(), &barrier(0.41));
+        assert_eq!(phases.len(), 2);
+        assert_eq!(phases[0].end, 410 * MILLISECOND, "the end of the input is as good as then");
+        let cpu = |phase: usize, stage: usize| phases[phase].stages[stage].cpu_seconds();
+        assert!((cpu(0, 0) - 0.4).abs() < 2e-3, "{}", cpu(0, 0));
+        assert!(cpu(1, 0).abs() < 1e-3);
+        // The barrier used 0.7 s, of which samples found only 0.6 s.
+        assert!((cpu(0, 1) + cpu(1, 1) - 0.7).abs() < 1e-6);
+        assert!((cpu(0, 1) - 0.7 / 60.0).abs() < 2e-3, "{}", cpu(0, 1));
+        assert!((phases[1].stages[0].wall_seconds).abs() < 1e-9, "it has ended");
+    }
+
+    #[test]
+    fn a_barrier_that_works_alone_has_a_phase_of_its_own() {
+        let ends = |first_output: f64| -> Vec<_> {
+            phases(&run(), &barrier(first_output)).iter().map(|phase| phase.end).collect()
+        };
+        assert_eq!(ends(0.7), [400 * MILLISECOND, 700 * MILLISECOND, 1000 * MILLISECOND]);
+        assert_eq!(
+            ends(0.99),
+            [400 * MILLISECOND, 1000 * MILLISECOND],
+            "the last one is too short"
+        );
+        let mut streaming = barrier(0.7);
+        streaming[1].holds_output = false;
+        assert_eq!(phases(&run(), &streaming).len(), 1);
+    }
+}

@@ -1,0 +1,264 @@
+//! The counters of all stages over time, from which parts of a run are accounted.
+//!
+//! A timeline has a point for every sample at first. Once it has its maximum of points, every second
+//! one is dropped, and from then on only every second sample adds one, and so on. A timeline thus
+//! has bounded memory, and a point for at least every 256th part of a run of up to 16 stages.
+
+use std::time::Duration;
+
+use contend_sys::procfs::SchedStat;
+
+use super::blame::Blame;
+use crate::observe::tree::SampledTime;
+
+/// Maximum number of points in a timeline.
+const MAX_POINTS: usize = 512;
+/// Maximum number of points of a timeline, multiplied by the square of its number of stages, unless
+/// that would leave less than [`MIN_POINTS`].
+const MAX_CELLS: usize = MAX_POINTS * 256;
+/// Smallest limit of the number of points.
+const MIN_POINTS: usize = 64;
+
+/// Counters of a stage: their values at a point in time, or their increase during a period.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counters {
+    /// The scheduler's counters, summed over the tasks that samples have found.
+    pub sched: SchedStat,
+    /// Time by state, as found by samples.
+    pub seen: SampledTime,
+}
+
+/// The counters of all stages at points in time, earliest first.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// Times of the points, since the gate opened.
+    times: Vec<Duration>,
+    /// Counters at the points: those of all stages at the first point, at the second, and so on.
+    counters: Vec<Counters>,
+    /// Waits of the stages for each other up to the points.
+    blame: Vec<Blame>,
+    /// Binary logarithm of the number of samples for each point.
+    samples_per_point_log2: u32,
+    /// Number of samples so far.
+    samples: u64,
+}
+
+impl Timeline {
+    /// Offers the waits and counters of all stages at time `now` as the next sample. Takes the
+    /// counters from `read`, first stage to last, if the sample becomes a point.
+    pub fn sample(&mut self, now: Duration, blame: &Blame, read: impl Iterator<Item = Counters>) {
+        let is_due = self.samples.trailing_zeros() >= self.samples_per_point_log2;
+        self.samples += 1;
+        if is_due {
+            self.push(now, blame.clone(), read);
+            let stages = self.stages().max(1);
+            if self.times.len() >= (MAX_CELLS / (stages * stages)).clamp(MIN_POINTS, MAX_POINTS) {
+                self.thin();
+            }
+        }
+    }
+
+    /// Adds the last point: the waits and counters of all stages at the end of the run.
+    pub fn finish(&mut self, now: Duration, blame: Blame, read: impl Iterator<Item = Counters>) {
+        self.push(now, blame, read);
+    }
+
+    fn push(&mut self, now: Duration, blame: Blame, read: impl Iterator<Item = Counters>) {
+        self.times.push(now);
+        self.blame.push(blame);
+        self.counters.extend(read);
+    }
+
+    /// Drops every second point.
+    fn thin(&mut self) {
+        let stages = self.stages();
+        let kept = self.times.len().div_ceil(2);
+        for place in 1..kept {
+            self.times[place] = self.times[2 * place];
+            self.blame.swap(place, 2 * place);
+            let from = 2 * place * stages;
+            self.counters.copy_within(from..from + stages, place * stages);
+        }
+        self.times.truncate(kept);
+        self.blame.truncate(kept);
+        self.counters.truncate(kept * stages);
+        self.samples_per_point_log2 += 1;
+    }
+
+    fn stages(&self) -> usize {
+        self.counters.len().checked_div(self.times.len()).unwrap_or(0)
+    }
+
+    /// Returns the times of the points since the gate opened, earliest first.
+    pub fn times(&self) -> &[Duration] {
+        &self.times
+    }
+
+    /// Returns by how much the counters of `stage`, from 0, increased between two times. Between
+    /// two points, counters are taken to increase evenly. Returns zeros for an unknown stage.
+    pub fn between(&self, stage: usize, from: Duration, to: Duration) -> Counters {
+        let (before, after) = (self.at(stage, from), self.at(stage, to));
+        let less = |a: u64, b: u64| a.saturating_sub(b);
+        let mut waiting = after.seen.waiting;
+        for (wait, before) in waiting.iter_mut().zip(before.seen.waiting) {
+            *wait = wait.saturating_sub(before);
+        }
+        Counters {
+            sched: SchedStat {
+                on_cpu: less(after.sched.on_cpu, before.sched.on_cpu),
+                run_queue: less(after.sched.run_queue, before.sched.run_queue),
+                slices: less(after.sched.slices, before.sched.slices),
+            },
+            seen: SampledTime {
+                active: after.seen.active.saturating_sub(before.seen.active),
+                active_tasks: after.seen.active_tasks.saturating_sub(before.seen.active_tasks),
+                waiting,
+                samples: less(after.seen.samples, before.seen.samples),
+                waiting_samples: less(after.seen.waiting_samples, before.seen.waiting_samples),
+            },
+        }
+    }
+
+    /// Returns the waits of the stages for each other between two times. Between two points, waits
+    /// are taken to increase evenly. Returns `None` without points.
+    pub fn blame_between(&self, from: Duration, to: Duration) -> Option<Blame> {
+        let at = |time: Duration| match self.position(time)? {
+            (before, 0.0) => Some(self.blame[before].clone()),
+            (before, share) => {
+                Some(Blame::interpolate(&self.blame[before], &self.blame[before + 1], share))
+            }
+        };
+        Some(at(to)?.since(&at(from)?))
+    }
+
+    /// Returns the counters of `stage` at `time`, and zeros for an unknown stage.
+    fn at(&self, stage: usize, time: Duration) -> Counters {
+        let stages = self.stages();
+        let Some((before, share)) = self.position(time).filter(|_| stage < stages) else {
+            return Counters::default();
+        };
+        let point = |place: usize| &self.counters[place * stages + stage];
+        match share {
+            0.0 => *point(before),
+            share => interpolate(point(before), point(before + 1), share),
+        }
+    }
+
+    /// Returns the last point before `time`, and the share of the way to the next point at which
+    /// `time` is, from 0 to 1. Outside of the timeline, returns the nearest point and 0. Returns
+    /// `None` without points.
+    fn position(&self, time: Duration) -> Option<(usize, f64)> {
+        let after = self.times.partition_point(|&point| point < time);
+        if after == 0 || after == self.times.len() {
+            let last = self.times.len().checked_sub(1)?;
+            return Some((after.min(last), 0.0));
+        }
+        let (begin, end) = (self.times[after - 1], self.times[after]);
+        Some((
+            after - 1,
+            time.saturating_sub(begin).as_secs_f64() / end.saturating_sub(begin).as_secs_f64(),
+        ))
+    }
+}
+
+/// Returns the counters at `share`, from 0 to 1, of the way from `before` to `after`.
+fn interpolate(before: &Counters, after: &Counters, share: f64) -> Counters {
+    let time = |a: Duration, b: Duration| a + b.saturating_sub(a).mul_f64(share);
+    let number = |a: u64, b: u64| {
+        let between = time(Duration::from_nanos(a), Duration::from_nanos(b));
+        u64::try_from(between.as_nanos()).unwrap_or(u64::MAX)
+    };
+    let mut waiting = before.seen.waiting;
+    for (wait, after) in waiting.iter_mut().zip(after.seen.waiting) {
+        *wait = time(*wait, after);
+    }
+    Counters {
+        sched: SchedStat {
+            on_cpu: number(before.sched.on_cpu, after.sched.on_cpu),
+            run_queue: number(before.sched.run_queue, after.sched.run_queue),
+            slices: number(before.sched.slices, after.sched.slices),
+        },
+        seen: SampledTime {
+            active: time(before.seen.active, after.seen.active),
+            active_tasks: time(before.seen.active_tasks, after.seen.active_tasks),
+            waiting,
+            samples: number(before.seen.samples, after.seen.samples),
+            waiting_samples: number(before.seen.waiting_samples, after.seen.waiting_samples),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{State, Wait};
+    use crate::pipeline::blame::Cause;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// Returns counters of a stage that has run for `on_cpu_ms` and was starved for `starved_ms`.
+    fn counters(on_cpu_ms: u32, starved_ms: u32) -> Counters {
+        let mut counters = Counters::default();
+        counters.sched.on_cpu = u64::from(on_cpu_ms) * 1_000_000;
+        counters.seen.active = MILLISECOND * on_cpu_ms;
+        counters.seen.waiting[Wait::Starved as usize] = MILLISECOND * starved_ms;
+        counters
+    }
+
+    /// Returns the waits of two stages, the second of which waited for the first for `ms`.
+    fn blame(ms: u32) -> Blame {
+        let mut blame = Blame::new(2);
+        let starved = State::Waiting(Wait::Starved);
+        blame.add(&[Some(State::Active), Some(starved)], MILLISECOND * ms);
+        blame
+    }
+
+    /// Returns a timeline of two stages: the first runs all the time, the second is starved all the
+    /// time.
+    fn timeline(samples: u32) -> Timeline {
+        let mut timeline = Timeline::default();
+        for ms in 0..=samples {
+            timeline.sample(
+                MILLISECOND * ms,
+                &blame(ms),
+                [counters(ms, 0), counters(0, ms)].into_iter(),
+            );
+        }
+        timeline.finish(
+            MILLISECOND * samples,
+            blame(samples),
+            [counters(samples, 0), counters(0, samples)].into_iter(),
+        );
+        timeline
+    }
+
+    #[test]
+    fn increases_are_interpolated_between_points() {
+        for samples in [10, 511, 512, 513, 5_000, 100_000] {
+            let timeline = timeline(samples);
+            assert!(timeline.times().len() <= MAX_POINTS + 1, "{}", timeline.times().len());
+            let (from, to) = (MILLISECOND * (samples / 7), MILLISECOND * (samples - 2));
+            let length = to.saturating_sub(from);
+            let first = timeline.between(0, from, to);
+            let error = first.seen.active.abs_diff(length);
+            assert!(error < MILLISECOND / 100, "{samples}: {error:?}");
+            let second = timeline.between(1, from, to);
+            let error = second.seen.waited(Wait::Starved).abs_diff(length);
+            assert!(error < MILLISECOND / 100, "{samples}: {error:?}");
+            assert_eq!(second.sched.on_cpu, 0);
+            let blame = timeline.blame_between(from, to).expect("there are points");
+            assert!(blame.of(1, Cause::Stage(0)).abs_diff(length) < MILLISECOND / 100);
+        }
+    }
+
+    #[test]
+    fn outside_of_the_timeline_nothing_happens() {
+        let timeline = timeline(100);
+        let after = timeline.between(0, MILLISECOND * 100, MILLISECOND * 200);
+        assert_eq!(after.sched.on_cpu, 0);
+        let whole = timeline.between(0, Duration::ZERO, MILLISECOND * 900);
+        assert_eq!(whole.sched.on_cpu, 100_000_000);
+        assert_eq!(timeline.between(2, Duration::ZERO, MILLISECOND).sched.on_cpu, 0);
+        assert_eq!(Timeline::default().between(0, Duration::ZERO, MILLISECOND).seen.samples, 0);
+    }
+}
