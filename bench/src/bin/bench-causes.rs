@@ -1,0 +1,139 @@
+//! Checks by experiment, with real pipelines, whether the bottleneck that `contend pipe` names is
+//! the stage that limits the pipeline: makes each stage in turn slower, and measures which one
+//! lengthens the run most.
+//!
+//! `bench-slow` makes a stage slower: for every 10 ms of CPU time that the stage uses, it stops the
+//! stage and uses a share of that time itself. The unchanged pipeline is measured with the same
+//! program around the same stage, but without delays.
+
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use contend_bench::pipelines::{Entry, listing, program, stages};
+use contend_bench::{bash_command, built_program, time_with};
+use contend_record::pipe::PipeRecord;
+use contend_record::stats::median;
+
+/// Slow each stage of real pipelines in turn, and compare the stage that matters most with the
+/// bottleneck that contend names.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Folder with inputs that `bench-inputs` has made.
+    inputs: PathBuf,
+    /// Only pipelines whose name contains this text.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Only every Nth of the chosen pipelines.
+    #[arg(long, default_value_t = 3)]
+    every: usize,
+    /// Share by which a stage is made slower.
+    #[arg(long, default_value_t = 0.25)]
+    by: f64,
+    /// Pairs of runs for each stage; their median counts.
+    #[arg(long, default_value_t = 3)]
+    pairs: usize,
+}
+
+/// Effect of a stage, relative to the largest one, above which it counts as equal to it.
+const MIN_EQUAL_EFFECT: f64 = 0.8;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let programs = Programs { contend: built_program("contend")?, slow: built_program("bench-slow")? };
+    let entries = listing()?;
+    let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
+    let (mut count, mut first, mut equal) = (0, 0, 0);
+    println!("each stage in turn {:.0} % slower, {} pairs of runs", 100.0 * args.by, args.pairs);
+    for entry in chosen.step_by(args.every.max(1)) {
+        let record = programs.profile(entry, &args.inputs)?;
+        let effects = programs.effects(entry, &args)?;
+        let named = record.bottleneck.stage.unwrap_or(0);
+        let largest = effects.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let effect = named.checked_sub(1).and_then(|index| effects.get(index)).copied();
+        let effect = effect.unwrap_or(f64::NEG_INFINITY);
+        count += 1;
+        let is_first = effect >= largest;
+        let is_equal = effect >= MIN_EQUAL_EFFECT * largest;
+        first += usize::from(is_first);
+        equal += usize::from(is_equal);
+        let shown: Vec<_> = effects.iter().map(|effect| format!("{:+.1}", 100.0 * effect)).collect();
+        println!(
+            "{} {:<24} {:?} {named}, explained {:.0} %: {} % | {}",
+            if is_first { " " } else if is_equal { "~" } else { "!" },
+            entry.name,
+            record.bottleneck.kind,
+            100.0 * record.explained_share.unwrap_or(0.0),
+            shown.join(" "),
+            entry.text
+        );
+    }
+    println!(
+        "{count} pipelines: the named stage has the largest effect in {first}, and at least {:.0} % \
+         of it in {equal}",
+        100.0 * MIN_EQUAL_EFFECT
+    );
+    Ok(())
+}
+
+struct Programs {
+    contend: PathBuf,
+    slow: PathBuf,
+}
+
+impl Programs {
+    fn profile(&self, entry: &Entry, inputs: &Path) -> Result<PipeRecord> {
+        let json = tempfile::NamedTempFile::new()?;
+        let mut command = Command::new(&self.contend);
+        command.args(["pipe", "--discard", "--no-advice", "--output", "/dev/null", "--json"]);
+        command.arg(json.path());
+        if entry.from_stdin {
+            command.arg("--stdin").arg(entry.input.file);
+        }
+        command.arg("--").arg(&entry.text);
+        command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
+        let status = command.stdin(Stdio::null()).status()?;
+        let record = serde_json::from_reader(File::open(json.path())?);
+        record.with_context(|| format!("{}: contend ended with {status}", entry.name))
+    }
+
+    /// Returns for each stage by how much the run is longer if the stage is made slower, as a share
+    /// of the run.
+    fn effects(&self, entry: &Entry, args: &Args) -> Result<Vec<f64>> {
+        let count = stages(&entry.text).len();
+        let mut ratios = vec![Vec::new(); count];
+        for _ in 0..args.pairs.max(1) {
+            for (index, ratios) in ratios.iter_mut().enumerate() {
+                let plain = self.run(entry, args, index, 0.0)?;
+                let slowed = self.run(entry, args, index, args.by)?;
+                ratios.push(slowed / plain - 1.0);
+            }
+        }
+        Ok(ratios.iter().map(|ratios| median(ratios).unwrap_or(0.0)).collect())
+    }
+
+    /// Runs the pipeline with the stage `index`, from 0, slowed by the share `by`. Returns the wall
+    /// time in seconds.
+    fn run(&self, entry: &Entry, args: &Args, index: usize, by: f64) -> Result<f64> {
+        let mut texts: Vec<String> = stages(&entry.text).into_iter().map(str::to_owned).collect();
+        let stage = &texts[index];
+        let name = program(stage);
+        let Some(place) = stage.find(name).filter(|_| !name.is_empty()) else {
+            bail!("{}: `{stage}` has no program", entry.name);
+        };
+        let (before, rest) = stage.split_at(place);
+        texts[index] = format!("{before}{} --by {by} -- {rest}", self.slow.display());
+        let mut command = bash_command(&texts.join(" | "));
+        command.current_dir(entry.folder(&args.inputs)).env("LC_ALL", &entry.locale);
+        let stdin = match entry.from_stdin {
+            true => File::open(entry.path(&args.inputs))?.into(),
+            false => Stdio::null(),
+        };
+        let output = tempfile::tempfile()?; // with /dev/null, grep would stop at the first match
+        Ok(time_with(&mut command, stdin, output.into())?.wall.as_secs_f64())
+    }
+}
