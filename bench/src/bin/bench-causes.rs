@@ -44,7 +44,8 @@ const MIN_EQUAL_EFFECT: f64 = 0.8;
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let programs = Programs { contend: built_program("contend")?, slow: built_program("bench-slow")? };
+    let programs =
+        Programs { contend: built_program("contend")?, slow: built_program("bench-slow")? };
     let entries = listing()?;
     let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let (mut count, mut first, mut equal) = (0, 0, 0);
@@ -61,10 +62,17 @@ fn main() -> Result<()> {
         let is_equal = effect >= MIN_EQUAL_EFFECT * largest;
         first += usize::from(is_first);
         equal += usize::from(is_equal);
-        let shown: Vec<_> = effects.iter().map(|effect| format!("{:+.1}", 100.0 * effect)).collect();
+        let shown: Vec<_> =
+            effects.iter().map(|effect| format!("{:+.1}", 100.0 * effect)).collect();
         println!(
             "{} {:<24} {:?} {named}, explained {:.0} %: {} % | {}",
-            if is_first { " " } else if is_equal { "~" } else { "!" },
+            if is_first {
+                " "
+            } else if is_equal {
+                "~"
+            } else {
+                "!"
+            },
             entry.name,
             record.bottleneck.kind,
             100.0 * record.explained_share.unwrap_or(0.0),

@@ -1,11 +1,19 @@
 //! Checks whether the verdict is right: makes random pipelines of stages with known costs, and
 //! compares the bottleneck that `contend pipe` names with the one that the costs imply.
 //!
-//! If D is the time of a stage for each byte and C its CPU time for each byte, a pipeline handles
-//! at most min(1 / max D, CPUs / sum C) bytes a second. Pipelines are drawn so that one term, that
-//! of the CPUs or that of a stage, exceeds all others by a factor of at least 1.3. If a stage is
-//! the bottleneck, an experiment confirms this for some of the pipelines: each stage in turn is
-//! made 20 % slower, and the one that slows the pipeline most is the bottleneck.
+//! If D is the time of a stage for the whole input and C its CPU time, stages that work at the same
+//! time take max(max D, sum C / CPUs). Times add up in two cases:
+//!
+//! - A barrier writes nothing until its input has ended. It then works alone, and afterwards at the
+//!   same time as the stages after it.
+//! - A stage that reads batches larger than a pipe works on one while the stages before it wait, and
+//!   writes one while the stages after it work.
+//!
+//! The bottleneck is the stage that shortens the pipeline most if it is twice as fast, or the CPUs,
+//! if twice as many of them shorten it more. Pipelines are drawn so that one of these savings
+//! exceeds all others by a factor of at least 1.5, and is at least 15 % of the run. If a stage is
+//! the bottleneck, an experiment confirms this for some of the pipelines: each stage in turn is made
+//! 20 % slower, and the one that slows the pipeline most is the bottleneck.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -26,7 +34,7 @@ struct Args {
     #[arg(long, default_value_t = 200)]
     count: u32,
     /// Number of pipelines to confirm by experiment.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 60)]
     confirm: u32,
     /// Target time of a pipeline, in seconds.
     #[arg(long, default_value_t = 1.0)]
@@ -36,23 +44,78 @@ struct Args {
     seed: u64,
 }
 
-/// Smallest factor by which the term of the bottleneck must exceed those of all stages and of the
-/// CPUs.
-const MIN_DOMINANCE_RATIO: f64 = 1.3;
+/// Smallest factor by which the saving by the bottleneck must exceed those by all others.
+const MIN_DOMINANCE_RATIO: f64 = 1.5;
+/// Smallest saving by the bottleneck, as a share of the run.
+const MIN_SAVING_SHARE: f64 = 0.15;
+/// Share of the CPUs that no phase may need if a stage is the bottleneck.
+const MAX_CPU_USE: f64 = 0.8;
 const CHUNK_BYTES: f64 = 8192.0;
+/// Size of the batches of a stage that works in batches, in bytes: much more than a pipe holds.
+const BATCH_BYTES: u64 = 512 * 1024;
 /// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
 /// Share of a stage's lifetime above which unexplained time is printed.
 const MAX_UNEXPLAINED_SHARE: f64 = 0.05;
 
-/// Cost of a stage.
+/// Time for the whole input, in seconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    cpu: f64,
+    sleep: f64,
+}
+
+impl Work {
+    fn total(self) -> f64 {
+        self.cpu + self.sleep
+    }
+
+    fn scaled(self, factor: f64) -> Self {
+        Self { cpu: self.cpu * factor, sleep: self.sleep * factor }
+    }
+}
+
+/// A stage with its cost.
 #[derive(Debug, Clone)]
 struct Cost {
-    /// CPU time for the whole input, in seconds.
-    cpu: f64,
-    /// Sleep for the whole input, in seconds.
-    sleep: f64,
+    /// While it reads.
+    reading: Work,
+    kind: StageKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum StageKind {
+    Streaming,
+    /// Reads a batch, then works, then writes.
+    Batches,
+    /// Works after the end of its input: alone, and while it writes.
+    Barrier {
+        alone: Work,
+        writing: Work,
+    },
+}
+
+impl Cost {
+    fn scaled(&self, factor: f64) -> Self {
+        let kind = match self.kind {
+            StageKind::Barrier { alone, writing } => {
+                StageKind::Barrier { alone: alone.scaled(factor), writing: writing.scaled(factor) }
+            }
+            other => other,
+        };
+        Self { reading: self.reading.scaled(factor), kind }
+    }
+}
+
+/// What stages a pipeline has besides streaming ones.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Streaming,
+    /// One or two barriers.
+    Barriers,
+    /// A stage that works in batches.
+    Batches,
 }
 
 /// The bottleneck that the costs imply, or that contend names.
@@ -60,8 +123,8 @@ struct Cost {
 enum Truth {
     /// The stage with this number, from 1.
     Stage(usize),
-    /// The CPUs of the machine, with the number, from 1, of the stage that uses them most.
-    Machine(usize),
+    /// The CPUs of the machine.
+    Machine,
 }
 
 fn main() -> Result<()> {
@@ -70,15 +133,17 @@ fn main() -> Result<()> {
         Programs { contend: built_program("contend")?, stage: built_program("bench-stage")? };
     let cpus = contend_sys::cpu::allowed() as f64;
     let mut random = fastrand::Rng::with_seed(args.seed);
-    let (mut right, mut unexplained) = (0, Vec::new());
+    let (mut right, mut unexplained, mut explained) = (0, Vec::new(), Vec::new());
     let mut confirmed = (0, 0);
     println!("{cpus} CPUs, {} pipelines, seed {}", args.count, args.seed);
     for number in 1..=args.count {
-        let (stages, truth) = draw(&mut random, cpus, args.seconds);
+        let shape = [Shape::Streaming, Shape::Barriers, Shape::Batches][number as usize % 3];
+        let (stages, truth) = draw(&mut random, shape, cpus, args.seconds);
         let text = programs.pipeline(&stages, args.seconds);
         let record = profile(&programs.contend, &text)?;
         let (worst, part) = worst_unexplained(&record);
         unexplained.push(part);
+        explained.push(record.explained_share.unwrap_or(0.0));
         if part > MAX_UNEXPLAINED_SHARE {
             println!("{number}: {:.1} % of a lifetime unexplained: {worst:.4?}", 100.0 * part);
         }
@@ -86,7 +151,7 @@ fn main() -> Result<()> {
         if named == Some(truth) {
             right += 1;
         } else {
-            println!("{number}: truth {truth:?}, named {named:?}, {stages:.2?}");
+            println!("{number}: truth {truth:?}, named {named:?}, {shape:?}: {text}");
             println!("    {}", record.bottleneck.evidence);
         }
         if let (true, Truth::Stage(index)) = (confirmed.1 < args.confirm, truth) {
@@ -103,6 +168,13 @@ fn main() -> Result<()> {
     if args.confirm > 0 {
         println!("confirmed by experiment: {} of {}", confirmed.0, confirmed.1);
     }
+    explained.sort_by(f64::total_cmp);
+    println!(
+        "explained share of the runs: median {:.0} %, 5th percentile {:.0} %, least {:.0} %",
+        100.0 * median(&explained).unwrap_or(0.0),
+        100.0 * explained.get(explained.len() / 20).copied().unwrap_or(0.0),
+        100.0 * explained.first().copied().unwrap_or(0.0),
+    );
     let most = unexplained.iter().copied().fold(0.0, f64::max);
     let over = unexplained.iter().filter(|&&part| part > MAX_UNEXPLAINED_SHARE).count();
     println!(
@@ -125,13 +197,29 @@ impl Programs {
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let bytes = CHUNK_BYTES * (1000.0 * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
-            let source = if index == 0 { format!(" --source {bytes:.0}") } else { String::new() };
-            format!(
-                "{} --cpu {:.3} --sleep {:.3}{source}",
-                show(&self.stage),
-                stage.cpu * 1e9 / bytes,
-                stage.sleep * 1e9 / bytes
-            )
+            let per_byte = |seconds: f64| seconds * 1e9 / bytes;
+            let Work { cpu, sleep } = stage.reading;
+            let program = show(&self.stage);
+            let mut text =
+                format!("{program} --cpu {:.3} --sleep {:.3}", per_byte(cpu), per_byte(sleep));
+            if index == 0 {
+                text += &format!(" --source {bytes:.0}");
+            }
+            match stage.kind {
+                StageKind::Streaming => {}
+                StageKind::Batches => text += &format!(" --chunk {BATCH_BYTES}"),
+                StageKind::Barrier { alone, writing } => {
+                    text += &format!(
+                        " --barrier --alone-cpu {:.4} --alone-sleep {:.4} --emit-cpu {:.3} \
+                         --emit-sleep {:.3}",
+                        alone.cpu,
+                        alone.sleep,
+                        per_byte(writing.cpu),
+                        per_byte(writing.sleep)
+                    );
+                }
+            }
+            text
         };
         stages.iter().enumerate().map(stage).collect::<Vec<_>>().join(" | ")
     }
@@ -141,63 +229,95 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Draws stages until one term exceeds the others by `MIN_DOMINANCE_RATIO`. With a probability of
-/// one half, that has to be the term of the CPUs; otherwise, that of a stage. Returns the stages,
-/// with costs scaled so that the pipeline takes `seconds`, and the bottleneck.
-fn draw(random: &mut fastrand::Rng, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
-    let machine = random.bool();
+/// Draws stages until the costs imply a bottleneck. With a probability of one half, that has to be
+/// the CPUs, if all stages are streaming; otherwise, a stage. Returns the stages, with costs scaled
+/// so that the pipeline takes `seconds`, and the bottleneck.
+fn draw(random: &mut fastrand::Rng, shape: Shape, cpus: f64, seconds: f64) -> (Vec<Cost>, Truth) {
+    let machine = random.bool() && matches!(shape, Shape::Streaming);
     loop {
         let count = random.usize(2..=8);
-        let stages: Vec<Cost> = (0..count)
-            .map(|_| {
-                // Log-uniform over a factor of 30, so that one stage often stands out.
-                let cost = 30_f64.powf(random.f64());
-                let cpu_share = match random.u8(0..3) {
-                    0 => 1.0,
-                    1 => 0.02,
-                    _ => random.f64(),
-                };
-                Cost { cpu: cost * cpu_share, sleep: cost * (1.0 - cpu_share) }
-            })
+        let mut stages: Vec<Cost> = (0..count)
+            .map(|_| Cost { reading: draw_work(random), kind: StageKind::Streaming })
             .collect();
-        let Some((binding, truth)) = law(&stages, cpus) else { continue };
-        if machine == matches!(truth, Truth::Machine(_)) {
-            let scale = seconds / binding;
-            let scaled = |s: &Cost| Cost { cpu: s.cpu * scale, sleep: s.sleep * scale };
-            return (stages.iter().map(scaled).collect(), truth);
+        match shape {
+            Shape::Streaming => {}
+            Shape::Barriers => {
+                for _ in 0..random.usize(1..=2) {
+                    let [alone, writing] = [draw_work(random), draw_work(random)];
+                    stages[random.usize(0..count)].kind = StageKind::Barrier { alone, writing };
+                }
+            }
+            Shape::Batches => stages[random.usize(0..count)].kind = StageKind::Batches,
+        }
+        let Some((total, truth)) = law(&stages, cpus) else { continue };
+        if machine == (truth == Truth::Machine) {
+            return (stages.iter().map(|stage| stage.scaled(seconds / total)).collect(), truth);
         }
     }
 }
 
-/// Returns the time that the largest term implies, and the bottleneck. Returns `None` if the
-/// largest term does not exceed the others by `MIN_DOMINANCE_RATIO`, or if it is that of the CPUs
-/// and no stage uses at least 10 % more CPU time than every other.
-fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
-    let (slowest, second) = two_largest(stages, |stage| stage.cpu + stage.sleep)?;
-    let (largest, next_largest) = two_largest(stages, |stage| stage.cpu)?;
-    let machine = stages.iter().map(|stage| stage.cpu).sum::<f64>() / cpus;
-    if slowest.1 >= MIN_DOMINANCE_RATIO * second.max(machine) {
-        Some((slowest.1, Truth::Stage(slowest.0)))
-    } else if machine >= MIN_DOMINANCE_RATIO * slowest.1 && largest.1 >= 1.1 * next_largest {
-        Some((machine, Truth::Machine(largest.0)))
-    } else {
-        None
-    }
+/// Draws a cost, log-uniform over a factor of 30, so that one stage often stands out.
+fn draw_work(random: &mut fastrand::Rng) -> Work {
+    let cost = 30_f64.powf(random.f64());
+    let cpu_share = match random.u8(0..3) {
+        0 => 1.0,
+        1 => 0.02,
+        _ => random.f64(),
+    };
+    Work { cpu: cost * cpu_share, sleep: cost * (1.0 - cpu_share) }
 }
 
-/// Returns the number, from 1, of the stage with the largest value, with that value, and the second
-/// largest value. Returns `None` if there are fewer than two stages.
-fn two_largest(stages: &[Cost], value: fn(&Cost) -> f64) -> Option<((usize, f64), f64)> {
-    let mut values: Vec<_> =
-        stages.iter().enumerate().map(|(index, stage)| (index + 1, value(stage))).collect();
-    values.sort_by(|a, b| b.1.total_cmp(&a.1));
-    Some((*values.first()?, values.get(1)?.1))
+/// Returns the time of the pipeline, and its bottleneck; `None` if the saving by the bottleneck is
+/// too small or does not exceed the others by `MIN_DOMINANCE_RATIO`.
+fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
+    let total = seconds(stages, cpus);
+    let stage_savings = (0..stages.len()).map(|index| {
+        let mut faster = stages.to_vec();
+        faster[index] = faster[index].scaled(0.5);
+        (total - seconds(&faster, cpus), Truth::Stage(index + 1))
+    });
+    let machine = (total - seconds(stages, 2.0 * cpus), Truth::Machine);
+    let mut savings: Vec<_> = stage_savings.chain([machine]).collect();
+    savings.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (best, second) = (savings.first()?, savings.get(1)?);
+    let stands_out = best.0 >= MIN_DOMINANCE_RATIO * second.0 && best.0 >= MIN_SAVING_SHARE * total;
+    stands_out.then_some((total, best.1))
+}
+
+/// Returns the time that a pipeline takes, in seconds.
+fn seconds(stages: &[Cost], cpus: f64) -> f64 {
+    let mut total = 0.0;
+    // The work of the stages in the current phase, and whether a stage works in batches.
+    let mut phase: Vec<(Work, bool)> = Vec::new();
+    for stage in stages {
+        phase.push((stage.reading, matches!(stage.kind, StageKind::Batches)));
+        if let StageKind::Barrier { alone, writing } = stage.kind {
+            total += phase_seconds(&phase, cpus) + alone.total();
+            phase = vec![(writing, false)];
+        }
+    }
+    total + phase_seconds(&phase, cpus)
+}
+
+fn phase_seconds(stages: &[(Work, bool)], cpus: f64) -> f64 {
+    let slowest = stages
+        .split_inclusive(|(_, batches)| *batches)
+        .map(|part| {
+            // Up to the stage that works in batches, the slowest stage; then that one.
+            let (batches, others): (Vec<_>, Vec<_>) =
+                part.iter().partition(|(_, batches)| *batches);
+            let longest = others.iter().map(|(work, _)| work.total()).fold(0.0, f64::max);
+            longest + batches.iter().map(|(work, _)| work.total()).sum::<f64>()
+        })
+        .sum::<f64>();
+    let machine = stages.iter().map(|(work, _)| work.cpu).sum::<f64>() / cpus;
+    slowest.max(machine)
 }
 
 fn named(record: &PipeRecord) -> Option<Truth> {
     match (record.bottleneck.kind, record.bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => Some(Truth::Stage(index)),
-        (BottleneckKind::Machine, Some(index)) => Some(Truth::Machine(index)),
+        (BottleneckKind::Machine, _) => Some(Truth::Machine),
         _ => None,
     }
 }
@@ -216,8 +336,7 @@ fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) 
     let mut felt = Vec::new();
     for index in 0..stages.len() {
         let mut slowed = stages.to_vec();
-        slowed[index].cpu *= 1.2;
-        slowed[index].sleep *= 1.2;
+        slowed[index] = slowed[index].scaled(1.2);
         let mut ratios = Vec::new();
         for _ in 0..EXPERIMENTS_PER_STAGE {
             let before = run(programs, stages, seconds)?;

@@ -17,7 +17,7 @@
 //! [`findings`] interpret the result.
 
 pub mod account;
-pub mod blame;
+pub mod critical;
 pub mod findings;
 pub mod gate;
 pub mod launch;

@@ -30,7 +30,7 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
-use super::blame::Blame;
+use super::critical::{CriticalTime, RecentWork};
 use super::gate::OpenGate;
 use super::launch::{
     LaunchError, LaunchSpec, Launched, WaitingShell, children_of, kill_all, launch,
@@ -106,7 +106,8 @@ struct Watch<'a> {
     last_sample: Instant,
     ticks: u64,
     runnable: f64,
-    blame: Blame,
+    work: RecentWork,
+    critical: CriticalTime,
     timeline: Timeline,
     /// Moving average of contend's CPU time for one sample.
     sample_cost: Duration,
@@ -151,8 +152,8 @@ impl<'a> Watch<'a> {
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
         let mut timeline = Timeline::default();
-        let blame = Blame::new(stages.len());
-        timeline.sample(Duration::ZERO, &blame, stages.iter().map(RunningStage::counters));
+        let (work, critical) = (RecentWork::new(stages.len()), CriticalTime::new(stages.len()));
+        timeline.sample(Duration::ZERO, &critical, stages.iter().map(RunningStage::counters));
         let watch = Self {
             signals,
             shell_program,
@@ -167,7 +168,8 @@ impl<'a> Watch<'a> {
             last_sample: now,
             ticks: 0,
             runnable: 0.0,
-            blame,
+            work,
+            critical,
             timeline,
             sample_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
@@ -343,8 +345,10 @@ impl<'a> Watch<'a> {
             self.sample_pipes();
         }
         self.sample_stages(now, time);
-        self.blame.add(&self.states(), time);
-        self.timeline.sample(now, &self.blame, self.stages.iter().map(RunningStage::counters));
+        let states = self.states();
+        self.work.add(&states, time, now);
+        self.critical.add(&states, &self.work, time);
+        self.timeline.sample(now, &self.critical, self.stages.iter().map(RunningStage::counters));
         self.check_first_outputs(now);
         self.count_runnable();
         let check_exec = refresh || now < EXEC_CHECK_TIME;
@@ -462,7 +466,7 @@ impl<'a> Watch<'a> {
     fn into_raw(mut self, own_before: Usage) -> RawRun {
         let own = child::own_usage();
         let now = self.begun.elapsed();
-        self.timeline.finish(now, self.blame, self.stages.iter().map(RunningStage::counters));
+        self.timeline.finish(now, self.critical, self.stages.iter().map(RunningStage::counters));
         let stages: Vec<_> = self.stages.into_iter().map(RunningStage::into_raw).collect();
         RawRun {
             wall: stages.iter().map(|stage| stage.ended).max().unwrap_or_default(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use contend_sys::procfs::SchedStat;
 
-use super::blame::Blame;
+use super::critical::CriticalTime;
 use crate::observe::tree::SampledTime;
 
 /// Maximum number of points in a timeline.
@@ -35,8 +35,8 @@ pub struct Timeline {
     times: Vec<Duration>,
     /// Counters at the points: those of all stages at the first point, at the second, and so on.
     counters: Vec<Counters>,
-    /// Waits of the stages for each other up to the points.
-    blame: Vec<Blame>,
+    /// Critical times up to the points.
+    critical: Vec<CriticalTime>,
     /// Binary logarithm of the number of samples for each point.
     samples_per_point_log2: u32,
     /// Number of samples so far.
@@ -44,13 +44,18 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Offers the waits and counters of all stages at time `now` as the next sample. Takes the
+    /// Offers the critical times and the counters of all stages at time `now` as the next sample. Takes the
     /// counters from `read`, first stage to last, if the sample becomes a point.
-    pub fn sample(&mut self, now: Duration, blame: &Blame, read: impl Iterator<Item = Counters>) {
+    pub fn sample(
+        &mut self,
+        now: Duration,
+        critical: &CriticalTime,
+        read: impl Iterator<Item = Counters>,
+    ) {
         let is_due = self.samples.trailing_zeros() >= self.samples_per_point_log2;
         self.samples += 1;
         if is_due {
-            self.push(now, blame.clone(), read);
+            self.push(now, critical.clone(), read);
             let stages = self.stages().max(1);
             if self.times.len() >= (MAX_CELLS / (stages * stages)).clamp(MIN_POINTS, MAX_POINTS) {
                 self.thin();
@@ -58,14 +63,24 @@ impl Timeline {
         }
     }
 
-    /// Adds the last point: the waits and counters of all stages at the end of the run.
-    pub fn finish(&mut self, now: Duration, blame: Blame, read: impl Iterator<Item = Counters>) {
-        self.push(now, blame, read);
+    /// Adds the last point: the critical times and the counters of all stages at the end of the run.
+    pub fn finish(
+        &mut self,
+        now: Duration,
+        critical: CriticalTime,
+        read: impl Iterator<Item = Counters>,
+    ) {
+        self.push(now, critical, read);
     }
 
-    fn push(&mut self, now: Duration, blame: Blame, read: impl Iterator<Item = Counters>) {
+    fn push(
+        &mut self,
+        now: Duration,
+        critical: CriticalTime,
+        read: impl Iterator<Item = Counters>,
+    ) {
         self.times.push(now);
-        self.blame.push(blame);
+        self.critical.push(critical);
         self.counters.extend(read);
     }
 
@@ -75,12 +90,12 @@ impl Timeline {
         let kept = self.times.len().div_ceil(2);
         for place in 1..kept {
             self.times[place] = self.times[2 * place];
-            self.blame.swap(place, 2 * place);
+            self.critical.swap(place, 2 * place);
             let from = 2 * place * stages;
             self.counters.copy_within(from..from + stages, place * stages);
         }
         self.times.truncate(kept);
-        self.blame.truncate(kept);
+        self.critical.truncate(kept);
         self.counters.truncate(kept * stages);
         self.samples_per_point_log2 += 1;
     }
@@ -119,14 +134,16 @@ impl Timeline {
         }
     }
 
-    /// Returns the waits of the stages for each other between two times. Between two points, waits
-    /// are taken to increase evenly. Returns `None` without points.
-    pub fn blame_between(&self, from: Duration, to: Duration) -> Option<Blame> {
+    /// Returns the increase of the critical times between two times. Between two points, they are
+    /// taken to increase evenly. Returns `None` without points.
+    pub fn critical_between(&self, from: Duration, to: Duration) -> Option<CriticalTime> {
         let at = |time: Duration| match self.position(time)? {
-            (before, 0.0) => Some(self.blame[before].clone()),
-            (before, share) => {
-                Some(Blame::interpolate(&self.blame[before], &self.blame[before + 1], share))
-            }
+            (before, 0.0) => Some(self.critical[before].clone()),
+            (before, share) => Some(CriticalTime::interpolate(
+                &self.critical[before],
+                &self.critical[before + 1],
+                share,
+            )),
         };
         Some(at(to)?.since(&at(from)?))
     }
@@ -192,7 +209,7 @@ fn interpolate(before: &Counters, after: &Counters, share: f64) -> Counters {
 mod tests {
     use super::*;
     use crate::observe::{State, Wait};
-    use crate::pipeline::blame::Cause;
+    use crate::pipeline::critical::{Critical, RecentWork};
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -205,12 +222,13 @@ mod tests {
         counters
     }
 
-    /// Returns the waits of two stages, the second of which waited for the first for `ms`.
-    fn blame(ms: u32) -> Blame {
-        let mut blame = Blame::new(2);
+    /// Returns the critical times of two stages, the first of which was critical for `ms`.
+    fn critical(ms: u32) -> CriticalTime {
+        let mut critical = CriticalTime::new(2);
         let starved = State::Waiting(Wait::Starved);
-        blame.add(&[Some(State::Active), Some(starved)], MILLISECOND * ms);
-        blame
+        let states = [Some(State::Active), Some(starved)];
+        critical.add(&states, &RecentWork::default(), MILLISECOND * ms);
+        critical
     }
 
     /// Returns a timeline of two stages: the first runs all the time, the second is starved all the
@@ -220,13 +238,13 @@ mod tests {
         for ms in 0..=samples {
             timeline.sample(
                 MILLISECOND * ms,
-                &blame(ms),
+                &critical(ms),
                 [counters(ms, 0), counters(0, ms)].into_iter(),
             );
         }
         timeline.finish(
             MILLISECOND * samples,
-            blame(samples),
+            critical(samples),
             [counters(samples, 0), counters(0, samples)].into_iter(),
         );
         timeline
@@ -246,8 +264,8 @@ mod tests {
             let error = second.seen.waited(Wait::Starved).abs_diff(length);
             assert!(error < MILLISECOND / 100, "{samples}: {error:?}");
             assert_eq!(second.sched.on_cpu, 0);
-            let blame = timeline.blame_between(from, to).expect("there are points");
-            assert!(blame.of(1, Cause::Stage(0)).abs_diff(length) < MILLISECOND / 100);
+            let critical = timeline.critical_between(from, to).expect("there are points");
+            assert!(critical.of(Critical::Stage(0)).abs_diff(length) < MILLISECOND / 100);
         }
     }
 

@@ -11,7 +11,7 @@ use contend_sys::procfs::SchedStat;
 
 use super::time::{Period, Pressure};
 use crate::observe::Wait;
-use crate::pipeline::blame::Blame;
+use crate::pipeline::critical::CriticalTime;
 use crate::pipeline::raw::RawRun;
 use crate::pipeline::timeline::Counters;
 
@@ -28,8 +28,8 @@ pub struct PhaseAccount {
     /// The stages in the phase. Their `wall_seconds` is the part of their lifetime in the phase;
     /// their CPU time is all system time, and fields other than times are not set.
     pub stages: Vec<Stage>,
-    /// The stages' waits for each other in the phase, as found by samples.
-    pub blame: Blame,
+    /// For how long each stage held up the pipeline in the phase, as found by samples.
+    pub critical: CriticalTime,
 }
 
 impl PhaseAccount {
@@ -71,10 +71,10 @@ pub fn phases(run: &RawRun, stages: &[Stage]) -> Vec<PhaseAccount> {
                 begin,
                 end,
                 stages: parts.collect(),
-                blame: run
+                critical: run
                     .timeline
-                    .blame_between(begin, end)
-                    .unwrap_or_else(|| Blame::new(stages.len())),
+                    .critical_between(begin, end)
+                    .unwrap_or_else(|| CriticalTime::new(stages.len())),
             }
         })
         .collect()
@@ -151,7 +151,7 @@ mod tests {
     /// Returns a run of 1 s: the first stage works for 400 ms, then a barrier for 600 ms.
     fn run() -> RawRun {
         let mut timeline = Timeline::default();
-        let blame = Blame::new(2);
+        let critical = CriticalTime::new(2);
         for ms in 0..=1000_u32 {
             let counters = [ms.min(400), ms.saturating_sub(400)].map(|ran| {
                 let mut counters = Counters::default();
@@ -159,7 +159,7 @@ mod tests {
                 counters.seen.active = MILLISECOND * ran;
                 counters
             });
-            timeline.sample(MILLISECOND * ms, &blame, counters.into_iter());
+            timeline.sample(MILLISECOND * ms, &critical, counters.into_iter());
         }
         let first = RawStage {
             ended: 400 * MILLISECOND,

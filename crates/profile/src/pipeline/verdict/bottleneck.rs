@@ -58,7 +58,7 @@ pub(super) fn bottleneck(evidence: &Evidence<'_>) -> Bottleneck {
     };
     outside_bottleneck(evidence, slowest)
         .or_else(|| machine_bottleneck(evidence, slowest))
-        .unwrap_or_else(|| stage_bottleneck(evidence, slowest))
+        .unwrap_or_else(|| of_stage(evidence, slowest))
 }
 
 /// Returns a verdict without a bottleneck if there are too few samples of the stages for another
@@ -180,7 +180,8 @@ fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
     None
 }
 
-fn stage_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
+/// Returns `slowest` as the bottleneck, or none if that stage was not busy for long enough.
+pub(super) fn of_stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let wall = evidence.wall_seconds;
     let service = slowest.service_seconds();
     if service < MIN_SERVICE_SHARE * wall {
@@ -229,7 +230,9 @@ fn describe_neighbours(evidence: &Evidence<'_>, slowest: &Stage) -> String {
     let next = others.max_by(|a, b| a.service_seconds().total_cmp(&b.service_seconds()));
     let next = next.map(|stage| {
         let (index, busy) = (stage.index, time(stage.service_seconds()));
-        if stage.service_seconds() > SIMILAR_SERVICE_SHARE * slowest.service_seconds() {
+        if stage.service_seconds() > slowest.service_seconds() {
+            format!("stage {index} was busy for longer ({busy}), but not alone")
+        } else if stage.service_seconds() > SIMILAR_SERVICE_SHARE * slowest.service_seconds() {
             format!("stage {index} needed almost as long ({busy})")
         } else {
             format!("the next busiest, stage {index}, needed only {busy}")

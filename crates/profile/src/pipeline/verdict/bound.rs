@@ -26,7 +26,7 @@ use contend_record::pipe::{Bottleneck, BottleneckKind, Rest, Stage};
 
 use super::Situation;
 use crate::pipeline::account::PhaseAccount;
-use crate::pipeline::blame::{Blame, Cause};
+use crate::pipeline::critical::Critical;
 
 /// Minimum share of a phase for which the bottleneck must wait for a stage, to alternate with it.
 const MIN_ALTERNATION_SHARE: f64 = 0.05;
@@ -113,7 +113,7 @@ fn fit(explained: Explained, seconds: f64) -> Explained {
 }
 
 /// Returns the index of the stage that worked or was queued for a CPU for longest.
-pub(super) fn longest(stages: &[Stage]) -> Option<usize> {
+fn longest(stages: &[Stage]) -> Option<usize> {
     let busy = |stage: &Stage| stage.service_seconds() + stage.run_queue_seconds;
     (0..stages.len()).max_by(|&a, &b| busy(&stages[a]).total_cmp(&busy(&stages[b])))
 }
@@ -138,7 +138,6 @@ struct View {
 impl View {
     fn of(situation: &Situation<'_>, account: &PhaseAccount, index: usize) -> Option<Self> {
         let seconds = account.seconds();
-        let begin = account.begin.as_secs_f64();
         let stage = account.stages.get(index)?;
         let cpu_of_stages: f64 = account.stages.iter().map(Stage::cpu_seconds).sum();
         let cpu_of_neighbours = cpu_of_stages - stage.cpu_seconds();
@@ -149,28 +148,28 @@ impl View {
 
         let first_input =
             situation.first_inputs.get(index).copied().flatten().filter(|_| index > 0);
+        let begin = account.begin.as_secs_f64();
         let before = first_input.map_or(0.0, |at| (at - begin).clamp(0.0, stage.starved_seconds));
-        let waits = Waits::of(stage, &account.blame, index, account.stages.len(), before);
-        let others = || (0..account.stages.len()).filter(|&other| other != index);
-        let queued_share = |stage: &Stage| {
-            let active = stage.on_cpu_seconds + stage.run_queue_seconds;
-            if active > 0.0 { stage.run_queue_seconds / active } else { 0.0 }
-        };
-        let for_queued_stages = others()
-            .map(|other| {
-                waits.because_of(Cause::Stage(other)) * queued_share(&account.stages[other])
-            })
-            .sum();
-        let (input, output) = (waits.because_of(Cause::Input), waits.because_of(Cause::Output));
+        let upstream = Side::of(account, stage.starved_seconds - before, 0..index, Critical::Input);
+        let downstream = index + 1..account.stages.len();
+        let downstream = Side::of(account, stage.blocked_seconds, downstream, Critical::Output);
+        let is_long = |side: &&Side| side.for_stages > MIN_ALTERNATION_SHARE * seconds;
+        let alternation = [&upstream, &downstream]
+            .into_iter()
+            .filter(is_long)
+            .max_by(|a, b| a.for_stages.total_cmp(&b.for_stages))
+            .and_then(|side| {
+                Some(Alternation { stage: side.longest_critical? + 1, seconds: side.for_stages })
+            });
         Some(Self {
             service: stage.service_seconds(),
             queued_behind_stages: queued * neighbours_share,
             queued_behind_others: queued * (1.0 - neighbours_share),
-            alternation: waits.alternation(MIN_ALTERNATION_SHARE * seconds),
-            for_queued_stages,
-            for_stages: waits.seconds - input - output,
-            input,
-            output,
+            alternation,
+            for_queued_stages: upstream.for_queued_stages + downstream.for_queued_stages,
+            for_stages: upstream.for_stages + downstream.for_stages,
+            input: upstream.for_end,
+            output: downstream.for_end,
             outside_of_work: before + (seconds - stage.wall_seconds).max(0.0),
         })
     }
@@ -178,62 +177,55 @@ impl View {
 
 /// Waits of a stage for the stages before it, or for those after it.
 struct Alternation {
-    /// The stage, from 1, for which it waited for longest.
+    /// The stage, from 1, that was critical for longest on that side.
     stage: usize,
     /// Time for which it waited for the stages on that side, in seconds.
     seconds: f64,
 }
 
-/// The waits of a stage for its neighbours in a phase.
-struct Waits<'a> {
-    blame: &'a Blame,
-    index: usize,
-    stages: usize,
-    /// Time waited, in seconds.
-    seconds: f64,
-    starved_seconds: f64,
+/// The waits of a stage on one side: for the stages before it and the pipeline's input, or for the
+/// stages after it and the output. All times are in seconds.
+struct Side {
+    for_stages: f64,
+    for_queued_stages: f64,
+    for_end: f64,
+    /// The stage, from 0, that was critical for longest.
+    longest_critical: Option<usize>,
 }
 
-impl<'a> Waits<'a> {
-    /// `before` is the time before the stage's first input, in seconds, which is not included.
-    fn of(stage: &Stage, blame: &'a Blame, index: usize, stages: usize, before: f64) -> Self {
-        let starved_seconds = stage.starved_seconds - before;
-        let seconds = starved_seconds + stage.blocked_seconds;
-        Self { blame, index, stages, seconds, starved_seconds }
-    }
-
-    /// Returns the waits for the stages before this one, or for those after it, whichever are
-    /// longer. Returns `None` if they do not exceed `min_seconds`.
-    fn alternation(&self, min_seconds: f64) -> Option<Alternation> {
-        let side = |stages: std::ops::Range<usize>| {
-            let waits = stages.map(|other| (other + 1, self.because_of(Cause::Stage(other))));
-            let waits: Vec<_> = waits.collect();
-            let (stage, _) = waits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).copied()?;
-            Some(Alternation { stage, seconds: waits.iter().map(|(_, seconds)| seconds).sum() })
+impl Side {
+    /// Divides `waited` seconds between `stages` and `end`, in proportion to the times for which
+    /// they were critical. Without samples, all of it is for stages, if there are any.
+    fn of(
+        account: &PhaseAccount,
+        waited: f64,
+        stages: std::ops::Range<usize>,
+        end: Critical,
+    ) -> Self {
+        let critical = |one: Critical| account.critical.of(one).as_secs_f64();
+        let queued_share = |stage: &Stage| {
+            let active = stage.on_cpu_seconds + stage.run_queue_seconds;
+            if active > 0.0 { stage.run_queue_seconds / active } else { 0.0 }
         };
-        [side(0..self.index), side(self.index + 1..self.stages)]
-            .into_iter()
-            .flatten()
-            .filter(|side| side.seconds > min_seconds)
-            .max_by(|a, b| a.seconds.total_cmp(&b.seconds))
-    }
-
-    /// Returns the time waited because of `cause`, in seconds. Samples show the shares of the
-    /// causes; without samples, each wait is because of the nearest neighbour.
-    fn because_of(&self, cause: Cause) -> f64 {
-        let total = self.blame.total(self.index).as_secs_f64();
-        if total > 0.0 {
-            return self.seconds * self.blame.of(self.index, cause).as_secs_f64() / total;
-        }
-        let before = self.index.checked_sub(1).map_or(Cause::Input, Cause::Stage);
-        let after = match self.index + 1 {
-            next if next == self.stages => Cause::Output,
-            next => Cause::Stage(next),
+        let times: Vec<_> = stages.map(|stage| (stage, critical(Critical::Stage(stage)))).collect();
+        let all: f64 = times.iter().map(|(_, time)| time).sum();
+        let queued: f64 =
+            times.iter().map(|&(stage, time)| time * queued_share(&account.stages[stage])).sum();
+        let total = all + critical(end);
+        let share = |time: f64| if total > 0.0 { time / total } else { 0.0 };
+        let for_end = match (times.is_empty(), total > 0.0) {
+            (true, _) => waited,
+            (false, true) => waited * share(critical(end)),
+            (false, false) => 0.0,
         };
-        match cause {
-            cause if cause == before => self.starved_seconds,
-            cause if cause == after => self.seconds - self.starved_seconds,
-            _ => 0.0,
+        Self {
+            for_stages: waited - for_end,
+            for_queued_stages: waited * share(queued),
+            for_end,
+            longest_critical: times
+                .iter()
+                .max_by(|a, b| a.1.total_cmp(&b.1))
+                .map(|(stage, _)| *stage),
         }
     }
 }

@@ -22,12 +22,15 @@ use contend_record::units::time;
 
 use super::account::PhaseAccount;
 use bottleneck::{Evidence, bottleneck};
-use saving::Improvement;
+use saving::{Improvement, saving};
 
 /// Explained share of the run below which the verdict says what it does not explain.
 const MIN_EXPLAINED_SHARE: f64 = 0.8;
 /// Share of the run above which a cause of unexplained time is mentioned.
 const MIN_CAUSE_SHARE: f64 = 0.05;
+/// Share of a phase by which the improvement of a stage must save more than that of the busiest one,
+/// to make it the bottleneck.
+const MIN_BETTER_SHARE: f64 = 0.05;
 /// Share of the run above which a saving is mentioned.
 const MIN_SAVING_SHARE: f64 = 0.02;
 
@@ -81,7 +84,13 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
     let best = phases
         .iter()
         .filter_map(Improvement::of)
-        .map(|improvement| (improvement, saving::saving(situation.cpus, accounts, improvement)))
+        .map(|improvement| {
+            let saved = accounts.iter().zip(&phases).map(|(account, phase)| {
+                let is_machine = phase.bottleneck.kind == BottleneckKind::Machine;
+                saving(situation.cpus, account, is_machine, improvement)
+            });
+            (improvement, saved.sum::<f64>())
+        })
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((improvement, saving_seconds)) = best else {
         let evidence = evidence(situation, situation.stages, situation.wall_seconds);
@@ -114,7 +123,11 @@ fn evidence<'a>(
 
 fn phase(situation: &Situation<'_>, account: &PhaseAccount) -> Phase {
     let seconds = account.seconds();
-    let bottleneck = bottleneck(&evidence(situation, &account.stages, seconds));
+    let evidence = evidence(situation, &account.stages, seconds);
+    let mut bottleneck = bottleneck(&evidence);
+    if let Some(better) = better_stage(situation, account, &bottleneck) {
+        bottleneck = bottleneck::of_stage(&evidence, better);
+    }
     let explained = bound::explain(situation, account, &bottleneck);
     Phase {
         begin_seconds: account.begin.as_secs_f64(),
@@ -126,6 +139,23 @@ fn phase(situation: &Situation<'_>, account: &PhaseAccount) -> Phase {
         stages: account.stages.iter().map(phase_stage).collect(),
         bottleneck,
     }
+}
+
+/// Returns a stage whose improvement would save much more than that of the bottleneck, if that is a
+/// stage. The stage that is busy for longest is not the one to improve if another one is busy for
+/// almost as long at the same time, and both wait for a third.
+fn better_stage<'a>(
+    situation: &Situation<'_>,
+    account: &'a PhaseAccount,
+    bottleneck: &Bottleneck,
+) -> Option<&'a Stage> {
+    let named = bottleneck.stage.filter(|_| bottleneck.kind == BottleneckKind::Stage)?;
+    let saved = |index: usize| saving(situation.cpus, account, false, Improvement::Stage(index));
+    let best = (0..account.stages.len())
+        .map(|index| (index, saved(index)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_better = best.1 > saved(named - 1) + MIN_BETTER_SHARE * account.seconds();
+    account.stages.get(best.0).filter(|_| is_better)
 }
 
 fn phase_stage(stage: &Stage) -> PhaseStage {
@@ -227,7 +257,7 @@ mod tests {
 
     use super::*;
     use crate::observe::{State, Wait};
-    use crate::pipeline::blame::Blame;
+    use crate::pipeline::critical::{CriticalTime, RecentWork};
 
     const SECOND: Duration = Duration::from_secs(1);
     const ACTIVE: Option<State> = Some(State::Active);
@@ -239,11 +269,11 @@ mod tests {
     fn account(begin: u32, states: &[(u32, &[Option<State>])]) -> PhaseAccount {
         let length: u32 = states.iter().map(|(seconds, _)| seconds).sum();
         let count = states.iter().map(|(_, states)| states.len()).max().unwrap_or(0);
-        let mut blame = Blame::new(count);
+        let mut critical = CriticalTime::new(count);
         let mut stages: Vec<_> =
             (1..=count).map(|index| Stage { index, samples: 100, ..Stage::default() }).collect();
         for (seconds, states) in states {
-            blame.add(states, SECOND * *seconds);
+            critical.add(states, &RecentWork::default(), SECOND * *seconds);
             for (stage, state) in stages.iter_mut().zip(*states) {
                 let seconds = f64::from(*seconds);
                 match *state {
@@ -259,7 +289,7 @@ mod tests {
                 stage.wall_seconds += seconds;
             }
         }
-        PhaseAccount { begin: SECOND * begin, end: SECOND * (begin + length), stages, blame }
+        PhaseAccount { begin: SECOND * begin, end: SECOND * (begin + length), stages, critical }
     }
 
     fn judge(accounts: &[PhaseAccount], cpus: f64, others_share: f64) -> Verdict {
@@ -332,6 +362,17 @@ mod tests {
         let close = account(0, &[(9, &[ACTIVE, ACTIVE]), (1, &[BLOCKED, ACTIVE])]);
         let saving = judge(&[close], 2.0, 0.0).overall.expect("a bottleneck").saving_seconds;
         assert!(is_close(saving, 1.0), "stage 1 needs 9 s: {saving}");
+    }
+
+    #[test]
+    fn the_busiest_stage_is_not_the_bottleneck_if_another_saves_more() {
+        // Stages 1 and 2 work at the same time, and stage 3 alternates with both.
+        let run = account(0, &[(5, &[ACTIVE, ACTIVE, STARVED]), (4, &[BLOCKED, BLOCKED, ACTIVE])]);
+        let verdict = judge(&[run], 4.0, 0.0);
+        assert_eq!(named(&verdict.bottleneck), (BottleneckKind::Stage, Some(3)));
+        assert!(is_close(verdict.overall.expect("a bottleneck").saving_seconds, 2.0));
+        let evidence = &verdict.bottleneck.evidence;
+        assert!(evidence.contains("stage 2 was busy for longer (5.00 s)"), "{evidence}");
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Estimates how much shorter a run would be if its bottleneck were faster.
 //!
-//! The estimate takes the view of the stage that was busy for longest. Its life in a phase consists
-//! of its service time, its time in the run queue, and its waits, each of which another stage
-//! causes. If it becomes faster, its service time shrinks. If another stage becomes faster, the
-//! waits that it causes shrink in proportion, because the two do not work at the same time. The
-//! phase then takes as long as that life, unless another stage or the CPUs need longer.
+//! Samples show for how long each stage was critical (see [`critical`]). If the stage were twice as
+//! fast, that time would be half as long, unless another stage works for more than half of it: the
+//! phase cannot be shorter than its stages need. If the CPUs are the bottleneck, a faster stage
+//! saves its share of the CPU time, and more CPUs save the time for which critical stages are queued
+//! for one.
+//!
+//! [`critical`]: crate::pipeline::critical
 
 use contend_record::pipe::{BottleneckKind, Phase, Stage};
 
-use super::bound::longest;
 use crate::pipeline::account::PhaseAccount;
-use crate::pipeline::blame::Cause;
+use crate::pipeline::critical::Critical;
 
 /// Factor of the speed of what is improved.
 const SPEED_UP: f64 = 2.0;
@@ -51,55 +52,45 @@ impl Improvement {
     }
 }
 
-/// Returns the time in seconds that the run would be shorter.
-pub(super) fn saving(cpus: f64, phases: &[PhaseAccount], improvement: Improvement) -> f64 {
-    let saved = |phase: &PhaseAccount| {
-        let before = length(phase, cpus, None);
-        (before - length(phase, cpus, Some(improvement))).max(0.0)
+/// Returns the time in seconds that a phase would be shorter. `is_machine` is whether the CPUs are
+/// the bottleneck of the phase.
+pub(super) fn saving(
+    cpus: f64,
+    phase: &PhaseAccount,
+    is_machine: bool,
+    improvement: Improvement,
+) -> f64 {
+    let cpu: f64 = phase.stages.iter().map(Stage::cpu_seconds).sum();
+    let of_critical = |critical: Critical, cpu_saved: f64| {
+        let seconds = phase.critical.of(critical).as_secs_f64();
+        let worked = |stage: usize| phase.critical.worked(critical, stage).as_secs_f64();
+        let others = (0..phase.stages.len()).filter(|&stage| critical != Critical::Stage(stage));
+        let needed = others.map(worked).fold(seconds / SPEED_UP, f64::max);
+        let by_cpus = phase.seconds() - (cpu - cpu_saved) / cpus;
+        (seconds - needed).min(by_cpus)
     };
-    phases.iter().map(saved).sum()
-}
-
-/// Returns the length of a phase in seconds, as estimated from the lives of its stages.
-fn length(phase: &PhaseAccount, cpus: f64, improvement: Option<Improvement>) -> f64 {
-    let speed = |one: Improvement| if improvement == Some(one) { SPEED_UP } else { 1.0 };
-    let cpu = |index: usize| phase.stages[index].cpu_seconds() / speed(Improvement::Stage(index));
-    let cpu_before: f64 = phase.stages.iter().map(Stage::cpu_seconds).sum();
-    let cpu_after: f64 = (0..phase.stages.len()).map(cpu).sum();
-    let competition = if cpu_before > 0.0 { cpu_after / cpu_before } else { 1.0 };
-    // With twice as many CPUs, a stage hardly ever waits for one.
-    let queueing = if improvement == Some(Improvement::Machine) { 0.0 } else { competition };
-    let busy = |index: usize| {
-        let stage = &phase.stages[index];
-        let speed = speed(Improvement::Stage(index));
-        stage.service_seconds() / speed + stage.run_queue_seconds * queueing
+    let saved = match improvement {
+        Improvement::Stage(index) => {
+            let cpu_saved = phase.stages[index].cpu_seconds() * (1.0 - 1.0 / SPEED_UP);
+            if is_machine {
+                cpu_saved / cpus
+            } else {
+                of_critical(Critical::Stage(index), cpu_saved)
+            }
+        }
+        Improvement::Machine => {
+            let queued = |index: usize| {
+                let stage = &phase.stages[index];
+                let active = stage.on_cpu_seconds + stage.run_queue_seconds;
+                let share = if active > 0.0 { stage.run_queue_seconds / active } else { 0.0 };
+                share * phase.critical.of(Critical::Stage(index)).as_secs_f64()
+            };
+            let queued: f64 = (0..phase.stages.len()).map(queued).sum();
+            let slowest = phase.stages.iter().map(Stage::service_seconds).fold(0.0, f64::max);
+            queued.min(phase.seconds() - slowest.max(cpu / (SPEED_UP * cpus)))
+        }
+        Improvement::Input => of_critical(Critical::Input, 0.0),
+        Improvement::Output => of_critical(Critical::Output, 0.0),
     };
-    let shrink = |index: usize| {
-        let stage = &phase.stages[index];
-        let before = stage.service_seconds() + stage.run_queue_seconds;
-        if before > 0.0 { busy(index) / before } else { 1.0 }
-    };
-    let improved = |index: usize| improvement == Some(Improvement::Stage(index));
-    let life = |index: usize, of_longest: bool| {
-        let stage = &phase.stages[index];
-        let waited = stage.starved_seconds + stage.blocked_seconds;
-        let total = phase.blame.total(index).as_secs_f64();
-        let share = |cause: Cause| phase.blame.of(index, cause).as_secs_f64() / total;
-        let waited_after = if total > 0.0 {
-            let for_stages = (0..phase.stages.len())
-                // Another stage may work while the improved one does, and then no longer waits.
-                .filter(|&other| of_longest || !improved(other))
-                .map(|other| share(Cause::Stage(other)) * shrink(other))
-                .sum::<f64>();
-            let for_input = share(Cause::Input) / speed(Improvement::Input);
-            let for_output = share(Cause::Output) / speed(Improvement::Output);
-            waited * (for_stages + for_input + for_output)
-        } else {
-            waited
-        };
-        busy(index) + waited_after
-    };
-    let longest = longest(&phase.stages);
-    let lives = (0..phase.stages.len()).map(|index| life(index, longest == Some(index)));
-    lives.fold(0.0, f64::max).max(cpu_after / (cpus * speed(Improvement::Machine)))
+    saved.max(0.0)
 }
