@@ -137,9 +137,10 @@ impl Programs {
         texts[index] = format!("{before}{} --by {by} -- {rest}", self.slow.display());
         let mut command = bash_command(&texts.join(" | "));
         command.current_dir(entry.folder(&args.inputs)).env("LC_ALL", &entry.locale);
-        let stdin = match entry.from_stdin {
-            true => File::open(entry.path(&args.inputs))?.into(),
-            false => Stdio::null(),
+        let stdin = if entry.from_stdin {
+            File::open(entry.path(&args.inputs))?.into()
+        } else {
+            Stdio::null()
         };
         let output = tempfile::tempfile()?; // with /dev/null, grep would stop at the first match
         Ok(time_with(&mut command, stdin, output.into())?.wall.as_secs_f64())

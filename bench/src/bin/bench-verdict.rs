@@ -281,7 +281,11 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     savings.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (best, second) = (savings.first()?, savings.get(1)?);
     let stands_out = best.0 >= MIN_DOMINANCE_RATIO * second.0 && best.0 >= MIN_SAVING_SHARE * total;
-    stands_out.then_some((total, best.1))
+    // If a phase needs the CPUs for almost as long as its slowest stage, stages are queued for them
+    // for a time that the law does not give.
+    let scarce = seconds(stages, MAX_CPU_USE * cpus) > total;
+    let is_clear = best.1 == Truth::Machine || !scarce;
+    (stands_out && is_clear).then_some((total, best.1))
 }
 
 /// Returns the time that a pipeline takes, in seconds.
