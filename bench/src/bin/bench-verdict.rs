@@ -52,7 +52,7 @@ const MIN_SAVING_SHARE: f64 = 0.15;
 const MAX_CPU_USE: f64 = 0.8;
 const CHUNK_BYTES: f64 = 8192.0;
 /// Size of the batches of a stage that works in batches, in bytes: much more than a pipe holds.
-const BATCH_BYTES: u64 = 512 * 1024;
+const BATCH_BYTES: u64 = 2 << 20;
 /// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
@@ -193,9 +193,11 @@ struct Programs {
 impl Programs {
     /// Returns the text of a pipeline of `stages` that should take `seconds`. Its input has 1000
     /// chunks per second, but at least 200, so that the costs of the stages are spread evenly over
-    /// the run.
+    /// the run; with batches, 4000, so that there are 16 of them.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
-        let bytes = CHUNK_BYTES * (1000.0 * seconds).max(200.0);
+        let in_batches = stages.iter().any(|stage| matches!(stage.kind, StageKind::Batches));
+        let chunks = if in_batches { 4000.0 } else { 1000.0 };
+        let bytes = CHUNK_BYTES * (chunks * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
             let per_byte = |seconds: f64| seconds * 1e9 / bytes;
             let Work { cpu, sleep } = stage.reading;

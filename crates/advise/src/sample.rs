@@ -91,6 +91,20 @@ pub fn temporary(most: u64) -> io::Result<File> {
     tempfile::tempfile()
 }
 
+/// Space that must remain free for temporary files, in bytes.
+const SPARE_BYTES: u64 = 4 << 20;
+
+/// Returns whether there is space for `more` further files of the size of `file` where that file
+/// is, and a reserve. On a full disk, all outputs would be cut at the same offset and compare equal.
+///
+/// # Errors
+/// Returns an error if the size of the file or the free space cannot be read.
+pub fn has_room(file: &File, more: u64) -> io::Result<bool> {
+    let written = file.metadata()?.len();
+    let disk = rustix::fs::fstatvfs(file)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) > more * written + SPARE_BYTES)
+}
+
 /// Returns the offset after the first newline at or after `place`. Returns the end of the file if
 /// there is no newline, and `place` itself if none is found within `MAX_LINE_BYTES`.
 fn after_line(file: &File, place: u64) -> io::Result<u64> {

@@ -3,7 +3,7 @@
 //! | status | cause |
 //! |---|---|
 //! | 0 | success |
-//! | 1 | input of `contend json` is not JSON; outputs differ in `contend run --check` |
+//! | 1 | input of `contend json` is not JSON; outputs differ in `contend run --check`; a condition of `contend pipe --fail-if` holds |
 //! | 2 | the command line, or the text of a pipeline or script, is wrong |
 //! | 125 | contend itself failed, as with `env` and `timeout` |
 //! | 126, 127 | the shell or a command cannot be executed, or does not exist |
@@ -31,6 +31,8 @@ pub enum Exit {
     Pipeline(i32),
     /// Status 1: the input of `contend json` is not JSON.
     Input,
+    /// Status 1: a condition of `--fail-if` holds.
+    Condition,
     /// Status 2: the command line, or the text of a pipeline or script, is wrong.
     Usage,
     /// Status 125: contend itself failed.
@@ -77,7 +79,7 @@ impl Exit {
         let code = match self {
             Self::Success => 0,
             Self::Pipeline(status) => u8::try_from(status & 0xff).unwrap_or(u8::MAX),
-            Self::Input => 1,
+            Self::Input | Self::Condition => 1,
             Self::Usage => 2,
             Self::Failure => 125,
             Self::Shell(status) => status,

@@ -19,6 +19,7 @@ mod json;
 mod pipe;
 mod run;
 mod script;
+mod versus;
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -48,6 +49,7 @@ pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
 pub use run::{Run, run, stage};
+pub use versus::{Version, Versus};
 
 /// Returns the opened file. Returns an error that mentions `name` if the file could not be opened,
 /// or is a directory, which can be opened but not read.

@@ -23,12 +23,37 @@ use crate::output;
 /// Control sequences that clear the lines below the cursor. ESC D ensures that there is a line
 /// below the cursor.
 const CLEAR_BELOW: &str = "\x1bD\x1b[1A\x1b7\r\n\x1b[J\x1b8";
+/// Control sequences that clear the line of the cursor.
+const CLEAR_LINE: &str = "\r\x1b[K";
 /// Number of lines assumed for a terminal that does not report its size.
 const DEFAULT_HEIGHT: usize = 24;
 /// Number of cells in a progress bar, on a narrow terminal and on others.
 const BAR_CELLS: [usize; 2] = [10, 20];
 /// Number of columns below which a terminal is narrow.
 const NARROW_COLUMNS: usize = 72;
+
+/// The line of the cursor, with the current activity, while no pipeline writes to the terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusLine {
+    /// Whether to draw at all.
+    pub draws: bool,
+}
+
+impl StatusLine {
+    /// Replaces the line.
+    pub fn show(self, text: &str) {
+        if self.draws {
+            output::terminal(&format!("{CLEAR_LINE}{}", fit(text, output::width())));
+        }
+    }
+
+    /// Empties the line.
+    pub fn clear(self) {
+        if self.draws {
+            output::terminal(CLEAR_LINE);
+        }
+    }
+}
 
 /// Lines below the cursor, which are cleared when the value is dropped.
 #[derive(Debug, Default)]

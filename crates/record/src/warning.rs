@@ -60,4 +60,9 @@ impl Warning {
     pub fn new(id: WarningId, message: impl Into<String>) -> Self {
         Self { id, message: message.into() }
     }
+
+    /// Returns whether the warning is about other programs that use the CPUs, or about steal.
+    pub fn is_disturbance(&self) -> bool {
+        matches!(self.id, WarningId::OtherLoad | WarningId::Steal)
+    }
 }

@@ -37,7 +37,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
 
 /// Returns the name of the run with the given index, from 0, in the comparison: A, B, … Z, AA, AB,
 /// …
-fn name(index: usize) -> String {
+pub fn name(index: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(index % 26).unwrap_or(0));
     match index / 26 {
         0 => letter.to_string(),

@@ -4,6 +4,7 @@ use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
+use contend_record::versus::VersusRecord;
 use schemars::Schema;
 
 /// Returns the schema of `contend.pipe/1`, as committed in `schemas/`.
@@ -39,6 +40,14 @@ pub fn compare() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(CompareRecord))
 }
 
+/// Returns the schema of `contend.versus/1`, as committed in `schemas/`.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn versus() -> serde_json::Result<String> {
+    indented(&schemars::schema_for!(VersusRecord))
+}
+
 fn indented(schema: &Schema) -> serde_json::Result<String> {
     serde_json::to_string_pretty(schema).map(|text| text + "\n")
 }
@@ -53,6 +62,7 @@ mod tests {
             ("lab", super::lab()),
             ("run", super::run()),
             ("compare", super::compare()),
+            ("versus", super::versus()),
         ];
         for (name, current) in schemas {
             let path = format!("{folder}/contend.{name}-1.json");

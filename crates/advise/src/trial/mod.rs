@@ -20,11 +20,8 @@ use contend_shell::runner::{RunError, Runner};
 
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
-use crate::sample::{difference, temporary};
+use crate::sample::{difference, has_room, temporary};
 use candidate_run::CandidateRun;
-
-/// Space that must remain free for temporary files, in bytes.
-const SPARE_BYTES: u64 = 4 << 20;
 
 /// Parameters of a trial.
 #[derive(Debug)]
@@ -335,14 +332,10 @@ fn confirm(
 }
 
 /// Returns `TrialError::NoRoom` unless there is space for `more` further outputs of the size of
-/// `output`, and a reserve. On a full disk, all outputs would be cut at the same offset and compare
-/// equal.
+/// `output`, and a reserve.
 fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
-    let of_file = RunError::io("stat a temporary file");
-    let written = output.metadata().map_err(&of_file)?.len();
-    let disk = rustix::fs::fstatvfs(output).map_err(|error| of_file(error.into()))?;
-    let room = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if room > more * written + SPARE_BYTES { Ok(()) } else { Err(TrialError::NoRoom) }
+    let has_room = has_room(output, more).map_err(RunError::io("stat a temporary file"))?;
+    if has_room { Ok(()) } else { Err(TrialError::NoRoom) }
 }
 
 /// Returns a description of how the output and exit code in `theirs` differ from those in `ours`,

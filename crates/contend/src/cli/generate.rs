@@ -106,6 +106,8 @@ pub enum Record {
     Run,
     /// Written by `contend compare --json`.
     Compare,
+    /// Written by `contend pipe --vs --json`.
+    Versus,
 }
 
 /// An awk program of the lab.

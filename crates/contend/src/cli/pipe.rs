@@ -26,9 +26,11 @@ pub struct PipeArgs {
     /// From 6 runs on, medians have 95 % intervals. The tables are those of the run with the median
     /// wall time. Standard input must be readable more than once: a file, a terminal, or --stdin
     /// FILE.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    ///
+    /// With --vs, --scan or --fail-if: the number of rounds, by default 10.
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = super::whole_number::<u32>(1..=10_000))]
-    pub runs: u32,
+    pub runs: Option<u32>,
 
     /// Read standard input from FILE.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -81,7 +83,56 @@ pub struct PipeArgs {
     pub pipefail: bool,
 
     #[command(flatten)]
+    pub versus: VersusArgs,
+
+    #[command(flatten)]
     pub advice: AdviceArgs,
+}
+
+/// Options for comparing pipelines.
+#[derive(Debug, Args)]
+pub struct VersusArgs {
+    /// Compare with another pipeline (repeatable).
+    ///
+    /// The pipelines run in turn, in random order in every round. Every byte of their outputs is
+    /// compared, and none of it is shown. The report has the ratio of the times with its interval,
+    /// and the stages that make the difference. Pipelines run many times, with all their side
+    /// effects: reset them with --prepare.
+    #[arg(long, value_name = "PIPELINE", help_heading = "Comparison")]
+    pub vs: Vec<String>,
+
+    /// Compare several values of a parameter (repeatable).
+    ///
+    /// Every `{NAME}` in the pipelines, --setup and --prepare is replaced by the values in turn.
+    /// With several parameters, all combinations are compared. The first one is the baseline.
+    #[arg(long, value_name = "NAME=V1,V2", help_heading = "Comparison")]
+    pub scan: Vec<String>,
+
+    /// Run N rounds before those that count.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Comparison")]
+    #[arg(value_parser = super::whole_number::<u32>(0..=1000))]
+    pub warmup: u32,
+
+    /// Run shell text before each run, untimed.
+    ///
+    /// If it fails, the comparison ends.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Comparison")]
+    pub prepare: Option<String>,
+
+    /// Exit with status 1 if a condition holds (repeatable).
+    ///
+    /// CONDITION is 'wall > 1.05x' (relative to the first pipeline), 'wall > 2s', 'cpu > 1.1x',
+    /// 'memory > 500M' or 'output differs', also with `<`. A condition on a figure holds if its
+    /// whole 95 % interval is beyond the limit.
+    #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
+    pub fail_if: Vec<String>,
+}
+
+impl VersusArgs {
+    /// Returns whether pipelines are compared, rather than one profiled.
+    pub fn is_given(&self) -> bool {
+        !self.vs.is_empty() || !self.scan.is_empty() || !self.fail_if.is_empty()
+    }
 }
 
 /// Options for suggested changes.
@@ -130,8 +181,8 @@ pub struct AdviceArgs {
     #[arg(help_heading = "Suggested changes")]
     pub sweep_copies: Vec<u16>,
 
-    /// Seed for the run order [default: random].
-    #[arg(long, value_name = "N", requires = "try_changes", help_heading = "Suggested changes")]
+    /// Seed for the run order of --try and comparisons [default: random].
+    #[arg(long, value_name = "N", help_heading = "Suggested changes")]
     #[arg(value_parser = super::whole_number::<u64>(..))]
     pub seed: Option<u64>,
 
@@ -166,6 +217,8 @@ Examples:
   contend pipe --setup 'f() { tr a-z A-Z; }' 'cat words.txt | f | wc -c'
   contend pipe --json profile.json --output report.txt 'seq 100000 | sort'
   contend pipe --try --discard 'cat words.txt | grep -v x | sort | uniq | wc -l'
+  contend pipe --vs 'sort -u words.txt | wc -l' 'sort words.txt | uniq | wc -l'
+  contend pipe --scan n=1,2,4 --fail-if 'wall > 1.05x' 'sort --parallel={n} words.txt | tail -n 1'
   contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'";
 
 const DETAILS: &str = "\

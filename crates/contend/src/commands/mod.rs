@@ -10,6 +10,7 @@ pub mod json;
 pub mod lab;
 pub mod pipe;
 pub mod run;
+pub mod versus;
 
 use std::time::SystemTime;
 

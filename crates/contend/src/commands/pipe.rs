@@ -1,7 +1,7 @@
 //! `contend pipe`: profiles a pipeline in one or several runs, and reports the results.
 
 use anyhow::{Context as _, Result};
-use contend_profile::pipeline::launch::{LaunchError, LaunchSpec};
+use contend_profile::pipeline::launch::{LaunchError, LaunchSpec, Output};
 use contend_profile::pipeline::{profile, repeat};
 use contend_record::pipe::PipeRecord;
 use contend_report::render;
@@ -23,6 +23,7 @@ use crate::{host, output, version};
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
+        Pipe::Versus(versus) => super::versus::run(*versus),
         Pipe::Answer(answer) => {
             let Answer { mut record, questions, store, output, json } = *answer;
             advice::answer(&mut record, &questions, store.as_deref())?;
@@ -95,7 +96,7 @@ pub fn run_once(
         parsed,
         pipefail: pipeline.pipefail,
         stdin: pipeline.open_stdin()?,
-        discard: pipeline.discard,
+        output: if pipeline.discard { Output::Discarded } else { Output::Inherited },
     };
     if let Some(live) = &mut live {
         live.begin_run();

@@ -17,8 +17,9 @@ use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
 use super::script::check_is_command;
+use super::versus::{self, Versus};
 use super::{default_store, readable, shows_progress};
-use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize};
+use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::{records, suggest};
@@ -30,6 +31,8 @@ pub enum Pipe {
     Run(Box<PipeRun>),
     /// Questions about a saved profile.
     Answer(Box<Answer>),
+    /// Pipelines to compare.
+    Versus(Box<Versus>),
 }
 
 /// Questions about a saved profile, and where the answers go.
@@ -154,10 +157,16 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         return Err(UsageError(message.to_owned()).into());
     }
     let text = args.pipeline.unwrap_or_default();
-    let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
-    check_text("the pipeline", &text)?;
     check_is_command(&text)?;
     check_text("--setup", args.setup.as_deref().unwrap_or(""))?;
+    let seed = args.advice.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
+    let is_compared = args.versus.is_given();
+    check_comparison(&args.versus, &args.advice)?;
+    let versions = is_compared
+        .then(|| versus::versions(&args.versus, &text, args.setup.as_deref()))
+        .transpose()?;
+    let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
+    check_text("the pipeline", &text)?;
     let mut pipeline = PipelineSettings {
         shell: shell(args.shell)?,
         setup: args.setup,
@@ -170,16 +179,61 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if !pipeline.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
         pipeline.open_stdin()?;
     }
-    let advice = advice(args.advice, &parsed, pipeline.setup.as_deref())?;
-    if args.runs > 1 {
+    let runs = args.runs.unwrap_or(if is_compared { DEFAULT_ROUNDS } else { 1 });
+    if runs > 1 || is_compared {
         make_repeatable(&mut pipeline)?;
     }
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
-    let runs = args.runs;
+    if let Some(versions) = versions {
+        let VersusArgs { warmup, fail_if, .. } = args.versus;
+        let conditions = versus::conditions(&fail_if, versions.len())?;
+        return Ok(Pipe::Versus(Box::new(Versus {
+            versions,
+            pipeline,
+            rounds: runs,
+            warmup,
+            conditions,
+            seed,
+            detail,
+            output,
+            json,
+        })));
+    }
+    let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
     Ok(Pipe::Run(Box::new(PipeRun { parsed, pipeline, runs, advice, detail, output, json })))
 }
 
-fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advice, UsageError> {
+/// Number of rounds of a comparison without `--runs`.
+const DEFAULT_ROUNDS: u32 = 10;
+
+/// Refuses options that do not belong together.
+fn check_comparison(versus: &VersusArgs, advice: &AdviceArgs) -> Result<(), UsageError> {
+    let refuse = |message: &str| Err(UsageError(message.to_owned()));
+    if !versus.is_given() {
+        if versus.warmup > 0 || versus.prepare.is_some() {
+            return refuse(
+                "--warmup and --prepare belong to a comparison: add --vs, --scan or --fail-if",
+            );
+        }
+        if advice.seed.is_some() && !advice.try_changes {
+            return refuse("--seed sets a run order: add --try, --vs or --scan");
+        }
+        return Ok(());
+    }
+    if advice.try_changes || !advice.what_if.is_empty() {
+        return refuse(
+            "--try and --what-if change one pipeline: leave out --vs, --scan and --fail-if",
+        );
+    }
+    Ok(())
+}
+
+fn advice(
+    args: AdviceArgs,
+    parsed: &Parsed,
+    setup: Option<&str>,
+    seed: u64,
+) -> Result<Advice, UsageError> {
     let questions = questions(&args.what_if, parsed.stages.len())?;
     if args.try_changes {
         check_repeatable(parsed, setup).map_err(|why| UsageError(format!("--try {why}")))?;
@@ -194,7 +248,7 @@ fn advice(args: AdviceArgs, parsed: &Parsed, setup: Option<&str>) -> Result<Advi
         budget: Duration::from_secs_f64(args.budget),
         sample: args.sample,
         copies,
-        seed: args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000)),
+        seed,
     });
     Ok(Advice { wanted: !args.no_advice, trial, questions, store: default_store() })
 }
@@ -292,7 +346,7 @@ fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
     if let Some(path) = &pipeline.stdin {
         if is_kind(path, FileType::Fifo) {
             let message =
-                "--runs reads the input several times, but --stdin is a FIFO: give a regular file";
+                "the input is read several times, but --stdin is a FIFO: give a regular file";
             return Err(UsageError(message.to_owned()));
         }
         return Ok(());
@@ -303,8 +357,8 @@ fn make_repeatable(pipeline: &mut PipelineSettings) -> Result<(), UsageError> {
         FileType::RegularFile => pipeline.stdin = Some(STANDARD_INPUT.into()),
         FileType::Fifo | FileType::Socket => {
             return Err(UsageError(
-                "--runs reads the input several times, but standard input is a pipe: add --stdin \
-                 FILE, or --stdin /dev/null if the pipeline reads no input"
+                "the input is read several times, but standard input is a pipe: add --stdin FILE, or \
+                 --stdin /dev/null if the pipeline reads no input"
                     .to_owned(),
             ));
         }

@@ -28,4 +28,5 @@ mod stdout;
 mod support;
 mod terminal;
 mod users;
+mod versus;
 mod waits;

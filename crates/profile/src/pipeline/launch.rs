@@ -33,8 +33,19 @@ pub struct LaunchSpec<'a> {
     pub pipefail: bool,
     /// Standard input of the pipeline; `None` to inherit contend's own.
     pub stdin: Option<File>,
-    /// Whether standard output is discarded.
-    pub discard: bool,
+    /// Standard output of the pipeline.
+    pub output: Output,
+}
+
+/// Where the output of a pipeline goes.
+#[derive(Debug)]
+pub enum Output {
+    /// To contend's own standard output.
+    Inherited,
+    /// Nowhere.
+    Discarded,
+    /// To this file.
+    File(File),
 }
 
 /// The reason why a pipeline could not be started.
@@ -129,7 +140,7 @@ fn try_launch(spec: LaunchSpec<'_>, signals: &Signals) -> Result<Launched, Launc
             && inherited::was_open(2),
     };
     let text = script(spec.setup, spec.parsed, script_options, &paths);
-    let shell = start_shell(spec.shell, &text, spec.stdin, spec.discard, signals)?;
+    let shell = start_shell(spec.shell, &text, spec.stdin, spec.output, signals)?;
     let waiting = WaitingShell { pid: shell, end };
 
     let (options, starter) = read_channel(receiver, shell, signals)?;
@@ -157,7 +168,7 @@ fn start_shell(
     shell: &str,
     script: &str,
     stdin: Option<File>,
-    discard: bool,
+    output: Output,
     signals: &Signals,
 ) -> Result<Pid, LaunchError> {
     let mut command = Command::new(shell);
@@ -170,9 +181,16 @@ fn start_shell(
         command.stdin(file);
         redirected.push(0);
     }
-    if discard {
-        command.stdout(discard_output());
-        redirected.push(1);
+    match output {
+        Output::Inherited => {}
+        Output::Discarded => {
+            command.stdout(discard_output());
+            redirected.push(1);
+        }
+        Output::File(file) => {
+            command.stdout(file);
+            redirected.push(1);
+        }
     }
     let child = spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM)
         .map_err(|source| LaunchError::Shell { shell: shell.to_owned(), source })?;

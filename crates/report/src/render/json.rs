@@ -4,6 +4,7 @@ use contend_record::compare::CompareRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
+use contend_record::versus::VersusRecord;
 use serde::Serialize;
 
 /// Returns the record of a profiled pipeline as indented JSON with a final newline.
@@ -35,6 +36,14 @@ pub fn run(record: &run::RunRecord) -> serde_json::Result<String> {
 /// # Errors
 /// Fails as [`pipe`] does.
 pub fn compare(record: &CompareRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+/// Returns the comparison of several pipelines as indented JSON with a final newline.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn versus(record: &VersusRecord) -> serde_json::Result<String> {
     indented(record)
 }
 

@@ -16,3 +16,4 @@ mod testing;
 pub mod text;
 pub mod unit_costs;
 pub mod units;
+pub mod versus;

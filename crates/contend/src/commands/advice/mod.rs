@@ -35,7 +35,7 @@ use contend_sys::interrupt::Signals;
 use crate::cli::pipe::SampleSize;
 use crate::output;
 use crate::settings::{PipeRun, TrialSettings};
-use crate::terminal::{bar, fit};
+use crate::terminal::{StatusLine, bar};
 use input::{Rereadable, SavedInput};
 
 pub use machine::answer;
@@ -59,8 +59,6 @@ const RUNS_PER_CANDIDATE: f64 = 14.0;
 /// Minimum size of the sample that a trial derives from its budget, in bytes. With a smaller one, a
 /// run consists mostly of start-up.
 const MIN_SAMPLE_BYTES: f64 = 1e6;
-
-const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Adds answers, suggested changes and their trial to the record, as far as the settings ask for
 /// them. Without `--try`, a run of less than `MIN_WALL_SECONDS` gets no suggestions.
@@ -402,26 +400,6 @@ fn sample_bytes(
             )]
             let bytes = (whole as f64 * share).max(MIN_SAMPLE_BYTES) as u64;
             bytes
-        }
-    }
-}
-
-/// A line on the terminal with the current activity.
-#[derive(Debug, Clone, Copy)]
-struct StatusLine {
-    draws: bool,
-}
-
-impl StatusLine {
-    fn show(self, text: &str) {
-        if self.draws {
-            output::terminal(&format!("{CLEAR_LINE}{}", fit(text, output::width())));
-        }
-    }
-
-    fn clear(self) {
-        if self.draws {
-            output::terminal(CLEAR_LINE);
         }
     }
 }

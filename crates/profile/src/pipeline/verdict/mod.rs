@@ -30,7 +30,7 @@ const MIN_EXPLAINED_SHARE: f64 = 0.8;
 const MIN_CAUSE_SHARE: f64 = 0.05;
 /// Share of a phase by which the improvement of a stage must save more than that of the busiest one,
 /// to make it the bottleneck.
-const MIN_BETTER_SHARE: f64 = 0.05;
+const MIN_BETTER_SHARE: f64 = 0.02;
 /// Share of the run above which a saving is mentioned.
 const MIN_SAVING_SHARE: f64 = 0.02;
 

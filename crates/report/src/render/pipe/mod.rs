@@ -63,7 +63,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
         verdict::bottleneck(&mut out, record, width);
         verdict::findings(&mut out, record, detail, width);
     }
-    for warning in record.warnings.iter().filter(|warning| !summary::is_disturbance(warning)) {
+    for warning in record.warnings.iter().filter(|warning| !warning.is_disturbance()) {
         warn(&mut out, &warning.message, width);
     }
     advice::suggestions(&mut out, record, detail, width);

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use contend_record::pipe::{BottleneckKind, Figure, PipeRecord, Stage};
 use contend_record::units::time;
-use contend_record::warning::{Warning, WarningId};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::layout::{BOLD, DIM, WARN, cut, dimmed, gap, paragraph_after, prose_width};
@@ -36,15 +35,9 @@ pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
     let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
 }
 
-/// Returns whether the warning is about other programs that use the CPUs, or about steal. Such
-/// warnings are shown under the headline.
-pub(super) fn is_disturbance(warning: &Warning) -> bool {
-    matches!(warning.id, WarningId::OtherLoad | WarningId::Steal)
-}
-
 /// Writes the warnings about disturbances of the run.
 pub(super) fn disturbances(out: &mut String, record: &PipeRecord, width: usize) {
-    for warning in record.warnings.iter().filter(|warning| is_disturbance(warning)) {
+    for warning in record.warnings.iter().filter(|warning| warning.is_disturbance()) {
         let _ = write!(out, "{WARN}!{WARN:#} ");
         paragraph_after(out, 2, &warning.message, width);
     }

@@ -3,9 +3,10 @@
 use crate::exit::Exit;
 
 /// One exit for each row of the table.
-const EXITS: [Exit; 8] = [
+const EXITS: [Exit; 9] = [
     Exit::Success,
     Exit::Input,
+    Exit::Condition,
     Exit::Usage,
     Exit::Failure,
     Exit::Shell(126),
@@ -19,6 +20,7 @@ fn row(exit: Exit) -> (&'static str, &'static str) {
     match exit {
         Exit::Success => ("0", "success"),
         Exit::Input => ("1", "the input of `contend json` is not JSON"),
+        Exit::Condition => ("1", "a condition of `contend pipe --fail-if` holds"),
         Exit::Usage => ("2", "the command line, or the text of a pipeline or script, is wrong"),
         Exit::Failure => ("125", "contend itself failed, as with `env` and `timeout`"),
         Exit::Shell(127) => ("127", "the shell, or the command of `contend run`, does not exist"),

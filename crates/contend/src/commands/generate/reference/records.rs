@@ -35,6 +35,7 @@ pub(super) fn page() -> Result<String> {
         ("run", "contend run --json", schema::run()?),
         ("lab", "contend lab run --json", schema::lab()?),
         ("compare", "contend compare --json", schema::compare()?),
+        ("versus", "contend pipe --vs --json", schema::versus()?),
     ];
     for (name, command, text) in schemas {
         let schema: Value = serde_json::from_str(&text).context("a schema is JSON")?;

@@ -1,0 +1,297 @@
+//! `contend pipe --vs`: runs several pipelines in turn, and compares their times and outputs.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use contend_advise::sample::{difference, has_room, temporary};
+use contend_profile::pipeline::launch::{LaunchError, LaunchSpec, Output};
+use contend_profile::pipeline::profile;
+use contend_record::Host;
+use contend_record::pipe::{PipeRecord, Stage};
+use contend_record::stats::Estimate;
+use contend_record::versus::{Condition, Ratios, SCHEMA, Variant, VersusRecord};
+use contend_report::render;
+use contend_shell::runner::{RunError, Runner};
+use contend_sys::interrupt::Signals;
+
+use crate::exit::Exit;
+use crate::settings::{Version, Versus};
+use crate::terminal::{StatusLine, bar};
+use crate::{host, output, version};
+
+/// Expected size of an output in bytes, before the first one is known.
+const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// Runs the versions in turn and writes the report. The exit status is 1 if a condition of
+/// `--fail-if` holds.
+///
+/// # Errors
+/// Returns an error if a pipeline cannot be started, `--prepare` fails, there is no space for the
+/// outputs, no round was completed, or the report cannot be written.
+pub fn run(settings: Versus) -> Result<Exit> {
+    let signals = Signals::block().context("cannot block signals")?;
+    let host = host::describe();
+    let started_at = super::now();
+    let line = StatusLine { draws: settings.pipeline.live };
+    let mut comparison = Comparison::new(&settings, &host, &signals)?;
+    let ended = comparison.run_rounds(line);
+    line.clear();
+    let is_interruption = |error: &anyhow::Error| {
+        signals.interrupted().is_some()
+            || matches!(error.downcast_ref(), Some(LaunchError::Interrupted(_)))
+            || matches!(error.downcast_ref(), Some(RunError::Interrupted(_)))
+    };
+    if let Err(error) = ended
+        && !is_interruption(&error)
+    {
+        return Err(error);
+    }
+    let interrupted = signals.interrupted();
+    let Some(variants) = comparison.variants() else {
+        return match interrupted {
+            Some(signal) => Ok(Exit::Signal(signal)),
+            None => bail!("no round was completed"),
+        };
+    };
+    let record = VersusRecord {
+        schema: SCHEMA.to_owned(),
+        contend: Some(version::writer()),
+        shell: settings.pipeline.shell.clone(),
+        started_at,
+        rounds: comparison.rounds(),
+        warmup_rounds: settings.warmup as usize,
+        prepare: settings.versions.first().and_then(|version| version.prepare.clone()),
+        seed: settings.seed,
+        interrupted: interrupted.is_some(),
+        conditions: settings.conditions.iter().map(|one: &Condition| one.test(&variants)).collect(),
+        warnings: comparison.warnings(),
+        host: host.clone(),
+        variants,
+    };
+    let failed = record.conditions.iter().any(|tested| !tested.holds_for.is_empty());
+    let report = render::versus::report(&record, settings.detail, output::width());
+    let json = match settings.json {
+        Some(file) => {
+            render::json::versus(&record).map_err(Into::into).and_then(|text| file.write(&text))
+        }
+        None => Ok(()),
+    };
+    match settings.output {
+        Some(file) => file.write(&output::plain(&report))?,
+        None => output::stderr(&report)?,
+    }
+    json?;
+    Ok(match interrupted {
+        Some(signal) => Exit::Signal(signal),
+        None if failed => Exit::Condition,
+        None => Exit::Success,
+    })
+}
+
+/// The runs so far.
+struct Comparison<'a> {
+    settings: &'a Versus,
+    host: &'a Host,
+    signals: &'a Signals,
+    random: fastrand::Rng,
+    /// Output of the baseline's first run; empty before that run.
+    reference: File,
+    /// Exit status of the baseline's first run.
+    reference_status: Option<i32>,
+    output: File,
+    versions: Vec<Runs>,
+}
+
+/// The runs of a version.
+#[derive(Default)]
+struct Runs {
+    records: Vec<PipeRecord>,
+    difference: Option<String>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(settings: &'a Versus, host: &'a Host, signals: &'a Signals) -> Result<Self> {
+        let file = || temporary(OUTPUT_BYTES).context("cannot create a temporary file");
+        Ok(Self {
+            settings,
+            host,
+            signals,
+            random: fastrand::Rng::with_seed(settings.seed),
+            reference: file()?,
+            reference_status: None,
+            output: file()?,
+            versions: settings.versions.iter().map(|_| Runs::default()).collect(),
+        })
+    }
+
+    /// Runs all rounds. If a run fails or is interrupted, the round is incomplete and does not
+    /// count.
+    fn run_rounds(&mut self, line: StatusLine) -> Result<()> {
+        let rounds = self.settings.warmup + self.settings.rounds;
+        for round in 0..rounds {
+            let mut order: Vec<usize> = (0..self.settings.versions.len()).collect();
+            self.random.shuffle(&mut order);
+            if round == 0 {
+                // The first output of the baseline is the reference.
+                order.sort_by_key(|&place| place != 0);
+            }
+            let mut records: BTreeMap<usize, PipeRecord> = BTreeMap::new();
+            for (done, place) in order.into_iter().enumerate() {
+                let count = self.settings.versions.len() as f64;
+                let share = (f64::from(round) + done as f64 / count) / f64::from(rounds);
+                let bar = bar(share, output::width());
+                line.show(&format!("round {} of {rounds}, {} {bar}", round + 1, name(place)));
+                records.insert(place, self.run_once(place)?);
+            }
+            if round >= self.settings.warmup {
+                for (place, record) in records {
+                    self.versions[place].records.push(record);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a version once, and compares its output with the reference.
+    fn run_once(&mut self, place: usize) -> Result<PipeRecord> {
+        let version = &self.settings.versions[place];
+        if let Some(prepare) = &version.prepare {
+            self.prepare(prepare, place)?;
+        }
+        let is_reference = self.reference_status.is_none();
+        let file = if is_reference { &self.reference } else { &self.output };
+        let record = self.profile(version, file)?;
+        if self.signals.interrupted().is_some() {
+            bail!(LaunchError::Interrupted(self.signals.interrupted().unwrap_or_default()));
+        }
+        if !has_room(file, u64::from(is_reference)).context("cannot check a temporary file")? {
+            bail!("not enough space for the pipelines' outputs in TMPDIR");
+        }
+        let Some(status) = self.reference_status else {
+            self.reference_status = Some(record.exit_code);
+            return Ok(record);
+        };
+        let found = difference(&self.reference, &self.output).context("cannot compare outputs")?;
+        let found = match found {
+            Some(found) => Some(found.to_string()),
+            None if status != record.exit_code => Some(format!(
+                "status {} instead of {status}, with the same output",
+                record.exit_code
+            )),
+            None => None,
+        };
+        let runs = &mut self.versions[place];
+        runs.difference = runs.difference.take().or(found);
+        Ok(record)
+    }
+
+    fn prepare(&self, text: &str, place: usize) -> Result<()> {
+        let pipeline = &self.settings.pipeline;
+        let runner =
+            Runner { shell: &pipeline.shell, setup: None, pipefail: false, signals: self.signals };
+        let nowhere = temporary(0).context("cannot create a temporary file")?;
+        let run = runner.run(text, None, &nowhere, Duration::from_hours(24))?;
+        let status = run.status.shell_code();
+        if status != 0 {
+            bail!("--prepare ended with status {status} before a run of {}", name(place));
+        }
+        Ok(())
+    }
+
+    fn profile(&self, version: &Version, output: &File) -> Result<PipeRecord> {
+        let pipeline = &self.settings.pipeline;
+        output.set_len(0).context("cannot empty a temporary file")?;
+        let mut start = output;
+        std::io::Seek::rewind(&mut start).context("cannot rewind a temporary file")?;
+        let spec = LaunchSpec {
+            shell: &pipeline.shell,
+            setup: version.setup.as_deref(),
+            parsed: &version.parsed,
+            pipefail: pipeline.pipefail,
+            stdin: pipeline.open_stdin()?,
+            output: Output::File(output.try_clone().context("cannot duplicate a descriptor")?),
+        };
+        let record = profile(spec, self.host, super::now(), self.signals, &mut |_| {})?;
+        Ok(PipeRecord { contend: Some(crate::version::writer()), ..record })
+    }
+
+    /// Returns the number of complete rounds.
+    fn rounds(&self) -> usize {
+        self.versions.iter().map(|runs| runs.records.len()).min().unwrap_or(0)
+    }
+
+    /// Returns the results of all versions, or `None` without a complete round.
+    fn variants(&self) -> Option<Vec<Variant>> {
+        let baseline = self.versions.first()?;
+        let variant = |(place, runs): (usize, &Runs)| {
+            let version = &self.settings.versions[place];
+            let over = |value: fn(&PipeRecord) -> f64| {
+                let samples = runs.records.iter().map(value).collect();
+                Estimate::from_samples(samples, self.settings.seed)
+            };
+            let ratio = |value: fn(&PipeRecord) -> f64| {
+                let pairs = runs.records.iter().zip(&baseline.records);
+                let ratios = pairs.map(|(own, base)| value(own) / value(base).max(1e-9)).collect();
+                Estimate::from_samples(ratios, self.settings.seed)
+            };
+            let mut codes = runs.records.iter().rev().map(|record| record.exit_code);
+            Some(Variant {
+                name: name(place),
+                command: version.parsed.text.clone(),
+                parameters: version.parameters.clone(),
+                exit_code: codes.find(|&code| code != 0).unwrap_or(0),
+                wall_seconds: over(wall)?,
+                cpu_seconds: over(cpu)?,
+                max_rss_bytes: over(memory)?,
+                ratios: if place == 0 {
+                    None
+                } else {
+                    Some(Ratios { wall: ratio(wall)?, cpu: ratio(cpu)?, memory: ratio(memory)? })
+                },
+                output_equal: runs.difference.is_none(),
+                difference: runs.difference.clone(),
+                profile: middle(&runs.records)?.clone(),
+            })
+        };
+        self.versions.iter().enumerate().map(variant).collect()
+    }
+
+    /// Returns each kind of warning about the runs once.
+    fn warnings(&self) -> Vec<contend_record::Warning> {
+        let mut warnings: Vec<contend_record::Warning> = Vec::new();
+        for warning in self.versions.iter().flat_map(|runs| &runs.records).flat_map(|r| &r.warnings)
+        {
+            if warning.is_disturbance() && warnings.iter().all(|known| known.id != warning.id) {
+                warnings.push(warning.clone());
+            }
+        }
+        warnings
+    }
+}
+
+/// Returns the name of a version: A, B, … Z, AA, AB, …
+fn name(place: usize) -> String {
+    contend_report::compare::name(place)
+}
+
+/// Returns the record with the median wall time, or the faster of the two middle ones.
+fn middle(records: &[PipeRecord]) -> Option<&PipeRecord> {
+    let mut sorted: Vec<_> = records.iter().collect();
+    sorted.sort_by(|a, b| a.wall_seconds.total_cmp(&b.wall_seconds));
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
+fn wall(record: &PipeRecord) -> f64 {
+    record.wall_seconds
+}
+
+fn cpu(record: &PipeRecord) -> f64 {
+    record.total.user_seconds + record.total.system_seconds
+}
+
+fn memory(record: &PipeRecord) -> f64 {
+    let most = |stage: &Stage| stage.max_rss_bytes;
+    record.stages.iter().map(most).max().unwrap_or(0) as f64
+}

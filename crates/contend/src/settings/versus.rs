@@ -1,0 +1,219 @@
+//! Settings of a comparison of pipelines: the versions to run, and the conditions to test.
+
+use std::collections::BTreeMap;
+
+use contend_record::versus::Condition;
+use contend_report::render::pipe::Detail;
+use contend_shell::parse::{ParseError, Parsed, parse};
+
+use super::pipe::{PipelineSettings, check_text};
+use crate::cli::pipe::VersusArgs;
+use crate::exit::UsageError;
+use crate::output::ReportFile;
+
+/// Maximum number of versions in a comparison.
+const MAX_VERSIONS: usize = 200;
+
+/// Pipelines to compare.
+#[derive(Debug)]
+pub struct Versus {
+    /// The versions; the first is the baseline.
+    pub versions: Vec<Version>,
+    /// Settings of the execution. Each version has a setup of its own.
+    pub pipeline: PipelineSettings,
+    /// Number of rounds to measure.
+    pub rounds: u32,
+    /// Number of rounds before them.
+    pub warmup: u32,
+    /// Conditions that make the comparison fail.
+    pub conditions: Vec<Condition>,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// Level of detail of the report.
+    pub detail: Detail,
+    /// The file for the report; `None` for standard error.
+    pub output: Option<ReportFile>,
+    /// The file for the record as JSON, if requested.
+    pub json: Option<ReportFile>,
+}
+
+/// A pipeline with the values of its parameters.
+#[derive(Debug)]
+pub struct Version {
+    /// The parsed pipeline.
+    pub parsed: Parsed,
+    /// Values of the parameters, by name.
+    pub parameters: BTreeMap<String, String>,
+    /// Shell text to run before the pipeline in the same shell, if any.
+    pub setup: Option<String>,
+    /// Shell text to run before every run, if any.
+    pub prepare: Option<String>,
+}
+
+/// Returns the versions to compare: every pipeline with every combination of values.
+///
+/// # Errors
+/// Returns an error if a pipeline cannot be parsed, if a parameter is malformed or unused, or if
+/// there are too many versions.
+pub fn versions(
+    args: &VersusArgs,
+    pipeline: &str,
+    setup: Option<&str>,
+) -> Result<Vec<Version>, UsageError> {
+    let parameters = args.scan.iter().map(|scan| parameter(scan)).collect::<Result<Vec<_>, _>>()?;
+    let texts: Vec<&str> =
+        [pipeline].into_iter().chain(args.vs.iter().map(String::as_str)).collect();
+    let prepare = args.prepare.as_deref();
+    check_text("--prepare", prepare.unwrap_or(""))?;
+    for (place, (name, _)) in parameters.iter().enumerate() {
+        if parameters[..place].iter().any(|(other, _)| other == name) {
+            return Err(UsageError(format!("--scan {name}: given twice")));
+        }
+        let is_used = |text: &str| text.contains(&format!("{{{name}}}"));
+        let used = texts.iter().copied().chain(setup).chain(prepare).any(is_used);
+        if !used {
+            let message = format!("--scan {name}: no pipeline contains {{{name}}}");
+            return Err(UsageError(message));
+        }
+    }
+    let combinations = combinations(&parameters);
+    if combinations.len().saturating_mul(texts.len()) > MAX_VERSIONS {
+        let message = format!(
+            "{} combinations of {} are more than {MAX_VERSIONS}",
+            combinations.len(),
+            if texts.len() == 1 {
+                "values".to_owned()
+            } else {
+                format!("values for {} pipelines", texts.len())
+            }
+        );
+        return Err(UsageError(message));
+    }
+    let mut versions = Vec::new();
+    for (place, text) in texts.into_iter().enumerate() {
+        for values in &combinations {
+            let filled = |text: &str| fill(text, values);
+            let text = filled(text);
+            check_text("the pipeline", &text)?;
+            versions.push(Version {
+                parsed: parse(&text).map_err(|error| of_pipeline(place, &error))?,
+                parameters: values.clone(),
+                setup: setup.map(filled),
+                prepare: prepare.map(filled),
+            });
+        }
+    }
+    Ok(versions)
+}
+
+/// Returns the error for the pipeline at `place`, from 0, of those on the command line.
+fn of_pipeline(place: usize, error: &ParseError) -> UsageError {
+    UsageError(if place == 0 { error.to_string() } else { format!("--vs: {error}") })
+}
+
+/// Returns the conditions of `--fail-if` for a comparison of `versions` pipelines.
+///
+/// # Errors
+/// Returns an error if a condition cannot be read, or compares a single pipeline with itself.
+pub fn conditions(texts: &[String], versions: usize) -> Result<Vec<Condition>, UsageError> {
+    let read = |text: &String| {
+        let condition: Condition =
+            text.parse().map_err(|error| UsageError(format!("--fail-if '{text}': {error}")))?;
+        if versions == 1 && condition.is_relative() {
+            let message = format!("--fail-if '{text}' compares two pipelines: add --vs or --scan");
+            return Err(UsageError(message));
+        }
+        Ok(condition)
+    };
+    texts.iter().map(read).collect()
+}
+
+/// Parses a parameter such as `n=1,2,4`; returns its name and its values.
+fn parameter(text: &str) -> Result<(String, Vec<String>), UsageError> {
+    let (name, values) = text.split_once('=').unwrap_or((text, ""));
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if !is_name(name) || values.iter().any(String::is_empty) {
+        let message = format!("--scan '{text}': expected a name and its values, such as n=1,2,4");
+        return Err(UsageError(message));
+    }
+    Ok((name.to_owned(), values))
+}
+
+/// Returns all combinations of the parameters' values. The values of the last parameter change
+/// fastest. Without parameters, returns one empty combination.
+fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
+    let mut all = vec![BTreeMap::new()];
+    for (name, values) in parameters {
+        all = all
+            .iter()
+            .flat_map(|known: &BTreeMap<String, String>| {
+                values.iter().map(|value| {
+                    let mut more = known.clone();
+                    more.insert(name.clone(), value.clone());
+                    more
+                })
+            })
+            .take(MAX_VERSIONS + 1)
+            .collect();
+    }
+    all
+}
+
+fn fill(text: &str, values: &BTreeMap<String, String>) -> String {
+    values
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(vs: &[&str], scan: &[&str]) -> VersusArgs {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        VersusArgs {
+            vs: owned(vs),
+            scan: owned(scan),
+            warmup: 0,
+            prepare: Some("rm -f {k}".to_owned()),
+            fail_if: Vec::new(),
+        }
+    }
+
+    fn texts(vs: &[&str], scan: &[&str]) -> Result<Vec<String>, String> {
+        let versions =
+            versions(&args(vs, scan), "sort --parallel={n} x", None).map_err(|error| error.0)?;
+        Ok(versions.into_iter().map(|version| version.parsed.text).collect())
+    }
+
+    #[test]
+    fn parameters_are_combined() {
+        let sorted = |n: u8| format!("sort --parallel={n} x");
+        assert_eq!(texts(&[], &["n=1,2"]), Ok(vec![sorted(1), sorted(2)]));
+        let both = texts(&["tac {k}"], &["n=1,2", "k=y, z"]).expect("four combinations each");
+        assert_eq!(both.len(), 8);
+        assert_eq!(both[1], sorted(1));
+        assert_eq!(both[2], sorted(2));
+        assert_eq!(both[4..6], ["tac y", "tac z"]);
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        let error = |scan: &[&str]| texts(&[], scan).expect_err("a mistake");
+        assert!(error(&["n"]).contains("such as n=1,2,4"));
+        assert!(error(&["n=1,,2"]).contains("such as n=1,2,4"));
+        assert!(error(&["1n=2"]).contains("such as n=1,2,4"));
+        assert_eq!(error(&["n=1", "n=2"]), "--scan n: given twice");
+        assert_eq!(error(&["m=1"]), "--scan m: no pipeline contains {m}");
+        let many = format!("n={}", vec!["1"; 201].join(","));
+        assert!(error(&[&many]).contains("more than 200"));
+        let relative =
+            conditions(&["wall > 1.05x".to_owned()], 1).expect_err("nothing to compare").0;
+        assert!(relative.contains("add --vs or --scan"), "{relative}");
+    }
+}

@@ -1,0 +1,268 @@
+//! Renders a comparison of pipelines as text.
+//!
+//! ```text
+//! VersusRecord ─┬─ headline ──── the ratio of the best pipeline, or of the only other one
+//!               ├─ rows ──────── a row for each pipeline
+//!               ├─ outputs ───── whether they are the same
+//!               ├─ reasons ───── the stages that make the difference
+//!               └─ conditions ── the results of --fail-if
+//! ```
+
+mod reason;
+
+use std::fmt::Write as _;
+
+use contend_record::stats::{Estimate, MIN_CI95_SAMPLES};
+use contend_record::units::time;
+use contend_record::versus::{Variant, VersusRecord};
+
+use super::layout::{
+    BOLD, GOOD, MIN_REPORT_COLUMNS, WARN, aligned_left, paragraph, paragraph_after, plain_table,
+    styled_lines, warn,
+};
+use super::pipe::Detail;
+use super::text::printable;
+use super::units::{bytes, counted, ratio, seconds};
+
+/// Number of further pipelines for which reasons are given without `--verbose`.
+const MAX_REASONS: usize = 2;
+
+/// Returns the report of a comparison, for a terminal with `width` columns, or with 60 if `width`
+/// is smaller.
+pub fn report(record: &VersusRecord, detail: Detail, width: usize) -> String {
+    let record = &visible(record);
+    let width = width.max(MIN_REPORT_COLUMNS);
+    let mut out = String::new();
+    headline(&mut out, record, width);
+    out.push('\n');
+    out.push_str(&rows(record, width));
+    out.push('\n');
+    for variant in &record.variants {
+        paragraph(&mut out, &format!("{}  ", variant.name), &variant.command, width);
+    }
+    out.push('\n');
+    outputs(&mut out, record, width);
+    reasons(&mut out, record, detail, width);
+    for warning in &record.warnings {
+        warn(&mut out, &warning.message, width);
+    }
+    conditions(&mut out, record, width);
+    out
+}
+
+/// Returns the record without control characters in its commands and messages.
+fn visible(record: &VersusRecord) -> VersusRecord {
+    let mut record = record.clone();
+    for variant in &mut record.variants {
+        variant.command = printable(&variant.command);
+        variant.difference = variant.difference.as_deref().map(printable);
+        for stage in &mut variant.profile.stages {
+            stage.command = printable(&stage.command);
+        }
+    }
+    for tested in &mut record.conditions {
+        tested.condition = printable(&tested.condition);
+    }
+    for warning in &mut record.warnings {
+        warning.message = printable(&warning.message);
+    }
+    record
+}
+
+/// Writes how the fastest pipeline compares with the first one or, if that is the fastest, how the
+/// second fastest does; for a single pipeline, its wall time.
+fn headline(out: &mut String, record: &VersusRecord, width: usize) {
+    let Some(first) = record.variants.first() else { return };
+    let ratio_of = |variant: &Variant| variant.ratios.as_ref().map_or(1.0, |of| of.wall.median);
+    let best = record.variants[1..].iter().min_by(|a, b| ratio_of(a).total_cmp(&ratio_of(b)));
+    let compared = best.and_then(|best| Some((best, best.ratios.as_ref()?)));
+    let (headline, rest) = if let Some((best, ratios)) = compared {
+        let (wall, cpu) = (ratio(ratios.wall.median), ratio(ratios.cpu.median));
+        let interval = interval(&ratios.wall, ratio);
+        let (a, b) = (&first.name, &best.name);
+        let of_both = format!(": {wall} of its wall time {interval}, {cpu} of its CPU time");
+        match side(&ratios.wall) {
+            Side::Below => {
+                let times = ratio(1.0 / ratios.wall.median);
+                (format!("{b} is {times} times as fast as {a}"), of_both)
+            }
+            Side::Above => (
+                format!("{a} is the fastest: {b} takes {wall} times as long"),
+                format!(" {interval}, with {cpu} times the CPU time"),
+            ),
+            Side::Unclear => (
+                format!("No clear difference between {a} and {b}"),
+                format!(
+                    ": {b} takes {wall} times as long {interval}, with {cpu} times the CPU time"
+                ),
+            ),
+        }
+    } else {
+        let wall = &first.wall_seconds;
+        (format!("{} wall", time(wall.median)), format!(" {}", interval(wall, time)))
+    };
+    let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
+    let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
+    paragraph_after(out, length, &format!("{rest}."), width);
+    let mut note = format!("{} each, in random order", counted(record.rounds as u64, "run"));
+    if record.warmup_rounds > 0 {
+        let _ = write!(note, ", after {}", counted(record.warmup_rounds as u64, "warm-up round"));
+    }
+    if record.interrupted {
+        note += "; interrupted";
+    }
+    let is_few = record.rounds < MIN_CI95_SAMPLES;
+    let brackets = if is_few { "minimum and maximum" } else { "95 % interval" };
+    super::layout::dimmed(out, &format!("{note}; median [{brackets}]"), width);
+}
+
+/// On which side of 1 a ratio lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Above,
+    Unclear,
+}
+
+fn side(ratio: &Estimate) -> Side {
+    match range(ratio) {
+        [_, high] if high < 1.0 => Side::Below,
+        [low, _] if low > 1.0 => Side::Above,
+        _ => Side::Unclear,
+    }
+}
+
+/// Returns the interval of a median, or the range of the samples if there are too few.
+fn range(estimate: &Estimate) -> [f64; 2] {
+    if estimate.samples.len() >= MIN_CI95_SAMPLES {
+        return estimate.ci95;
+    }
+    let samples = || estimate.samples.iter().copied();
+    [samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max)]
+}
+
+fn interval(estimate: &Estimate, shown: fn(f64) -> String) -> String {
+    let [low, high] = range(estimate);
+    format!("[{}, {}]", shown(low), shown(high))
+}
+
+/// Renders a table with a row for each pipeline.
+fn rows(record: &VersusRecord, width: usize) -> String {
+    let mut names: Vec<_> = record.variants.iter().flat_map(|one| one.parameters.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut table = plain_table();
+    let mut headings = vec![String::new()];
+    headings.extend(names.iter().map(|name| (*name).clone()));
+    let keys = headings.len();
+    let is_compared = record.variants.len() > 1;
+    headings.extend(["wall", ""].map(str::to_owned));
+    if is_compared {
+        headings.extend(["ratio", ""].map(str::to_owned));
+    }
+    headings.push("CPU".to_owned());
+    if is_compared {
+        headings.push("ratio".to_owned());
+    }
+    headings.push("memory".to_owned());
+    let has_status = record.variants.iter().any(|variant| variant.exit_code != 0);
+    if has_status {
+        headings.push("exit".to_owned());
+    }
+    table.add_row(headings.into_iter().enumerate().map(|(i, t)| aligned_left(i, keys, t)));
+    let mut fastest: Option<(usize, f64)> = None;
+    for (place, variant) in record.variants.iter().enumerate() {
+        let mut cells = vec![variant.name.clone()];
+        cells.extend(
+            names.iter().map(|name| variant.parameters.get(*name).cloned().unwrap_or_default()),
+        );
+        let median = variant.wall_seconds.median;
+        cells.extend([seconds(median), interval(&variant.wall_seconds, seconds)]);
+        let ratios = variant.ratios.as_ref();
+        if is_compared {
+            cells.extend(match ratios {
+                Some(ratios) => [ratio(ratios.wall.median), interval(&ratios.wall, ratio)],
+                None => ["1".to_owned(), String::new()],
+            });
+        }
+        cells.push(seconds(variant.cpu_seconds.median));
+        if is_compared {
+            let of_cpu = ratios.map(|ratios| ratio(ratios.cpu.median));
+            cells.push(of_cpu.unwrap_or_else(|| "1".to_owned()));
+        }
+        cells.push(bytes(variant.max_rss_bytes.median));
+        if has_status {
+            cells.push(variant.exit_code.to_string());
+        }
+        table.add_row(cells.into_iter().enumerate().map(|(i, t)| aligned_left(i, keys, t)));
+        if fastest.is_none_or(|(_, least)| median < least) {
+            fastest = Some((place, median));
+        }
+    }
+    let marked = fastest.filter(|_| is_compared).map(|(place, _)| place + 1);
+    styled_lines(table, marked, width)
+}
+
+/// Writes whether all outputs are the same, or how they differ.
+fn outputs(out: &mut String, record: &VersusRecord, width: usize) {
+    let different: Vec<_> = record.variants.iter().filter(|one| !one.output_equal).collect();
+    if different.is_empty() {
+        let what =
+            if record.variants.len() > 1 { "All outputs" } else { "The outputs of all runs" };
+        paragraph(out, "", &format!("{what} are the same, byte for byte."), width);
+        return;
+    }
+    for variant in different {
+        let is_first = variant.ratios.is_none();
+        let what = if is_first { "changes from run to run" } else { "differs" };
+        let difference = variant.difference.as_deref().unwrap_or_default();
+        let _ = write!(out, "{WARN}!{WARN:#} ");
+        let text = format!("The output of {} {what}: {difference}.", variant.name);
+        paragraph_after(out, 2, &text, width);
+    }
+}
+
+/// Writes which stages make the difference between the first pipeline and each other one.
+fn reasons(out: &mut String, record: &VersusRecord, detail: Detail, width: usize) {
+    let Some((first, others)) = record.variants.split_first() else { return };
+    let most = if detail == Detail::Full { others.len() } else { MAX_REASONS };
+    for variant in others.iter().take(most) {
+        for reason in reason::reasons(first, variant) {
+            paragraph(out, "- ", &reason, width);
+        }
+    }
+    if let Some(more @ 1..) = others.len().checked_sub(most) {
+        let text =
+            format!("  the stages of {} with --verbose", counted(more as u64, "more pipeline"));
+        super::layout::dimmed(out, &text, width);
+    }
+}
+
+/// Writes the results of the conditions.
+fn conditions(out: &mut String, record: &VersusRecord, width: usize) {
+    for tested in &record.conditions {
+        let of = |names: &[String]| match names {
+            [only] if record.variants.len() <= 2 => only.clone(),
+            names => names.join(", "),
+        };
+        let condition = &tested.condition;
+        if !tested.holds_for.is_empty() {
+            let _ = write!(out, "{WARN}Failed{WARN:#}");
+            let text = format!(": '{condition}' holds for {}.", of(&tested.holds_for));
+            paragraph_after(out, "Failed".len(), &text, width);
+        } else if tested.may_hold_for.is_empty() {
+            let _ = write!(out, "{GOOD}Passed{GOOD:#}");
+            paragraph_after(out, "Passed".len(), &format!(": '{condition}' does not hold."), width);
+        } else {
+            let text = format!(
+                "Passed: '{condition}' holds for the median of {}, but not for its whole interval; \
+                 more --runs may decide it.",
+                of(&tested.may_hold_for)
+            );
+            paragraph(out, "", &text, width);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

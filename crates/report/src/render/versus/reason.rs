@@ -1,0 +1,192 @@
+//! Finds the stages that make the difference between two pipelines.
+
+use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
+use contend_record::units::time;
+use contend_record::versus::Variant;
+
+use super::super::layout::cut;
+
+/// Maximum number of differing parts that are described, largest first.
+const MAX_PARTS: usize = 2;
+/// Maximum width of a command in a sentence, in columns.
+const MAX_COMMAND_COLUMNS: usize = 40;
+/// Minimum difference in CPU time, as a share of the first pipeline's, to describe a stage that both
+/// pipelines have.
+const MIN_SHARE: f64 = 0.05;
+
+/// A part in which two pipelines differ: consecutive stages of one, and those of the other at the
+/// same place. Stages that both have are a part of one stage each.
+#[derive(Debug, PartialEq)]
+struct Part<'a> {
+    before: &'a [Stage],
+    after: &'a [Stage],
+}
+
+impl Part<'_> {
+    fn is_same(&self) -> bool {
+        matches!((self.before, self.after), ([a], [b]) if a.command == b.command)
+    }
+
+    fn cpu_saved(&self) -> f64 {
+        cpu(self.before) - cpu(self.after)
+    }
+}
+
+fn cpu(stages: &[Stage]) -> f64 {
+    stages.iter().map(Stage::cpu_seconds).sum()
+}
+
+/// Returns sentences about the bottlenecks of both pipelines and the parts in which they differ
+/// most.
+pub(super) fn reasons(first: &Variant, other: &Variant) -> Vec<String> {
+    let (a, b) = (&first.profile, &other.profile);
+    let mut parts = parts(&a.stages, &b.stages);
+    let least = MIN_SHARE * cpu(&a.stages);
+    parts.retain(|part| !part.is_same() || part.cpu_saved().abs() > least);
+    parts.sort_by(|a, b| b.cpu_saved().abs().total_cmp(&a.cpu_saved().abs()));
+    let mut reasons = Vec::new();
+    if let (Some(of_first), Some(of_other)) = (bottleneck(a), bottleneck(b)) {
+        reasons.push(format!(
+            "Bottleneck of {}: {of_first}; of {}: {of_other}.",
+            first.name, other.name
+        ));
+    }
+    for part in parts.iter().take(MAX_PARTS) {
+        reasons.push(sentence(part, &first.name, &other.name));
+    }
+    reasons
+}
+
+/// Returns a phrase for the bottleneck of a run, or `None` if none was found.
+fn bottleneck(record: &PipeRecord) -> Option<String> {
+    let found = &record.bottleneck;
+    Some(match (found.kind, found.stage.and_then(|index| record.stages.get(index - 1))) {
+        (BottleneckKind::Stage, Some(stage)) => format!(
+            "stage {} `{}`, busy for {} of {}",
+            stage.index,
+            cut(&stage.command, MAX_COMMAND_COLUMNS),
+            time(stage.service_seconds()),
+            time(record.wall_seconds)
+        ),
+        (BottleneckKind::Machine, _) => "the CPUs".to_owned(),
+        (BottleneckKind::Input, _) => "the input".to_owned(),
+        (BottleneckKind::Output, _) => "the reader of the output".to_owned(),
+        _ => return None,
+    })
+}
+
+fn sentence(part: &Part<'_>, first: &str, other: &str) -> String {
+    let stages = |stages: &[Stage], of: &str| {
+        let commands: Vec<_> = stages.iter().map(|stage| stage.command.as_str()).collect();
+        let text = cut(&commands.join(" | "), MAX_COMMAND_COLUMNS);
+        let (from, to) = (stages[0].index, stages[stages.len() - 1].index);
+        let which =
+            if from == to { format!("Stage {from}") } else { format!("Stages {from} to {to}") };
+        format!("{which} of {of} `{text}`")
+    };
+    match (part.before, part.after) {
+        ([_, ..], []) => format!(
+            "{} is left out: {} of CPU time.",
+            stages(part.before, first),
+            time(cpu(part.before))
+        ),
+        ([], [_, ..]) => {
+            format!("{} is new: {} of CPU time.", stages(part.after, other), time(cpu(part.after)))
+        }
+        _ if part.is_same() => format!(
+            "{} needs {} of CPU time in {other} instead of {}.",
+            stages(part.before, first),
+            time(cpu(part.after)),
+            time(cpu(part.before))
+        ),
+        _ => {
+            let after = stages(part.after, other);
+            format!(
+                "{} became {}: {} of CPU time instead of {}.",
+                stages(part.before, first),
+                after[..1].to_lowercase() + &after[1..],
+                time(cpu(part.after)),
+                time(cpu(part.before))
+            )
+        }
+    }
+}
+
+/// Divides two pipelines into parts: each stage of the longest common subsequence of their commands
+/// is a part, and so are the stages between two of these.
+fn parts<'a>(before: &'a [Stage], after: &'a [Stage]) -> Vec<Part<'a>> {
+    // common[i][j] is the length of the longest common subsequence of before[i..] and after[j..].
+    let mut common = vec![vec![0_usize; after.len() + 1]; before.len() + 1];
+    for i in (0..before.len()).rev() {
+        for j in (0..after.len()).rev() {
+            common[i][j] = if before[i].command == after[j].command {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
+    let mut parts = Vec::new();
+    let (mut i, mut j, mut from_i, mut from_j) = (0, 0, 0, 0);
+    while i < before.len() && j < after.len() {
+        if before[i].command == after[j].command {
+            parts.push(Part { before: &before[from_i..i], after: &after[from_j..j] });
+            parts.push(Part { before: &before[i..=i], after: &after[j..=j] });
+            (i, j) = (i + 1, j + 1);
+            (from_i, from_j) = (i, j);
+        } else if common[i + 1][j] >= common[i][j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    parts.push(Part { before: &before[from_i..], after: &after[from_j..] });
+    parts.retain(|part| !part.before.is_empty() || !part.after.is_empty());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(commands: &[(&str, f64)]) -> Vec<Stage> {
+        let stage = |(place, (command, user_seconds)): (usize, &(&str, f64))| Stage {
+            index: place + 1,
+            command: (*command).to_owned(),
+            user_seconds: *user_seconds,
+            ..Stage::default()
+        };
+        commands.iter().enumerate().map(stage).collect()
+    }
+
+    #[test]
+    fn stages_are_aligned_by_their_commands() {
+        let before = stages(&[("cat x", 0.1), ("grep a", 0.5), ("sort", 2.0), ("uniq", 0.3)]);
+        let after = stages(&[("grep a x", 0.5), ("sort -u", 1.0), ("wc", 0.1)]);
+        assert_eq!(parts(&before, &after).len(), 1, "they have nothing in common");
+        let after = stages(&[("grep a", 0.6), ("sort", 2.1), ("head", 0.1), ("uniq", 0.3)]);
+        let parts = parts(&before, &after);
+        let lengths: Vec<_> = parts.iter().map(|p| (p.before.len(), p.after.len())).collect();
+        assert_eq!(lengths, [(1, 0), (1, 1), (1, 1), (0, 1), (1, 1)]);
+        assert!(parts[1].is_same() && !parts[0].is_same());
+    }
+
+    #[test]
+    fn each_kind_of_difference_has_a_sentence() {
+        let before = stages(&[("cat x", 0.1), ("sort", 2.0), ("uniq", 0.3)]);
+        let after = stages(&[("sort", 1.0), ("uniq -d", 0.2), ("wc", 0.1)]);
+        let text: Vec<_> =
+            parts(&before, &after).iter().map(|part| sentence(part, "A", "B")).collect();
+        assert_eq!(
+            text,
+            [
+                "Stage 1 of A `cat x` is left out: 100 ms of CPU time.",
+                "Stage 2 of A `sort` needs 1.00 s of CPU time in B instead of 2.00 s.",
+                "Stage 3 of A `uniq` became stages 2 to 3 of B `uniq -d | wc`: 300 ms of CPU time \
+                 instead of 300 ms.",
+            ]
+        );
+        let added = Part { before: &[], after: &after[2..] };
+        assert_eq!(sentence(&added, "A", "B"), "Stage 3 of B `wc` is new: 100 ms of CPU time.");
+    }
+}

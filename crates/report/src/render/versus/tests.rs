@@ -1,0 +1,104 @@
+use std::collections::BTreeMap;
+
+use contend_record::pipe::{Bottleneck, BottleneckKind, PipeRecord, Stage};
+use contend_record::versus::{Ratios, Tested};
+
+use super::super::testing::plain;
+use super::*;
+
+fn estimate(median: f64, runs: i32) -> Estimate {
+    let samples = (0..runs).map(|run| median * (1.0 + 0.01 * f64::from(run % 3 - 1))).collect();
+    Estimate::from_samples(samples, 1).expect("there are samples")
+}
+
+fn variant(name: &str, command: &str, wall: f64, ratio: Option<f64>, runs: i32) -> Variant {
+    let stage = |(place, text): (usize, &str)| Stage {
+        index: place + 1,
+        command: text.trim().to_owned(),
+        user_seconds: wall / 2.0,
+        on_cpu_seconds: wall / 2.0,
+        ..Stage::default()
+    };
+    let profile = PipeRecord {
+        wall_seconds: wall,
+        stages: command.split('|').enumerate().map(stage).collect(),
+        bottleneck: Bottleneck {
+            kind: BottleneckKind::Stage,
+            stage: Some(1),
+            ..Bottleneck::default()
+        },
+        ..PipeRecord::default()
+    };
+    Variant {
+        name: name.to_owned(),
+        command: command.to_owned(),
+        parameters: BTreeMap::new(),
+        exit_code: 0,
+        wall_seconds: estimate(wall, runs),
+        cpu_seconds: estimate(1.5 * wall, runs),
+        max_rss_bytes: estimate(3e6, runs),
+        ratios: ratio.map(|ratio| Ratios {
+            wall: estimate(ratio, runs),
+            cpu: estimate(ratio, runs),
+            memory: estimate(1.0, runs),
+        }),
+        output_equal: true,
+        difference: None,
+        profile,
+    }
+}
+
+fn record(ratio: f64, runs: i32) -> VersusRecord {
+    VersusRecord {
+        rounds: runs.unsigned_abs() as usize,
+        variants: vec![
+            variant("A", "sort x | uniq | wc -l", 1.0, None, runs),
+            variant("B", "sort -u x | wc -l", ratio, Some(ratio), runs),
+        ],
+        ..VersusRecord::default()
+    }
+}
+
+fn text(record: &VersusRecord) -> String {
+    plain(&report(record, Detail::Summary, 80))
+}
+
+#[test]
+fn a_report_has_the_ratio_first_and_then_the_reason() {
+    insta::assert_snapshot!(text(&record(0.5, 10)));
+}
+
+#[test]
+fn the_headline_says_which_pipeline_is_faster() {
+    let first = |ratio: f64| text(&record(ratio, 10)).lines().next().unwrap_or("").to_owned();
+    assert!(first(0.5).starts_with("B is 2.00 times as fast as A: 0.50 of its wall time [0.49"));
+    assert!(first(2.0).starts_with("A is the fastest: B takes 2.00 times as long [1.98, 2.02]"));
+    assert!(first(1.001).starts_with("No clear difference between A and B"), "{}", first(1.001));
+    let mut alone = record(0.5, 10);
+    alone.variants.truncate(1);
+    let alone = text(&alone);
+    assert!(alone.starts_with("1.00 s wall [990 ms, 1.01 s]."), "{alone}");
+    assert!(!alone.contains("ratio"), "there is nothing to compare: {alone}");
+}
+
+#[test]
+fn outputs_that_differ_and_conditions_are_reported() {
+    let mut record = record(1.2, 10);
+    record.variants[1].output_equal = false;
+    record.variants[1].difference = Some("line 1, byte 1: `2` instead of `1`".to_owned());
+    let tested = |condition: &str, holds: &[&str], may: &[&str]| Tested {
+        condition: condition.to_owned(),
+        holds_for: holds.iter().map(|name| (*name).to_owned()).collect(),
+        may_hold_for: may.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    record.conditions = vec![
+        tested("wall > 1.05x", &["B"], &[]),
+        tested("cpu > 2x", &[], &[]),
+        tested("memory > 1x", &[], &["B"]),
+    ];
+    let text = text(&record);
+    assert!(text.contains("! The output of B differs: line 1, byte 1"), "{text}");
+    assert!(text.contains("Failed: 'wall > 1.05x' holds for B."), "{text}");
+    assert!(text.contains("Passed: 'cpu > 2x' does not hold."), "{text}");
+    assert!(text.contains("Passed: 'memory > 1x' holds for the median of B, but not"), "{text}");
+}
