@@ -84,7 +84,7 @@ pub fn bash_command(pipeline: &str) -> Command {
 /// and gives no advice.
 pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
-    command.args(["pipe", "--discard", "--no-advice", "--"]).arg(pipeline);
+    command.args(["pipe", "--discard", "--no-advice", "--no-store", "--"]).arg(pipeline);
     command
 }
 
@@ -93,7 +93,7 @@ pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let status = Command::new(contend)
-        .args(["pipe", "--discard", "--no-advice", "--output", "/dev/null", "--json"])
+        .args(["pipe", "--discard", "--no-advice", "--no-store", "--output", "/dev/null", "--json"])
         .arg(json.path())
         .arg("--")
         .arg(pipeline)

@@ -177,7 +177,15 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
 /// Runs `contend pipe --try` on a listed pipeline with its whole input, and returns the record.
 fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
     let mut command = Command::new(contend);
-    command.args(["pipe", "--try", "--sample", "all", "--budget", &args.budget.to_string()]);
+    command.args([
+        "pipe",
+        "--no-store",
+        "--try",
+        "--sample",
+        "all",
+        "--budget",
+        &args.budget.to_string(),
+    ]);
     command.args(["--seed", &args.seed.to_string()]);
     if entry.from_stdin {
         command.arg("--stdin").arg(entry.input.file);
@@ -274,7 +282,15 @@ fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
 
 fn advised_on(contend: &Path, pair: &Pair, folder: &Path, args: &Args) -> Result<PipeRecord> {
     let mut command = Command::new(contend);
-    command.args(["pipe", "--try", "--budget", "0.5", "--seed", &args.seed.to_string()]);
+    command.args([
+        "pipe",
+        "--no-store",
+        "--try",
+        "--budget",
+        "0.5",
+        "--seed",
+        &args.seed.to_string(),
+    ]);
     if pair.from_stdin {
         command.args(["--stdin", awkward::FILE]);
     }

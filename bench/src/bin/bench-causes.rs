@@ -97,7 +97,15 @@ impl Programs {
     fn profile(&self, entry: &Entry, inputs: &Path) -> Result<PipeRecord> {
         let json = tempfile::NamedTempFile::new()?;
         let mut command = Command::new(&self.contend);
-        command.args(["pipe", "--discard", "--no-advice", "--output", "/dev/null", "--json"]);
+        command.args([
+            "pipe",
+            "--discard",
+            "--no-advice",
+            "--no-store",
+            "--output",
+            "/dev/null",
+            "--json",
+        ]);
         command.arg(json.path());
         if entry.from_stdin {
             command.arg("--stdin").arg(entry.input.file);

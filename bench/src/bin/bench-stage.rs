@@ -48,7 +48,7 @@ struct Args {
 
 /// Shortest time to sleep. A shorter time is added to the sleep of the next chunk, because the
 /// kernel would round it up.
-const MIN_SLEEP: Duration = Duration::from_millis(1);
+const MIN_SLEEP: Duration = Duration::from_micros(300);
 
 /// Size of the chunks that a barrier writes, in bytes.
 const EMITTED_CHUNK_BYTES: u64 = 8192;

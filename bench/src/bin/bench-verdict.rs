@@ -11,7 +11,8 @@
 //!
 //! The bottleneck is the stage that shortens the pipeline most if it is twice as fast, or the CPUs,
 //! if twice as many of them shorten it more. Pipelines are drawn so that one of these savings
-//! exceeds all others by a factor of at least 1.5, and is at least 15 % of the run. If a stage is
+//! exceeds all others by a factor of at least 1.5, and is at least 15 % of the run; for a stage, the
+//! same must hold for the time that is lost if it is 20 % slower. If a stage is
 //! the bottleneck, an experiment confirms this for some of the pipelines: each stage in turn is made
 //! 20 % slower, and the one that slows the pipeline most is the bottleneck.
 
@@ -46,13 +47,15 @@ struct Args {
 
 /// Smallest factor by which the saving by the bottleneck must exceed those by all others.
 const MIN_DOMINANCE_RATIO: f64 = 1.5;
+/// Factor of the costs of a stage that is made slower.
+const SLOWDOWN: f64 = 1.2;
 /// Smallest saving by the bottleneck, as a share of the run.
 const MIN_SAVING_SHARE: f64 = 0.15;
 /// Share of the CPUs that no phase may need if a stage is the bottleneck.
 const MAX_CPU_USE: f64 = 0.8;
 const CHUNK_BYTES: f64 = 8192.0;
 /// Size of the batches of a stage that works in batches, in bytes: much more than a pipe holds.
-const BATCH_BYTES: u64 = 2 << 20;
+const BATCH_BYTES: u64 = 1 << 20;
 /// Number of experiments for each stage; their median counts.
 const EXPERIMENTS_PER_STAGE: usize = 3;
 
@@ -193,10 +196,10 @@ struct Programs {
 impl Programs {
     /// Returns the text of a pipeline of `stages` that should take `seconds`. Its input has 1000
     /// chunks per second, but at least 200, so that the costs of the stages are spread evenly over
-    /// the run; with batches, 4000, so that there are 16 of them.
+    /// the run; with batches, 2000, so that there are 16 of them.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let in_batches = stages.iter().any(|stage| matches!(stage.kind, StageKind::Batches));
-        let chunks = if in_batches { 4000.0 } else { 1000.0 };
+        let chunks = if in_batches { 2000.0 } else { 1000.0 };
         let bytes = CHUNK_BYTES * (chunks * seconds).max(200.0);
         let stage = |(index, stage): (usize, &Cost)| {
             let per_byte = |seconds: f64| seconds * 1e9 / bytes;
@@ -269,25 +272,36 @@ fn draw_work(random: &mut fastrand::Rng) -> Work {
     Work { cpu: cost * cpu_share, sleep: cost * (1.0 - cpu_share) }
 }
 
-/// Returns the time of the pipeline, and its bottleneck; `None` if the saving by the bottleneck is
-/// too small or does not exceed the others by `MIN_DOMINANCE_RATIO`.
+/// Returns the time of the pipeline, and its bottleneck: what saves most if it is twice as fast and,
+/// for a stage, costs most if it is slower. Returns `None` if that is not clear.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let total = seconds(stages, cpus);
-    let stage_savings = (0..stages.len()).map(|index| {
-        let mut faster = stages.to_vec();
-        faster[index] = faster[index].scaled(0.5);
-        (total - seconds(&faster, cpus), Truth::Stage(index + 1))
-    });
-    let machine = (total - seconds(stages, 2.0 * cpus), Truth::Machine);
-    let mut savings: Vec<_> = stage_savings.chain([machine]).collect();
-    savings.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (best, second) = (savings.first()?, savings.get(1)?);
-    let stands_out = best.0 >= MIN_DOMINANCE_RATIO * second.0 && best.0 >= MIN_SAVING_SHARE * total;
+    let with = |index: usize, factor: f64| {
+        let mut changed = stages.to_vec();
+        changed[index] = changed[index].scaled(factor);
+        seconds(&changed, cpus)
+    };
+    let of_stages = |effect: &dyn Fn(usize) -> f64| -> Vec<(f64, Truth)> {
+        (0..stages.len()).map(|index| (effect(index), Truth::Stage(index + 1))).collect()
+    };
+    let mut savings = of_stages(&|index| total - with(index, 0.5));
+    savings.push((total - seconds(stages, 2.0 * cpus), Truth::Machine));
+    let (saving, truth) = dominant(savings)?;
+    // Two bottlenecks that are almost equal are told apart neither by contend nor by an experiment.
+    let slowed = dominant(of_stages(&|index| with(index, SLOWDOWN) - total));
+    let is_same = truth == Truth::Machine || slowed.is_some_and(|(_, slowed)| slowed == truth);
     // If a phase needs the CPUs for almost as long as its slowest stage, stages are queued for them
     // for a time that the law does not give.
     let scarce = seconds(stages, MAX_CPU_USE * cpus) > total;
-    let is_clear = best.1 == Truth::Machine || !scarce;
-    (stands_out && is_clear).then_some((total, best.1))
+    let is_clear = is_same && (truth == Truth::Machine || !scarce);
+    (saving >= MIN_SAVING_SHARE * total && is_clear).then_some((total, truth))
+}
+
+/// Returns the largest of the effects, if it exceeds the others by `MIN_DOMINANCE_RATIO`.
+fn dominant(mut effects: Vec<(f64, Truth)>) -> Option<(f64, Truth)> {
+    effects.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (first, second) = (effects.first()?, effects.get(1)?);
+    (first.0 >= MIN_DOMINANCE_RATIO * second.0).then_some(*first)
 }
 
 /// Returns the time that a pipeline takes, in seconds.
@@ -342,7 +356,7 @@ fn bottleneck_by_experiment(programs: &Programs, stages: &[Cost], seconds: f64) 
     let mut felt = Vec::new();
     for index in 0..stages.len() {
         let mut slowed = stages.to_vec();
-        slowed[index] = slowed[index].scaled(1.2);
+        slowed[index] = slowed[index].scaled(SLOWDOWN);
         let mut ratios = Vec::new();
         for _ in 0..EXPERIMENTS_PER_STAGE {
             let before = run(programs, stages, seconds)?;

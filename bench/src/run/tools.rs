@@ -122,7 +122,7 @@ impl Tool {
             Kind::Bash => return Some(crate::bash_command(&case.text)),
             Kind::Contend => {
                 let mut command = Command::new(&paths.contend);
-                command.arg("run");
+                command.args(["run", "--no-store"]);
                 if let Some(stats) = context.stats {
                     command.arg("--json").arg(stats);
                 }

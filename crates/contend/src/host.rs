@@ -14,6 +14,7 @@ pub fn describe() -> Host {
     let uname = rustix::system::uname();
     let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
     Host {
+        name: name(),
         cpu_model: field(&cpuinfo, "model name").unwrap_or_default(),
         cpus_online: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
         cpus_allowed: cpu::allowed(),
@@ -33,6 +34,11 @@ pub fn describe() -> Host {
             .and_then(chosen),
         governor: trimmed("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     }
+}
+
+/// Returns the network name of this machine.
+pub fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns warnings about properties of the machine that make measurements uncertain.

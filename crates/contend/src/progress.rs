@@ -137,13 +137,16 @@ impl Drop for Follower {
 pub struct RunSaver {
     store: Store,
     title: String,
+    label: String,
+    /// Network name of the machine.
+    host: String,
     id: Option<i64>,
 }
 
 impl RunSaver {
-    /// Creates a saver for one run with the given title.
-    pub fn new(store: Store, title: String) -> Self {
-        Self { store, title, id: None }
+    /// Creates a saver for one run with the given title and label on this machine.
+    pub fn new(store: Store, title: String, label: String) -> Self {
+        Self { store, title, label, host: crate::host::name(), id: None }
     }
 
     /// Checks that the store can be written, before the run spends any time. `started_at` is the
@@ -168,7 +171,15 @@ impl RunSaver {
             Ending::Empty => "empty",
         };
         let schema = contend_record::lab::SCHEMA;
-        StoredRun { started_at, schema, title: &self.title, ending, record }
+        StoredRun {
+            started_at,
+            schema,
+            title: &self.title,
+            ending,
+            label: &self.label,
+            host: &self.host,
+            record,
+        }
     }
 
     /// Saves the unfinished record, unless it is empty. Ignores errors, such as a store that

@@ -1,11 +1,16 @@
 //! Reads records that earlier runs of contend have written.
 
+pub mod save;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{self, RunRecord};
-use contend_report::store::Store;
+use contend_record::pipe::{self, PipeRecord};
+use contend_record::run;
+use contend_report::compare::of_parallel_run;
+use contend_report::store::{Entry, Store};
 use serde::de::DeserializeOwned;
 
 use crate::exit::UsageError;
@@ -40,14 +45,38 @@ pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
     Ok(record)
 }
 
-/// Returns the schema of the saved run with the given number, and its record as JSON.
+/// Returns the saved run with the given number as it is listed, and its record as JSON.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read, or has no such run.
-pub fn saved(store: &Path, number: i64) -> Result<(String, String)> {
-    let run = Store::open_to_read(store)?.get(number)?;
+pub fn saved(store: &Path, number: i64) -> Result<(Entry, String)> {
+    let run = Store::open_to_read(store)?.entry(number)?;
     let missing = || UsageError(format!("no saved run {number}; `contend history` lists them"));
     Ok(run.ok_or_else(missing)?)
+}
+
+/// Returns the name of a record's schema; empty if the text is not a record.
+pub fn schema_of(text: &str) -> String {
+    let value: Result<serde_json::Value, _> = serde_json::from_str(text);
+    let schema = value.ok().and_then(|value| Some(value.get("schema")?.as_str()?.to_owned()));
+    schema.unwrap_or_default()
+}
+
+/// Returns whether the text is the record of a pipeline that `contend pipe` or `contend run` ran.
+pub fn is_pipeline(text: &str) -> bool {
+    [pipe::SCHEMA, run::SCHEMA].contains(&schema_of(text).as_str())
+}
+
+/// Parses the record of a pipeline that `contend pipe` or `contend run` ran.
+///
+/// # Errors
+/// Returns a description of the problem, as [`of_schema`] does.
+pub fn of_pipeline(text: &str) -> Result<PipeRecord, String> {
+    if schema_of(text) == run::SCHEMA {
+        let record: run::RunRecord = of_schema(text, run::SCHEMA, "contend run --json")?;
+        return of_parallel_run(&record).ok_or_else(|| "the pipeline was not run".to_owned());
+    }
+    of_schema(text, pipe::SCHEMA, "contend pipe --json")
 }
 
 /// Parses the record of a saved lab run, and fills in fields that earlier versions of contend did

@@ -15,6 +15,7 @@
 //! too, so that a long measurement is not lost because of a wrong path.
 
 mod compare;
+mod history;
 mod json;
 mod pipe;
 mod run;
@@ -36,20 +37,20 @@ use contend_record::parameters::Value;
 use contend_report::render::lab::Detail;
 
 use crate::cli::demo::DemoArgs;
-use crate::cli::history::{HistoryArgs, HistoryVerb};
 use crate::cli::lab::{LabArgs, LabVerb, MeasurementArgs, StoreArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::suggest;
 
-pub use compare::{Compare, compare};
+pub use compare::{Compare, ComparedRuns, compare};
+pub use history::{History, HistoryAction, history, saving_of_run};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
 pub use run::{Run, run, stage};
-pub use versus::{Version, Versus};
+pub use versus::{Variant, Versus};
 
 /// Returns the opened file. Returns an error that mentions `name` if the file could not be opened,
 /// or is a directory, which can be opened but not read.
@@ -95,6 +96,8 @@ pub struct LabRun {
     pub plan: Plan,
     /// The title of the run in the history.
     pub title: String,
+    /// The label of the run in the history; empty if none.
+    pub label: String,
     /// Path of the store that saves the run; `None` if it is not saved.
     pub store: Option<PathBuf>,
     /// Path of the store that `--store` names; `None` without that option.
@@ -142,6 +145,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     let asks = !measurement.yes && must_ask(&plan)?;
     Ok(Lab::Run(Box::new(LabRun {
         title,
+        label: measurement.label.clone().unwrap_or_default(),
         given_store: measurement.store.store.clone(),
         store: if measurement.no_store { None } else { Some(store(measurement.store)?) },
         json: measurement.json.as_deref().map(ReportFile::prepare).transpose()?,
@@ -396,68 +400,6 @@ fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Settings of `contend history`.
-#[derive(Debug)]
-pub struct History {
-    /// Path of the store.
-    pub store: PathBuf,
-    /// The action on the saved runs.
-    pub action: HistoryAction,
-}
-
-/// An action of `contend history`.
-#[derive(Debug)]
-pub enum HistoryAction {
-    /// List saved runs, newest first.
-    List {
-        /// Maximum number of runs to list.
-        max: usize,
-    },
-    /// Print the report of one run, or write its record.
-    Show {
-        /// The number of the run in the store.
-        number: i64,
-        /// Level of detail of the report.
-        detail: Detail,
-        /// The file for the record as JSON; `None` to print the report.
-        json: Option<ReportFile>,
-    },
-    /// Remove some runs.
-    Remove {
-        /// The numbers of the runs, without duplicates.
-        numbers: Vec<i64>,
-    },
-}
-
-/// Returns the settings of `contend history`.
-///
-/// # Errors
-/// Returns a [`UsageError`] if the directory of the store is unknown, or the JSON file cannot be
-/// written.
-pub fn history(args: HistoryArgs) -> Result<History> {
-    Ok(match args.what {
-        None => History {
-            store: store(args.store)?,
-            action: HistoryAction::List { max: args.last as usize },
-        },
-        Some(HistoryVerb::Show { number, full, json, store: own }) => {
-            let given = if own.store.is_some() { own } else { args.store };
-            let json = json.as_deref().map(ReportFile::prepare).transpose()?;
-            History {
-                store: store(given)?,
-                action: HistoryAction::Show { number, detail: detail(full), json },
-            }
-        }
-        Some(HistoryVerb::Rm { mut numbers, store: own }) => {
-            let given = if own.store.is_some() { own } else { args.store };
-            numbers.sort_unstable();
-            numbers.dedup();
-            History { store: store(given)?, action: HistoryAction::Remove { numbers } }
-        }
-    })
-}
-
-/// Returns the level of detail that `--full` or its absence selects.
 fn detail(full: bool) -> Detail {
     if full { Detail::Full } else { Detail::Summary }
 }

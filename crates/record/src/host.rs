@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The machine, as far as it can affect a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
+    /// Network name of the machine; empty in records of older versions.
+    #[serde(default)]
+    pub name: String,
     /// Model name of the processor, as in `/proc/cpuinfo`; empty if it is not there.
     pub cpu_model: String,
     /// Number of CPUs that are online.

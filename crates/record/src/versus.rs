@@ -1,8 +1,9 @@
-//! A comparison of pipelines that ran in turn: schema `contend.versus/1`.
+//! A comparison of pipelines: schema `contend.versus/1`.
 //!
-//! Every round runs each pipeline once, in random order. Ratios are those of two runs of the same
-//! round, to the first pipeline, so that a disturbance that lasts longer than a round affects both
-//! sides.
+//! If the pipelines ran in turn, every round ran each of them once, in random order. Ratios are then
+//! those of two runs of the same round, to the first pipeline, so that a disturbance that lasts
+//! longer than a round affects both sides. Saved runs are compared, too; these ran at different
+//! times.
 
 mod condition;
 
@@ -31,7 +32,9 @@ pub struct VersusRecord {
     pub shell: String,
     /// Start of the first run: UTC, RFC 3339.
     pub started_at: String,
-    /// Number of rounds that were measured.
+    /// Whether the pipelines ran in turn; otherwise, saved runs are compared.
+    pub in_turn: bool,
+    /// Number of rounds that were measured, or the smallest number of runs of a saved run.
     pub rounds: usize,
     /// Number of rounds before them, which were not measured.
     pub warmup_rounds: usize,
@@ -58,6 +61,8 @@ pub struct Variant {
     pub name: String,
     /// Text of the pipeline, with the values of parameters.
     pub command: String,
+    /// Where a saved run comes from, in words; null if the pipelines ran in turn.
+    pub origin: Option<String>,
     /// Values of the parameters of `--scan`, by name.
     pub parameters: BTreeMap<String, String>,
     /// Exit status: that of the last run that failed, or 0.
@@ -71,15 +76,17 @@ pub struct Variant {
     /// Ratios to the baseline; null for the baseline itself.
     pub ratios: Option<Ratios>,
     /// Whether the output and the exit status of every run were those of the baseline's first run;
-    /// for the baseline, whether those of all of its runs were the same.
-    pub output_equal: bool,
+    /// for the baseline, whether those of all of its runs were the same. Null for saved runs, whose
+    /// outputs are unknown.
+    pub output_equal: Option<bool>,
     /// How the output or the exit status differed first; null if they did not.
     pub difference: Option<String>,
     /// The profile of the run with the median wall time.
     pub profile: PipeRecord,
 }
 
-/// Ratios of a pipeline's figures to those of the baseline in the same round.
+/// Ratios of a pipeline's figures to those of the baseline: in the same round or, for saved runs, to
+/// the baseline's median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratios {
     /// Ratio of the wall times.

@@ -44,6 +44,8 @@ pub enum WarningId {
     NotRepeatable,
     /// Only the beginning of standard input was read, because `--try` reads it several times.
     PartOfInput,
+    /// Compared runs were measured on different machines.
+    MachinesDiffer,
 }
 
 /// A circumstance that makes a measurement less reliable, in a sentence.

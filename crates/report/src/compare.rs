@@ -1,11 +1,15 @@
 //! Matches the cases of several runs of the lab, and compares their measurements.
 
+mod pipelines;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use contend_record::compare::{Case, CompareRecord, Figure, Origin, Run, SCHEMA, Side};
 use contend_record::lab::{self, RunRecord, Unit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
+
+pub use pipelines::{compare_pipelines, of_parallel_run};
 
 /// Compares runs with the first one, the baseline. Cases match if they have the same experiment and
 /// the same parameters, except for the number of turns from which their figures were scaled. If a

@@ -6,18 +6,21 @@ use clap::{Args, ValueHint};
 
 use super::lab::StoreArgs;
 
-/// Compare lab runs, case by case.
+/// Compare runs of the lab, case by case, or runs of pipelines, stage by stage.
 ///
-/// The runs may be from different machines or different days. Each experiment has a table with a
+/// Runs of the lab may be from different machines or different days. Each experiment has a table with a
 /// row for each case, a column for each run (A, B, C …), and the ratio of each run to the first
 /// with its 95 % interval. The report also names differences between the machines, and lists cases
 /// that are missing from some runs with the reason.
+///
+/// Runs of `contend pipe` and `contend run` have a row each, with the ratio of their times, and the
+/// stages that make the difference. To compare pipelines at the same time, use `contend pipe --vs`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompareArgs {
     /// Saved runs by number, JSON files, or `-` for stdin.
     ///
-    /// `contend history` lists the numbers; `contend lab run --json` writes the files. The first
+    /// `contend history` lists the numbers; --json of the other verbs writes the files. The first
     /// run is the baseline of the ratios. A file named like a number takes precedence over the
     /// saved run with that number.
     #[arg(required = true, num_args = 2.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
@@ -25,8 +28,8 @@ pub struct CompareArgs {
 
     /// Write the comparison as JSON to FILE, or `-` for stdout.
     ///
-    /// The schema is contend.compare/1; `contend generate schema compare` prints it. `-` replaces
-    /// the report.
+    /// The schema is contend.compare/1, or contend.versus/1 for pipelines; `contend generate schema`
+    /// prints it. `-` replaces the report.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 

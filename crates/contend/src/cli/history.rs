@@ -1,15 +1,21 @@
-//! Arguments of `contend history`.
+//! Arguments of `contend history`, and the options of other verbs for saving a run.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::lab::StoreArgs;
 
-/// List saved lab runs, show one again, or remove some.
+/// List saved runs, show one again, or label, remove, export and import some.
 ///
-/// Only runs of `contend lab` are saved; `contend pipe` and `contend run` save nothing.
+/// `contend lab`, `contend pipe` and `contend run` save their runs. `contend run` saves only runs
+/// of at least half a second that use several CPUs, and those with --label or --store.
+///
+/// Command lines may hold secrets. What looks like a password, a token or an authorization header
+/// is replaced by `[redacted]` before a pipeline is saved. --no-store saves nothing; the
+/// configuration file below adds patterns, or turns saving off.
 #[derive(Debug, Args)]
+#[command(after_long_help = CONFIGURATION)]
 pub struct HistoryArgs {
     /// The subcommand, or `None` to list the runs.
     #[command(subcommand)]
@@ -21,7 +27,84 @@ pub struct HistoryArgs {
     pub last: u32,
 
     #[command(flatten)]
+    pub filter: FilterArgs,
+
+    #[command(flatten)]
     pub store: StoreArgs,
+}
+
+const CONFIGURATION: &str = "\
+Configuration:
+  contend/config.toml in $XDG_CONFIG_HOME, else in ~/.config:
+
+    [history]
+    pipe = true              # false: contend pipe saves nothing
+    run = true               # false: contend run saves nothing
+    max_runs = 1000          # of each kind; older ones without a label are removed
+    redact = ['key-[0-9]+', 'pin (?P<secret>[0-9]+)']
+
+  Each `redact` is a regular expression. Of a match, the group `secret` is replaced, or all of it.";
+
+/// Conditions on saved runs.
+#[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// Only runs of this kind.
+    #[arg(long, value_enum)]
+    pub kind: Option<KindArg>,
+
+    /// Only runs whose command, suite or experiments contain TEXT.
+    #[arg(long, value_name = "TEXT")]
+    pub command: Option<String>,
+
+    /// Only runs on the machine NAME.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+
+    /// Only runs whose label contains TEXT.
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+
+    /// Only runs since DATE, in UTC.
+    ///
+    /// A date such as 2026-01-31, or its beginning, or with a time: 2026-01-31T14.
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub since: Option<String>,
+
+    /// Only runs up to and including DATE, in UTC.
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub until: Option<String>,
+}
+
+/// A kind of saved run.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum KindArg {
+    /// A pipeline that `contend pipe` profiled.
+    Pipe,
+    /// Pipelines that `contend pipe` compared.
+    Versus,
+    /// A pipeline that `contend run` ran.
+    Run,
+    /// Experiments of the lab.
+    Lab,
+}
+
+/// Options for saving a run.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SaveArgs {
+    /// Do not save this run.
+    #[arg(long, conflicts_with_all = ["store", "label"], help_heading = "History")]
+    pub no_store: bool,
+
+    /// Label of this run in the history.
+    #[arg(long, value_name = "TEXT", help_heading = "History")]
+    pub label: Option<String>,
+
+    /// Database of saved runs.
+    ///
+    /// [default: contend/contend.db in the XDG data directory, ~/.local/share] The environment
+    /// variable `CONTEND_STORE` changes the default.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "History")]
+    pub store: Option<PathBuf>,
 }
 
 /// A subcommand of `contend history`.
@@ -33,7 +116,7 @@ pub enum HistoryVerb {
         #[arg(value_parser = super::whole_number::<i64>(1..), allow_negative_numbers = true)]
         number: i64,
 
-        /// Include the tables of every experiment of a suite.
+        /// Show everything: all tables of a suite, or all figures of a pipeline.
         #[arg(long, conflicts_with = "json")]
         full: bool,
 
@@ -58,4 +141,67 @@ pub enum HistoryVerb {
         #[command(flatten)]
         store: StoreArgs,
     },
+    /// Set the label of saved runs.
+    ///
+    /// Runs with a label are never removed automatically.
+    Label {
+        /// The label; '' removes it.
+        #[arg(value_name = "TEXT")]
+        label: String,
+
+        /// Numbers of the runs, as listed by `contend history`.
+        #[arg(required = true, value_name = "NUMBER")]
+        #[arg(value_parser = super::whole_number::<i64>(1..), allow_negative_numbers = true)]
+        numbers: Vec<i64>,
+
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Write saved runs to a file, for another machine or store.
+    ///
+    /// Each line is a run in JSON.
+    Export {
+        /// The file, or `-` for stdout.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+
+        /// Numbers of the runs [default: all, or those that the options select].
+        #[arg(value_name = "NUMBER")]
+        #[arg(value_parser = super::whole_number::<i64>(1..), allow_negative_numbers = true)]
+        numbers: Vec<i64>,
+
+        #[command(flatten)]
+        filter: FilterArgs,
+
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Add runs that `contend history export` has written.
+    ///
+    /// A run that is already saved is not added again. Imported runs get new numbers.
+    Import {
+        /// The file, or `-` for stdin.
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}
+
+/// Parses a date, with a time or only its beginning: `2026`, `2026-01-31`, `2026-01-31T14:05`.
+fn date(text: &str) -> Result<String, String> {
+    const FORM: &str = "0000-00-00T00:00:00Z";
+    let text = text.replace(' ', "T");
+    let fits = text.len() >= 4
+        && text.len() <= FORM.len()
+        && text.chars().zip(FORM.chars()).all(|(found, form)| match form {
+            '0' => found.is_ascii_digit(),
+            other => found == other,
+        });
+    if fits {
+        Ok(text)
+    } else {
+        Err("expected a date such as 2026-01-31 or 2026-01-31T14:05".to_owned())
+    }
 }

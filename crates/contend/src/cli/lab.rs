@@ -163,6 +163,10 @@ pub struct MeasurementArgs {
     /// Do not save this run.
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
+
+    /// Label of this run in the history.
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_store")]
+    pub label: Option<String>,
 }
 
 /// Option for the location of saved runs.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::history::SaveArgs;
+
 /// Run a pipeline and show which stage limits it.
 ///
 /// The shell runs the pipeline unchanged: standard input, standard output, standard error and exit
@@ -81,6 +83,9 @@ pub struct PipeArgs {
     /// Fail if any stage fails, as with `set -o pipefail`.
     #[arg(long, help_heading = "Shell")]
     pub pipefail: bool,
+
+    #[command(flatten)]
+    pub save: SaveArgs,
 
     #[command(flatten)]
     pub versus: VersusArgs,

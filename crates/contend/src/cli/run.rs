@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, ValueEnum, ValueHint};
 
 use super::ColorArg;
+use super::history::SaveArgs;
 
 /// Run a pipeline in parallel, with byte-identical output.
 ///
@@ -54,6 +55,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(num_args = 0..=1, default_missing_value = "-", require_equals = false)]
     pub json: Option<OsString>,
+
+    #[command(flatten)]
+    pub save: SaveArgs,
 
     #[command(flatten)]
     pub execution: ExecutionArgs,

@@ -1,13 +1,15 @@
-//! `contend compare`: compares lab runs.
+//! `contend compare`: compares runs of the lab, or of pipelines.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use contend_record::compare::CompareRecord;
-use contend_report::compare::compare;
+use contend_record::versus::VersusRecord;
+use contend_report::compare::{compare, compare_pipelines};
 use contend_report::render;
+use contend_report::render::pipe::Detail;
 
 use crate::exit::Exit;
 use crate::output::{self, ReportFile};
-use crate::settings::Compare;
+use crate::settings::{Compare, ComparedRuns};
 use crate::version;
 
 /// Compares the runs, prints the result, and writes it as JSON if requested. JSON on standard
@@ -16,13 +18,25 @@ use crate::version;
 /// # Errors
 /// Returns an error if the result cannot be written.
 pub fn run(settings: Compare) -> Result<Exit> {
-    let record = CompareRecord { contend: Some(version::writer()), ..compare(&settings.runs) };
+    let (json, report) = match settings.runs {
+        ComparedRuns::Lab(runs) => {
+            let record = CompareRecord { contend: Some(version::writer()), ..compare(&runs) };
+            let report = render::compare::report(&record, output::width());
+            (render::json::compare(&record)?, report)
+        }
+        ComparedRuns::Pipelines(runs) => {
+            let record = compare_pipelines(runs).context("there is no run to compare")?;
+            let record = VersusRecord { contend: Some(version::writer()), ..record };
+            let report = render::versus::report(&record, Detail::Summary, output::width());
+            (render::json::versus(&record)?, report)
+        }
+    };
     let shown = !settings.json.as_ref().is_some_and(ReportFile::is_stdout);
     if let Some(file) = settings.json {
-        file.write(&render::json::compare(&record)?)?;
+        file.write(&json)?;
     }
     if shown {
-        output::stdout(&render::compare::report(&record, output::width()))?;
+        output::stdout(&report)?;
     }
     Ok(Exit::Success)
 }

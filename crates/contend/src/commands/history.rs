@@ -1,62 +1,231 @@
-//! `contend history`: lists, shows and removes saved runs.
+//! `contend history`: lists, shows, labels, removes, exports and imports saved runs.
 
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use contend_record::{pipe, run, versus};
 use contend_report::render;
-use contend_report::store::Store;
+use contend_report::store::{Entry, Filter, Store, StoredRun};
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, UsageError};
 use crate::settings::{History, HistoryAction};
 use crate::{output, records};
 
-/// Lists, shows or removes runs.
+/// Name and version of the format of exported runs.
+const EXPORT_FORMAT: &str = "contend.export/1";
+
+/// Carries out the action on saved runs.
 ///
 /// # Errors
-/// Returns an error if the store cannot be used, a run does not exist or cannot be shown, or the
-/// output cannot be written.
+/// Returns an error if the store cannot be used, a run does not exist or cannot be shown, a file
+/// cannot be read or written, or the output cannot be written.
 pub fn run(settings: History) -> Result<Exit> {
+    let store = &settings.store;
     match settings.action {
-        HistoryAction::List { max } => list(&settings.store, max)?,
+        HistoryAction::List { filter, max } => list(store, &filter, max)?,
         HistoryAction::Show { number, detail, json } => {
-            let (schema, text) = records::saved(&settings.store, number)?;
+            let (entry, text) = records::saved(store, number)?;
             if let Some(file) = json {
                 file.write(&(text + "\n"))?;
             } else {
-                let record = records::saved_lab(number, &schema, &text)?;
-                output::stdout(&render::lab::report(&record, detail, output::width()))?;
+                output::stdout(&report(&entry, &text, detail)?)?;
             }
         }
-        HistoryAction::Remove { numbers } => remove(&settings.store, &numbers)?,
+        HistoryAction::Remove { numbers } => {
+            // Opening a store would create it.
+            let missing = if store.exists() {
+                Store::open(store)?.remove(&numbers)?
+            } else {
+                numbers.clone()
+            };
+            check_all_exist(&missing, "removed")?;
+            output::stderr(&format!("removed {}\n", counted(&numbers)))?;
+        }
+        HistoryAction::Label { label, numbers } => {
+            let missing = if store.exists() {
+                Store::open(store)?.label(&numbers, &label)?
+            } else {
+                numbers.clone()
+            };
+            check_all_exist(&missing, "labelled")?;
+        }
+        HistoryAction::Export { numbers, filter, file } => {
+            file.write(&export(store, &numbers, &filter)?)?;
+        }
+        HistoryAction::Import { file } => import(store, &file)?,
     }
     Ok(Exit::Success)
 }
 
-/// Removes the runs. If one of them does not exist, removes none and returns an error.
-fn remove(path: &Path, numbers: &[i64]) -> Result<()> {
-    // Opening a store would create it.
-    let missing =
-        if path.exists() { Store::open(path)?.remove(numbers)? } else { numbers.to_vec() };
+/// Returns the report of a saved run, as it was printed after the run.
+fn report(entry: &Entry, text: &str, detail: render::lab::Detail) -> Result<String> {
+    let width = output::width();
+    let full = detail == render::lab::Detail::Full;
+    let of_pipe = if full { render::pipe::Detail::Full } else { render::pipe::Detail::Summary };
+    let damaged = || format!("cannot read the record of run {}", entry.id);
+    Ok(match entry.schema.as_str() {
+        pipe::SCHEMA => {
+            let record = serde_json::from_str(text).with_context(damaged)?;
+            render::pipe::report(&record, of_pipe, width)
+        }
+        versus::SCHEMA => {
+            let record = serde_json::from_str(text).with_context(damaged)?;
+            render::versus::report(&record, of_pipe, width)
+        }
+        run::SCHEMA => {
+            let record = serde_json::from_str(text).with_context(damaged)?;
+            let plan = if full { render::run::explanation(&record, width) } else { String::new() };
+            let command = render::text::printable(&record.command);
+            format!("{command}\n{plan}{}", render::run::statistics(&record, width))
+        }
+        schema => {
+            let record = records::saved_lab(entry.id, schema, text)?;
+            render::lab::report(&record, detail, width)
+        }
+    })
+}
+
+/// Returns an error that names the missing runs, if there are any. `done` is the participle of the
+/// action, such as `removed`.
+fn check_all_exist(missing: &[i64], done: &str) -> Result<(), UsageError> {
     if missing.is_empty() {
-        let removed = match numbers {
-            [number] => format!("removed run {number}\n"),
-            numbers => format!("removed {} runs\n", numbers.len()),
-        };
-        return output::stderr(&removed);
+        return Ok(());
     }
     let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let missing = missing.join(", ");
     Err(UsageError(format!(
-        "no saved run {missing}; none was removed (`contend history` lists them)"
-    ))
-    .into())
+        "no saved run {missing}; none was {done} (`contend history` lists them)"
+    )))
 }
 
-fn list(path: &Path, max: usize) -> Result<()> {
+/// Formats a number of runs: `run 3` or `3 runs`.
+fn counted(numbers: &[i64]) -> String {
+    match numbers {
+        [number] => format!("run {number}"),
+        numbers => format!("{} runs", numbers.len()),
+    }
+}
+
+fn list(path: &Path, filter: &Filter, max: usize) -> Result<()> {
     if !path.exists() {
         return output::stdout(&format!("No saved runs: {} does not exist.\n", path.display()));
     }
-    let entries = Store::open_to_read(path)?.list(max)?;
-    let text = render::history::list(&entries, output::width());
+    let entries = Store::open_to_read(path)?.list(filter, max)?;
+    let text = if entries.is_empty() && *filter != Filter::default() {
+        "No saved run matches.\n".to_owned()
+    } else {
+        render::history::list(&entries, output::width())
+    };
     output::stdout(&text)
+}
+
+/// Returns the given runs, or all that the filter accepts, oldest first, one on each line.
+fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
+    if !path.exists() {
+        return Err(UsageError(format!("{} does not exist", path.display())).into());
+    }
+    let store = Store::open_to_read(path)?;
+    let mut ids: Vec<i64> = match numbers {
+        [] => store.list(filter, usize::MAX)?.into_iter().map(|entry| entry.id).collect(),
+        numbers => numbers.to_vec(),
+    };
+    ids.sort_unstable();
+    let mut text = String::new();
+    for id in ids {
+        let missing = || UsageError(format!("no saved run {id}; `contend history` lists them"));
+        let (entry, record) = store.entry(id)?.ok_or_else(missing)?;
+        let record: Value =
+            serde_json::from_str(&record).with_context(|| format!("run {id} is damaged"))?;
+        let line = json!({
+            "format": EXPORT_FORMAT,
+            "started_at": entry.started_at,
+            "schema": entry.schema,
+            "title": entry.title,
+            "ending": entry.ending,
+            "label": entry.label,
+            "host": entry.host,
+            "record": record,
+        });
+        let _ = writeln!(text, "{line}");
+    }
+    Ok(text)
+}
+
+/// Adds the runs of a file to the store, except those that it has already.
+fn import(path: &Path, file: &Path) -> Result<()> {
+    let name = if file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    };
+    let input: Box<dyn std::io::Read> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let opened = File::open(file);
+        Box::new(opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?)
+    };
+    let mut runs = Vec::new();
+    for (place, line) in BufReader::new(input).lines().enumerate() {
+        let line = line.with_context(|| format!("cannot read {name}"))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let run: Value = serde_json::from_str(&line).unwrap_or_default();
+        if run.get("format").and_then(Value::as_str) != Some(EXPORT_FORMAT) {
+            let message = format!(
+                "{name}, line {}: not written by `contend history export`; nothing was imported",
+                place + 1
+            );
+            return Err(UsageError(message).into());
+        }
+        runs.push(run);
+    }
+    let store = Store::open(path)?;
+    let (mut added, mut known) = (0, 0);
+    for run in &runs {
+        let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or_default();
+        let record = run.get("record").unwrap_or(&Value::Null).to_string();
+        let stored = StoredRun {
+            started_at: text("started_at"),
+            schema: text("schema"),
+            title: text("title"),
+            ending: text("ending"),
+            label: text("label"),
+            host: text("host"),
+            record: &record,
+        };
+        if is_known(&store, &stored)? {
+            known += 1;
+        } else {
+            store.add(&stored)?;
+            added += 1;
+        }
+    }
+    let already = if known > 0 { format!("; {known} were saved already") } else { String::new() };
+    let plural = if added == 1 { "run" } else { "runs" };
+    output::stderr(&format!("imported {added} {plural}{already}\n"))
+}
+
+/// Returns whether the store has a run with the same start, kind, title, machine and record.
+fn is_known(store: &Store, run: &StoredRun<'_>) -> Result<bool> {
+    let filter = Filter {
+        schema: Some(run.schema.to_owned()),
+        title: Some(run.title.to_owned()),
+        host: Some(run.host.to_owned()),
+        since: Some(run.started_at.to_owned()),
+        until: Some(run.started_at.to_owned()),
+        label: None,
+    };
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    for entry in store.list(&filter, usize::MAX)? {
+        let found = store.entry(entry.id)?;
+        if found.is_some_and(|(_, record)| value(&record) == value(run.record)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

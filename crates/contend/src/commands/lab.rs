@@ -49,7 +49,8 @@ fn measure(settings: LabRun) -> Result<Exit> {
         .store
         .as_deref()
         .map(|path| -> Result<RunSaver, contend_report::store::StoreError> {
-            let saver = RunSaver::new(Store::open(path)?, settings.title.clone());
+            let saver =
+                RunSaver::new(Store::open(path)?, settings.title.clone(), settings.label.clone());
             saver.check(&started_at)?;
             Ok(saver)
         })

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec, Output};
 use contend_profile::pipeline::{profile, repeat};
-use contend_record::pipe::PipeRecord;
+use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render;
 use contend_shell::parse::Parsed;
 use contend_sys::interrupt::Signals;
@@ -12,6 +12,7 @@ use super::advice;
 use crate::exit::Exit;
 use crate::live::Live;
 use crate::output::ReportFile;
+use crate::records::save::Saving;
 use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
@@ -65,6 +66,13 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     };
     let report = render::pipe::report(&record, settings.detail, output::width());
     let written = write(&record, &report, settings.output, settings.json);
+    if let Some(saving) = &settings.saving {
+        let ending = match signals.interrupted() {
+            Some(_) => "interrupted".to_owned(),
+            None => format!("exit {}", record.exit_code),
+        };
+        save(saving, SCHEMA, &record.command, &ending, &record);
+    }
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written) {
         // The exit status of a failed pipeline takes precedence.
@@ -107,6 +115,24 @@ pub fn run_once(
         }
     });
     Ok(PipeRecord { contend: Some(version::writer()), ..result? })
+}
+
+/// Saves a record in the history. A failure is only reported: the pipeline has run.
+pub fn save(
+    saving: &Saving,
+    schema: &str,
+    title: &str,
+    ending: &str,
+    record: &impl serde::Serialize,
+) {
+    match saving.save(schema, title, ending, record) {
+        Ok(number) if !saving.label.is_empty() => {
+            let note = format!("Saved as run {number} ({}).\n", saving.label);
+            let _ = output::stderr(&note); // the report has been written
+        }
+        Ok(_) => {}
+        Err(error) => output::error(&format!("the run was not saved: {error:#}")),
+    }
 }
 
 fn write(

@@ -11,20 +11,20 @@ use contend_profile::pipeline::profile;
 use contend_record::Host;
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::stats::Estimate;
-use contend_record::versus::{Condition, Ratios, SCHEMA, Variant, VersusRecord};
+use contend_record::versus::{Condition, Ratios, SCHEMA, Variant as VariantRecord, VersusRecord};
 use contend_report::render;
 use contend_shell::runner::{RunError, Runner};
 use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
-use crate::settings::{Version, Versus};
+use crate::settings::{Variant, Versus};
 use crate::terminal::{StatusLine, bar};
 use crate::{host, output, version};
 
 /// Expected size of an output in bytes, before the first one is known.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// Runs the versions in turn and writes the report. The exit status is 1 if a condition of
+/// Runs the variants in turn and writes the report. The exit status is 1 if a condition of
 /// `--fail-if` holds.
 ///
 /// # Errors
@@ -60,9 +60,10 @@ pub fn run(settings: Versus) -> Result<Exit> {
         contend: Some(version::writer()),
         shell: settings.pipeline.shell.clone(),
         started_at,
+        in_turn: true,
         rounds: comparison.rounds(),
         warmup_rounds: settings.warmup as usize,
-        prepare: settings.versions.first().and_then(|version| version.prepare.clone()),
+        prepare: settings.variants.first().and_then(|variant| variant.prepare.clone()),
         seed: settings.seed,
         interrupted: interrupted.is_some(),
         conditions: settings.conditions.iter().map(|one: &Condition| one.test(&variants)).collect(),
@@ -83,6 +84,14 @@ pub fn run(settings: Versus) -> Result<Exit> {
         None => output::stderr(&report)?,
     }
     json?;
+    if let Some(saving) = &settings.saving {
+        let commands: Vec<_> = record.variants.iter().map(|one| one.command.as_str()).collect();
+        let ending = match interrupted {
+            Some(_) => "interrupted".to_owned(),
+            None => format!("exit {}", i32::from(failed)),
+        };
+        super::pipe::save(saving, SCHEMA, &commands.join(" <> "), &ending, &record);
+    }
     Ok(match interrupted {
         Some(signal) => Exit::Signal(signal),
         None if failed => Exit::Condition,
@@ -101,10 +110,10 @@ struct Comparison<'a> {
     /// Exit status of the baseline's first run.
     reference_status: Option<i32>,
     output: File,
-    versions: Vec<Runs>,
+    runs: Vec<Runs>,
 }
 
-/// The runs of a version.
+/// The runs of a variant.
 #[derive(Default)]
 struct Runs {
     records: Vec<PipeRecord>,
@@ -122,7 +131,7 @@ impl<'a> Comparison<'a> {
             reference: file()?,
             reference_status: None,
             output: file()?,
-            versions: settings.versions.iter().map(|_| Runs::default()).collect(),
+            runs: settings.variants.iter().map(|_| Runs::default()).collect(),
         })
     }
 
@@ -131,7 +140,7 @@ impl<'a> Comparison<'a> {
     fn run_rounds(&mut self, line: StatusLine) -> Result<()> {
         let rounds = self.settings.warmup + self.settings.rounds;
         for round in 0..rounds {
-            let mut order: Vec<usize> = (0..self.settings.versions.len()).collect();
+            let mut order: Vec<usize> = (0..self.settings.variants.len()).collect();
             self.random.shuffle(&mut order);
             if round == 0 {
                 // The first output of the baseline is the reference.
@@ -139,7 +148,7 @@ impl<'a> Comparison<'a> {
             }
             let mut records: BTreeMap<usize, PipeRecord> = BTreeMap::new();
             for (done, place) in order.into_iter().enumerate() {
-                let count = self.settings.versions.len() as f64;
+                let count = self.settings.variants.len() as f64;
                 let share = (f64::from(round) + done as f64 / count) / f64::from(rounds);
                 let bar = bar(share, output::width());
                 line.show(&format!("round {} of {rounds}, {} {bar}", round + 1, name(place)));
@@ -147,22 +156,22 @@ impl<'a> Comparison<'a> {
             }
             if round >= self.settings.warmup {
                 for (place, record) in records {
-                    self.versions[place].records.push(record);
+                    self.runs[place].records.push(record);
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs a version once, and compares its output with the reference.
+    /// Runs a variant once, and compares its output with the reference.
     fn run_once(&mut self, place: usize) -> Result<PipeRecord> {
-        let version = &self.settings.versions[place];
-        if let Some(prepare) = &version.prepare {
+        let variant = &self.settings.variants[place];
+        if let Some(prepare) = &variant.prepare {
             self.prepare(prepare, place)?;
         }
         let is_reference = self.reference_status.is_none();
         let file = if is_reference { &self.reference } else { &self.output };
-        let record = self.profile(version, file)?;
+        let record = self.profile(variant, file)?;
         if self.signals.interrupted().is_some() {
             bail!(LaunchError::Interrupted(self.signals.interrupted().unwrap_or_default()));
         }
@@ -182,7 +191,7 @@ impl<'a> Comparison<'a> {
             )),
             None => None,
         };
-        let runs = &mut self.versions[place];
+        let runs = &mut self.runs[place];
         runs.difference = runs.difference.take().or(found);
         Ok(record)
     }
@@ -200,33 +209,33 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn profile(&self, version: &Version, output: &File) -> Result<PipeRecord> {
+    fn profile(&self, variant: &Variant, output: &File) -> Result<PipeRecord> {
         let pipeline = &self.settings.pipeline;
         output.set_len(0).context("cannot empty a temporary file")?;
         let mut start = output;
         std::io::Seek::rewind(&mut start).context("cannot rewind a temporary file")?;
         let spec = LaunchSpec {
             shell: &pipeline.shell,
-            setup: version.setup.as_deref(),
-            parsed: &version.parsed,
+            setup: variant.setup.as_deref(),
+            parsed: &variant.parsed,
             pipefail: pipeline.pipefail,
             stdin: pipeline.open_stdin()?,
             output: Output::File(output.try_clone().context("cannot duplicate a descriptor")?),
         };
         let record = profile(spec, self.host, super::now(), self.signals, &mut |_| {})?;
-        Ok(PipeRecord { contend: Some(crate::version::writer()), ..record })
+        Ok(PipeRecord { contend: Some(version::writer()), ..record })
     }
 
     /// Returns the number of complete rounds.
     fn rounds(&self) -> usize {
-        self.versions.iter().map(|runs| runs.records.len()).min().unwrap_or(0)
+        self.runs.iter().map(|runs| runs.records.len()).min().unwrap_or(0)
     }
 
-    /// Returns the results of all versions, or `None` without a complete round.
-    fn variants(&self) -> Option<Vec<Variant>> {
-        let baseline = self.versions.first()?;
+    /// Returns the results of all variants, or `None` without a complete round.
+    fn variants(&self) -> Option<Vec<VariantRecord>> {
+        let baseline = self.runs.first()?;
         let variant = |(place, runs): (usize, &Runs)| {
-            let version = &self.settings.versions[place];
+            let given = &self.settings.variants[place];
             let over = |value: fn(&PipeRecord) -> f64| {
                 let samples = runs.records.iter().map(value).collect();
                 Estimate::from_samples(samples, self.settings.seed)
@@ -237,10 +246,10 @@ impl<'a> Comparison<'a> {
                 Estimate::from_samples(ratios, self.settings.seed)
             };
             let mut codes = runs.records.iter().rev().map(|record| record.exit_code);
-            Some(Variant {
+            Some(VariantRecord {
                 name: name(place),
-                command: version.parsed.text.clone(),
-                parameters: version.parameters.clone(),
+                command: given.parsed.text.clone(),
+                parameters: given.parameters.clone(),
                 exit_code: codes.find(|&code| code != 0).unwrap_or(0),
                 wall_seconds: over(wall)?,
                 cpu_seconds: over(cpu)?,
@@ -250,19 +259,19 @@ impl<'a> Comparison<'a> {
                 } else {
                     Some(Ratios { wall: ratio(wall)?, cpu: ratio(cpu)?, memory: ratio(memory)? })
                 },
-                output_equal: runs.difference.is_none(),
+                origin: None,
+                output_equal: Some(runs.difference.is_none()),
                 difference: runs.difference.clone(),
                 profile: middle(&runs.records)?.clone(),
             })
         };
-        self.versions.iter().enumerate().map(variant).collect()
+        self.runs.iter().enumerate().map(variant).collect()
     }
 
     /// Returns each kind of warning about the runs once.
     fn warnings(&self) -> Vec<contend_record::Warning> {
         let mut warnings: Vec<contend_record::Warning> = Vec::new();
-        for warning in self.versions.iter().flat_map(|runs| &runs.records).flat_map(|r| &r.warnings)
-        {
+        for warning in self.runs.iter().flat_map(|runs| &runs.records).flat_map(|r| &r.warnings) {
             if warning.is_disturbance() && warnings.iter().all(|known| known.id != warning.id) {
                 warnings.push(warning.clone());
             }
@@ -271,7 +280,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Returns the name of a version: A, B, … Z, AA, AB, …
+/// Returns the name of a variant: A, B, … Z, AA, AB, …
 fn name(place: usize) -> String {
     contend_report::compare::name(place)
 }

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
+use contend_record::pipe::PipeRecord;
 
 use super::{readable, store};
 use crate::cli::compare::CompareArgs;
@@ -20,9 +21,18 @@ use crate::records;
 #[derive(Debug)]
 pub struct Compare {
     /// The runs; the first is the baseline.
-    pub runs: Vec<(Origin, RunRecord)>,
+    pub runs: ComparedRuns,
     /// The file for the comparison as JSON, if requested.
     pub json: Option<ReportFile>,
+}
+
+/// Runs of the same kind.
+#[derive(Debug)]
+pub enum ComparedRuns {
+    /// Runs of the lab.
+    Lab(Vec<(Origin, RunRecord)>),
+    /// Runs of pipelines, each with its origin in words.
+    Pipelines(Vec<(PipeRecord, String)>),
 }
 
 /// Returns the settings of `contend compare`.
@@ -30,7 +40,7 @@ pub struct Compare {
 /// # Errors
 /// Returns an error if:
 /// - a saved run is named, but the store's directory is unknown,
-/// - a run cannot be read, or is not a run of the lab,
+/// - a run cannot be read, or the runs are of different kinds,
 /// - standard input is named twice, or
 /// - the JSON file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
@@ -42,14 +52,14 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     }
     let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
     let store = needs_store.then(|| store(args.store)).transpose()?;
-    let mut runs = Vec::new();
-    for (name, origin) in args.runs.iter().zip(origins) {
-        let record = match (&origin, &store) {
+    let mut texts = Vec::new();
+    for (name, origin) in args.runs.iter().zip(&origins) {
+        texts.push(match (origin, &store) {
             (Origin::Kept { number }, Some(store)) => saved_run(store, *number)?,
-            _ => of_file(name, &origin)?,
-        };
-        runs.push((origin, record));
+            _ => of_file(name, origin)?,
+        });
     }
+    let runs = runs(&args.runs, origins, texts)?;
     if let Some(json) = &args.json
         && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
     {
@@ -75,7 +85,43 @@ fn origin(name: &Path) -> Origin {
     }
 }
 
-fn saved_run(store: &Path, number: i64) -> Result<RunRecord> {
+/// The text of a record, and where it comes from in words.
+struct Text {
+    json: String,
+    from: String,
+}
+
+/// Parses the records, which must be of the same kind.
+fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: Vec<Text>) -> Result<ComparedRuns> {
+    let wrong = |place: usize, what: String| {
+        let name = match &origins[place] {
+            Origin::StandardInput => "standard input".to_owned(),
+            Origin::Kept { number } => format!("run {number}"),
+            Origin::File { .. } => names[place].display().to_string(),
+        };
+        UsageError(format!("cannot compare {name}: {what}"))
+    };
+    let are_pipelines = texts.first().is_some_and(|first| records::is_pipeline(&first.json));
+    if are_pipelines {
+        let read = |(place, text): (usize, &Text)| {
+            let record = records::of_pipeline(&text.json).map_err(|what| wrong(place, what))?;
+            let start = record.started_at.replace('T', " ").replace('Z', "");
+            Ok((record, format!("{}, {start}", text.from)))
+        };
+        let runs = texts.iter().enumerate().map(read).collect::<Result<_>>()?;
+        return Ok(ComparedRuns::Pipelines(runs));
+    }
+    let read = |(place, text): (usize, &Text)| {
+        if let Origin::Kept { number } = origins[place] {
+            return records::saved_lab(number, &records::schema_of(&text.json), &text.json);
+        }
+        Ok(records::of_lab(&text.json, "contend lab --json").map_err(|what| wrong(place, what))?)
+    };
+    let runs: Vec<RunRecord> = texts.iter().enumerate().map(read).collect::<Result<_>>()?;
+    Ok(ComparedRuns::Lab(origins.into_iter().zip(runs).collect()))
+}
+
+fn saved_run(store: &Path, number: i64) -> Result<Text> {
     if !store.exists() {
         let message = format!(
             "no file '{number}', and no saved run {number}: {} does not exist",
@@ -83,23 +129,23 @@ fn saved_run(store: &Path, number: i64) -> Result<RunRecord> {
         );
         return Err(UsageError(message).into());
     }
-    let (schema, text) = records::saved(store, number)?;
-    records::saved_lab(number, &schema, &text)
+    let (entry, json) = records::saved(store, number)?;
+    let label = if entry.label.is_empty() { String::new() } else { format!(" ({})", entry.label) };
+    Ok(Text { json, from: format!("run {number}{label}") })
 }
 
-fn of_file(path: &Path, origin: &Origin) -> Result<RunRecord, UsageError> {
+fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {
     let (name, opened) = match origin {
         Origin::StandardInput => {
             ("standard input".to_owned(), io::stdin().as_fd().try_clone_to_owned().map(File::from))
         }
         _ => (path.display().to_string(), File::open(path)),
     };
-    let mut text = String::new();
+    let mut json = String::new();
     readable(&name, opened)?
-        .read_to_string(&mut text)
+        .read_to_string(&mut json)
         .map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
-    records::of_lab(&text, "contend lab --json")
-        .map_err(|what| UsageError(format!("cannot compare {name}: {what}")))
+    Ok(Text { json, from: name })
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

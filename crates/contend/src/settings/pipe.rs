@@ -16,12 +16,14 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
+use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
 use super::{default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
+use crate::records::save::Saving;
 use crate::{records, suggest};
 
 /// Settings of `contend pipe`.
@@ -68,6 +70,8 @@ pub struct PipeRun {
     pub output: Option<ReportFile>,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
+    /// How the run is saved; `None` if it is not.
+    pub saving: Option<Saving>,
 }
 
 /// Settings of the advice after a profile: changes, their trial, and answers.
@@ -162,8 +166,8 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let seed = args.advice.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let is_compared = args.versus.is_given();
     check_comparison(&args.versus, &args.advice)?;
-    let versions = is_compared
-        .then(|| versus::versions(&args.versus, &text, args.setup.as_deref()))
+    let variants = is_compared
+        .then(|| versus::variants(&args.versus, &text, args.setup.as_deref()))
         .transpose()?;
     let parsed = parse(&text).map_err(|error| UsageError(error.to_string()))?;
     check_text("the pipeline", &text)?;
@@ -179,16 +183,17 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if !pipeline.stdin.as_ref().is_some_and(|path| is_kind(path, FileType::Fifo)) {
         pipeline.open_stdin()?;
     }
+    let saving = saving(args.save, Saver::Pipe)?;
     let runs = args.runs.unwrap_or(if is_compared { DEFAULT_ROUNDS } else { 1 });
     if runs > 1 || is_compared {
         make_repeatable(&mut pipeline)?;
     }
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
-    if let Some(versions) = versions {
+    if let Some(variants) = variants {
         let VersusArgs { warmup, fail_if, .. } = args.versus;
-        let conditions = versus::conditions(&fail_if, versions.len())?;
+        let conditions = versus::conditions(&fail_if, variants.len())?;
         return Ok(Pipe::Versus(Box::new(Versus {
-            versions,
+            variants,
             pipeline,
             rounds: runs,
             warmup,
@@ -197,10 +202,12 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
             detail,
             output,
             json,
+            saving,
         })));
     }
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
-    Ok(Pipe::Run(Box::new(PipeRun { parsed, pipeline, runs, advice, detail, output, json })))
+    let run = PipeRun { parsed, pipeline, runs, advice, detail, output, json, saving };
+    Ok(Pipe::Run(Box::new(run)))
 }
 
 /// Number of rounds of a comparison without `--runs`.

@@ -17,6 +17,7 @@ use contend_shell::side_effects::check_repeatable;
 use super::script::{check_is_command, script_arguments};
 use super::{shell, shows_progress};
 use crate::cli::ColorArg;
+use crate::cli::history::SaveArgs;
 use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
@@ -36,6 +37,8 @@ pub struct Run {
     /// The command line that runs the commands of a script in parallel, if `--explain` or `--stats`
     /// reports on a pipeline that only starts a shell script.
     pub script_command: Option<String>,
+    /// Options for saving the run. They are evaluated after the run, so that they do not delay it.
+    pub save: SaveArgs,
 }
 
 /// Returns the settings of `contend run`.
@@ -75,15 +78,16 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         return Err(UsageError(message.to_owned()).into());
     }
     let progress = shows_progress(args.execution.no_progress);
+    let save = args.save;
     let settings = Settings {
         explain: args.explain,
         check: args.check,
         stats: args.stats,
-        record: json.is_some(),
+        record: json.is_some() || save.label.is_some() || save.store.is_some(),
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
-    Ok(Run { request: Request { what, settings }, progress, json, script_command })
+    Ok(Run { request: Request { what, settings }, progress, json, script_command, save })
 }
 
 /// Returns whether the text consists of white space and comments only.

@@ -1,4 +1,4 @@
-//! Settings of a comparison of pipelines: the versions to run, and the conditions to test.
+//! Settings of a comparison of pipelines: the variants to run, and the conditions to test.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,17 @@ use super::pipe::{PipelineSettings, check_text};
 use crate::cli::pipe::VersusArgs;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
+use crate::records::save::Saving;
 
-/// Maximum number of versions in a comparison.
-const MAX_VERSIONS: usize = 200;
+/// Maximum number of variants in a comparison.
+const MAX_VARIANTS: usize = 200;
 
 /// Pipelines to compare.
 #[derive(Debug)]
 pub struct Versus {
-    /// The versions; the first is the baseline.
-    pub versions: Vec<Version>,
-    /// Settings of the execution. Each version has a setup of its own.
+    /// The variants; the first is the baseline.
+    pub variants: Vec<Variant>,
+    /// Settings of the execution. Each variant has a setup of its own.
     pub pipeline: PipelineSettings,
     /// Number of rounds to measure.
     pub rounds: u32,
@@ -35,11 +36,13 @@ pub struct Versus {
     pub output: Option<ReportFile>,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
+    /// How the comparison is saved; `None` if it is not.
+    pub saving: Option<Saving>,
 }
 
 /// A pipeline with the values of its parameters.
 #[derive(Debug)]
-pub struct Version {
+pub struct Variant {
     /// The parsed pipeline.
     pub parsed: Parsed,
     /// Values of the parameters, by name.
@@ -50,16 +53,16 @@ pub struct Version {
     pub prepare: Option<String>,
 }
 
-/// Returns the versions to compare: every pipeline with every combination of values.
+/// Returns the variants to compare: every pipeline with every combination of values.
 ///
 /// # Errors
 /// Returns an error if a pipeline cannot be parsed, if a parameter is malformed or unused, or if
-/// there are too many versions.
-pub fn versions(
+/// there are too many variants.
+pub fn variants(
     args: &VersusArgs,
     pipeline: &str,
     setup: Option<&str>,
-) -> Result<Vec<Version>, UsageError> {
+) -> Result<Vec<Variant>, UsageError> {
     let parameters = args.scan.iter().map(|scan| parameter(scan)).collect::<Result<Vec<_>, _>>()?;
     let texts: Vec<&str> =
         [pipeline].into_iter().chain(args.vs.iter().map(String::as_str)).collect();
@@ -77,9 +80,9 @@ pub fn versions(
         }
     }
     let combinations = combinations(&parameters);
-    if combinations.len().saturating_mul(texts.len()) > MAX_VERSIONS {
+    if combinations.len().saturating_mul(texts.len()) > MAX_VARIANTS {
         let message = format!(
-            "{} combinations of {} are more than {MAX_VERSIONS}",
+            "{} combinations of {} are more than {MAX_VARIANTS}",
             combinations.len(),
             if texts.len() == 1 {
                 "values".to_owned()
@@ -89,13 +92,13 @@ pub fn versions(
         );
         return Err(UsageError(message));
     }
-    let mut versions = Vec::new();
+    let mut variants = Vec::new();
     for (place, text) in texts.into_iter().enumerate() {
         for values in &combinations {
             let filled = |text: &str| fill(text, values);
             let text = filled(text);
             check_text("the pipeline", &text)?;
-            versions.push(Version {
+            variants.push(Variant {
                 parsed: parse(&text).map_err(|error| of_pipeline(place, &error))?,
                 parameters: values.clone(),
                 setup: setup.map(filled),
@@ -103,7 +106,7 @@ pub fn versions(
             });
         }
     }
-    Ok(versions)
+    Ok(variants)
 }
 
 /// Returns the error for the pipeline at `place`, from 0, of those on the command line.
@@ -111,15 +114,15 @@ fn of_pipeline(place: usize, error: &ParseError) -> UsageError {
     UsageError(if place == 0 { error.to_string() } else { format!("--vs: {error}") })
 }
 
-/// Returns the conditions of `--fail-if` for a comparison of `versions` pipelines.
+/// Returns the conditions of `--fail-if` for a comparison of `variants` pipelines.
 ///
 /// # Errors
 /// Returns an error if a condition cannot be read, or compares a single pipeline with itself.
-pub fn conditions(texts: &[String], versions: usize) -> Result<Vec<Condition>, UsageError> {
+pub fn conditions(texts: &[String], variants: usize) -> Result<Vec<Condition>, UsageError> {
     let read = |text: &String| {
         let condition: Condition =
             text.parse().map_err(|error| UsageError(format!("--fail-if '{text}': {error}")))?;
-        if versions == 1 && condition.is_relative() {
+        if variants == 1 && condition.is_relative() {
             let message = format!("--fail-if '{text}' compares two pipelines: add --vs or --scan");
             return Err(UsageError(message));
         }
@@ -158,7 +161,7 @@ fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<BTreeMap<String, St
                     more
                 })
             })
-            .take(MAX_VERSIONS + 1)
+            .take(MAX_VARIANTS + 1)
             .collect();
     }
     all
@@ -186,9 +189,9 @@ mod tests {
     }
 
     fn texts(vs: &[&str], scan: &[&str]) -> Result<Vec<String>, String> {
-        let versions =
-            versions(&args(vs, scan), "sort --parallel={n} x", None).map_err(|error| error.0)?;
-        Ok(versions.into_iter().map(|version| version.parsed.text).collect())
+        let variants =
+            variants(&args(vs, scan), "sort --parallel={n} x", None).map_err(|error| error.0)?;
+        Ok(variants.into_iter().map(|variant| variant.parsed.text).collect())
     }
 
     #[test]

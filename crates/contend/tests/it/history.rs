@@ -224,3 +224,118 @@ fn a_full_disk_loses_no_figures() {
     assert!(error.contains("full"), "{error}");
     assert_eq!(output.status.code(), Some(125));
 }
+
+/// Returns a command of contend that saves pipelines, with `folder` as the home directory.
+fn saving(folder: &Path) -> Command {
+    let mut command = Command::new(contend());
+    command.env("XDG_CONFIG_HOME", folder.join("config")).env("XDG_DATA_HOME", folder.join("data"));
+    command.env_remove("CONTEND_STORE").current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn profiles_are_saved_shown_filtered_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = saving(folder.path()).args(arguments).output().expect("it starts");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (_, report) = run(&["pipe", "--discard", "--no-advice", "seq 300000 | sort | tail -n 1"]);
+    run(&["pipe", "--label", "after", "--discard", "--no-advice", "seq 300000 | tail -n 1"]);
+    run(&["pipe", "--vs", "seq 3 | cat", "--runs", "2", "seq 3"]);
+    run(&["pipe", "--no-store", "--discard", "true"]);
+    let (list, _) = run(&["history"]);
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(lines.len(), 4, "{list}");
+    assert!(lines[1].contains("versus") && lines[1].contains("seq 3 <> seq 3 | cat"), "{list}");
+    assert!(lines[2].contains("exit 0") && lines[2].contains("after"), "{list}");
+    let (shown, _) = run(&["history", "show", "1"]);
+    assert_eq!(shown, report, "it is printed as after the run");
+    let (filtered, _) = run(&["history", "--command", "sort"]);
+    assert_eq!(filtered.lines().count(), 2, "{filtered}");
+    let (filtered, _) = run(&["history", "--label", "aft", "--kind", "pipe"]);
+    assert_eq!(filtered.lines().count(), 2, "{filtered}");
+    assert_eq!(run(&["history", "--until", "2001"]).0, "No saved run matches.\n");
+    run(&["history", "label", "before", "1"]);
+    let (compared, _) = run(&["compare", "1", "2"]);
+    assert!(
+        compared.contains("run 1 (before), 20") && compared.contains("run 2 (after)"),
+        "{compared}"
+    );
+    assert!(compared.contains("Stage 2 of A `sort` is left out"), "{compared}");
+}
+
+#[test]
+fn long_parallel_runs_and_those_with_a_label_are_saved() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = saving(folder.path()).args(arguments).output().expect("it starts");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    run(&["run", "echo x | tr x y"]);
+    assert!(run(&["history"]).starts_with("No saved runs"), "a short run");
+    run(&["run", "--label", "mine", "echo x | tr x y"]);
+    let list = run(&["history"]);
+    assert!(list.contains("mine") && list.contains("echo x | tr x y"), "{list}");
+    assert!(run(&["history", "show", "1"]).contains("tr x y"));
+}
+
+#[test]
+fn secrets_and_the_configuration_are_respected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let configure = |content: &str| {
+        let directory = folder.path().join("config/contend");
+        std::fs::create_dir_all(&directory).expect("room");
+        std::fs::write(directory.join("config.toml"), content).expect("room");
+    };
+    let pipe = |pipeline: &str| {
+        let arguments = ["pipe", "--discard", "--no-advice", pipeline];
+        saving(folder.path()).args(arguments).output().expect("it starts")
+    };
+    configure("[history]\nredact = ['pin [0-9]+']\n");
+    assert!(pipe("echo --password=hunter2 pin 1234 | cat").status.success());
+    let json = saving(folder.path()).args(["history", "show", "1", "--json", "-"]).output();
+    let json = text(&json.expect("it starts").stdout);
+    assert!(!json.contains("hunter2") && !json.contains("1234"), "{json}");
+    assert!(json.contains("echo --password=[redacted] [redacted] | cat"), "{json}");
+    configure("[history]\npipe = false\n");
+    assert!(pipe("echo second").status.success());
+    let list = saving(folder.path()).arg("history").output().expect("it starts");
+    assert!(!text(&list.stdout).contains("second"));
+    configure("[history]\nredact = ['(']\n");
+    let wrong = pipe("true");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("config.toml: redact: "), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn exported_runs_can_be_imported_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = saving(folder.path()).args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    for label in ["one", "two"] {
+        run(&["pipe", "--label", label, "--discard", "--no-advice", "seq 3 | tac"]);
+    }
+    assert_eq!(run(&["history", "export", "runs.jsonl", "2"]).0, Some(0));
+    assert_eq!(
+        run(&["history", "import", "--store", "new.db", "runs.jsonl"]).2,
+        "imported 1 run\n"
+    );
+    let again = run(&["history", "import", "--store", "new.db", "runs.jsonl"]).2;
+    assert_eq!(again, "imported 0 runs; 1 were saved already\n");
+    let list = run(&["history", "--store", "new.db"]).1;
+    assert!(list.contains("two") && !list.contains("one"), "{list}");
+    let (all, _) = (run(&["history", "export", "-"]).1, 0);
+    assert_eq!(all.lines().count(), 2);
+    std::fs::write(folder.path().join("other.txt"), "{}\n").expect("room");
+    let (status, _, error) = run(&["history", "import", "other.txt"]);
+    assert_eq!(status, Some(2));
+    assert!(
+        error.contains("other.txt, line 1: not written by `contend history export`"),
+        "{error}"
+    );
+}

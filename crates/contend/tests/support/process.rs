@@ -4,6 +4,7 @@
 //!
 //! - A program starts with every signal at its default action and none blocked, whatever the tests
 //!   themselves inherited. [`Command::ignoring`] and [`Command::blocking`] change that.
+//! - contend saves nothing, unless the test sets `XDG_CONFIG_HOME` or asks for it.
 //! - A program leads a process group. After [`DEADLINE`], the group is killed, and the test fails
 //!   with the output so far. A test that fails earlier kills the group as well.
 
@@ -28,6 +29,9 @@ const DEADLINE: Duration = Duration::from_mins(5);
 /// Maximum number of bytes to show from the end of each output of a killed program.
 const SHOWN_OUTPUT_BYTES: usize = 4000;
 
+/// Directory of a configuration in which contend saves nothing.
+const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/config");
+
 /// A program to start, with its signal dispositions and deadline.
 #[derive(Debug)]
 pub struct Command {
@@ -41,7 +45,7 @@ pub struct Command {
 impl Command {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut inner = process::Command::new(program);
-        inner.process_group(0);
+        inner.process_group(0).env("XDG_CONFIG_HOME", CONFIGURATION);
         Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
     }
 

@@ -138,8 +138,8 @@ impl Condition {
 
     fn of(&self, variant: &Variant) -> Answer {
         match self.test {
-            Test::OutputDiffers if variant.output_equal => Answer::No,
-            Test::OutputDiffers => Answer::Yes,
+            Test::OutputDiffers if variant.output_equal == Some(false) => Answer::Yes,
+            Test::OutputDiffers => Answer::No,
             Test::Figure { figure, is_above, limit } => {
                 let ratios = variant.ratios.as_ref();
                 let (estimate, limit) = match (limit, figure) {
@@ -193,7 +193,8 @@ mod tests {
                 cpu: estimate(1.0, 0.01),
                 memory: estimate(1.0, 0.0),
             }),
-            output_equal: ratio.is_none(),
+            output_equal: Some(ratio.is_none()),
+            origin: None,
             difference: None,
             profile: crate::pipe::PipeRecord::default(),
         }

@@ -4,46 +4,102 @@ use super::layout::{aligned_left, cut, fitted_lines, plain_table};
 use super::text::printable;
 use crate::store::Entry;
 
+/// Maximum width of a label in the list, in columns.
+const MAX_LABEL_COLUMNS: usize = 16;
+/// Minimum width of a title in the list, in columns.
+const MIN_TITLE_COLUMNS: usize = 12;
+
 /// Returns a table with a row for each run, for a terminal with `width` columns, or a sentence if
-/// there are no runs.
+/// there are no runs. Machines are listed if there are several, and labels if there are any.
 pub fn list(entries: &[Entry], width: usize) -> String {
-    if entries.is_empty() {
+    let Some(first) = entries.first() else {
         return "No runs are saved yet.\n".to_owned();
+    };
+    let has_labels = entries.iter().any(|entry| !entry.label.is_empty());
+    let has_hosts = entries.iter().any(|entry| entry.host != first.host);
+    let mut headings = vec!["run", "started (UTC)", "kind", "ended"];
+    headings.extend(has_hosts.then_some("host"));
+    headings.extend(has_labels.then_some("label"));
+    headings.push("measured");
+    let columns = headings.len();
+    let mut rows = vec![headings.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for entry in entries {
+        let mut cells = vec![
+            entry.id.to_string(),
+            entry.started_at.replace('T', " ").replace('Z', ""),
+            kind(&entry.schema).to_owned(),
+            entry.ending.clone(),
+        ];
+        cells.extend(has_hosts.then(|| printable(&entry.host)));
+        cells.extend(has_labels.then(|| cut(&printable(&entry.label), MAX_LABEL_COLUMNS)));
+        rows.push(cells);
+    }
+    let used: usize = (0..columns - 1)
+        .map(|column| {
+            let cells = rows.iter().map(|row| unicode_width::UnicodeWidthStr::width(&*row[column]));
+            cells.max().unwrap_or(0) + 2
+        })
+        .sum();
+    let room = width.saturating_sub(used).max(MIN_TITLE_COLUMNS);
+    for (row, entry) in rows[1..].iter_mut().zip(entries) {
+        row.push(cut(&printable(&entry.title), room));
     }
     let mut table = plain_table();
-    let row = |cells: [String; 4]| {
-        cells.into_iter().enumerate().map(|(i, text)| {
-            let side = usize::from(i > 0);
+    for row in rows {
+        table.add_row(row.into_iter().enumerate().map(|(column, text)| {
+            let side = usize::from(column > 0);
             aligned_left(1 - side, 1, text)
-        })
-    };
-    table.add_row(row(["run", "started (UTC)", "ended", "measured"].map(str::to_owned)));
-    for entry in entries {
-        let started = entry.started_at.replace('T', " ").replace('Z', "");
-        let what = cut(&printable(&entry.title), width.saturating_sub(46).max(12));
-        table.add_row(row([entry.id.to_string(), started, entry.ending.clone(), what]));
+        }));
     }
     fitted_lines(table, 1, width)
+}
+
+/// Returns the word for the kind of a record with the given schema: `pipe`, `versus`, `run`, `lab`.
+fn kind(schema: &str) -> &str {
+    schema.strip_prefix("contend.").and_then(|rest| rest.split('/').next()).unwrap_or(schema)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn entry(id: i64, schema: &str, title: &str, ending: &str) -> Entry {
+        Entry {
+            id,
+            started_at: "2026-01-02T03:04:05Z".into(),
+            schema: schema.into(),
+            title: title.into(),
+            ending: ending.into(),
+            label: String::new(),
+            host: "here".into(),
+        }
+    }
+
+    fn text(entries: &[Entry]) -> String {
+        anstream::adapter::strip_str(&list(entries, 80)).to_string()
+    }
+
     #[test]
     fn each_run_is_one_line() {
-        let entry = Entry {
-            id: 7,
-            started_at: "2026-01-02T03:04:05Z".into(),
-            schema: "contend.lab/1".into(),
-            title: "suite process-thread".into(),
-            ending: "complete".into(),
-        };
-        let text = anstream::adapter::strip_str(&list(&[entry], 80)).to_string();
-        insta::assert_snapshot!(text, @r"
-        run  started (UTC)        ended     measured
-          7  2026-01-02 03:04:05  complete  suite process-thread
+        let lab = entry(7, "contend.lab/1", "suite process-thread", "complete");
+        let pipe = entry(12, "contend.pipe/1", "sort x | uniq -c", "exit 0");
+        insta::assert_snapshot!(text(&[pipe, lab]), @r"
+        run  started (UTC)        kind  ended     measured
+         12  2026-01-02 03:04:05  pipe  exit 0    sort x | uniq -c
+          7  2026-01-02 03:04:05  lab   complete  suite process-thread
         ");
         assert_eq!(list(&[], 80), "No runs are saved yet.\n");
+    }
+
+    #[test]
+    fn machines_and_labels_have_columns_if_they_matter() {
+        let pipe =
+            Entry { label: "before".into(), ..entry(1, "contend.pipe/1", "sort x", "exit 0") };
+        let other = Entry { host: "there".into(), ..entry(2, "contend.run/1", "sort x", "exit 0") };
+        insta::assert_snapshot!(text(&[other, pipe]), @r"
+        run  started (UTC)        kind  ended   host   label   measured
+          2  2026-01-02 03:04:05  run   exit 0  there          sort x
+          1  2026-01-02 03:04:05  pipe  exit 0  here   before  sort x
+        ");
     }
 }

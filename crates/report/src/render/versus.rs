@@ -39,6 +39,9 @@ pub fn report(record: &VersusRecord, detail: Detail, width: usize) -> String {
     out.push('\n');
     for variant in &record.variants {
         paragraph(&mut out, &format!("{}  ", variant.name), &variant.command, width);
+        if let Some(origin) = &variant.origin {
+            paragraph(&mut out, "   ", origin, width);
+        }
     }
     out.push('\n');
     outputs(&mut out, record, width);
@@ -104,7 +107,12 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
     let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
     paragraph_after(out, length, &format!("{rest}."), width);
-    let mut note = format!("{} each, in random order", counted(record.rounds as u64, "run"));
+    let runs = counted(record.rounds as u64, "run");
+    let mut note = if record.in_turn {
+        format!("{runs} each, in random order")
+    } else {
+        format!("saved runs, measured at different times, of at least {runs} each")
+    };
     if record.warmup_rounds > 0 {
         let _ = write!(note, ", after {}", counted(record.warmup_rounds as u64, "warm-up round"));
     }
@@ -205,7 +213,11 @@ fn rows(record: &VersusRecord, width: usize) -> String {
 
 /// Writes whether all outputs are the same, or how they differ.
 fn outputs(out: &mut String, record: &VersusRecord, width: usize) {
-    let different: Vec<_> = record.variants.iter().filter(|one| !one.output_equal).collect();
+    let different: Vec<_> =
+        record.variants.iter().filter(|one| one.output_equal == Some(false)).collect();
+    if record.variants.iter().any(|one| one.output_equal.is_none()) {
+        return; // the outputs of saved runs are unknown
+    }
     if different.is_empty() {
         let what =
             if record.variants.len() > 1 { "All outputs" } else { "The outputs of all runs" };

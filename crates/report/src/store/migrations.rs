@@ -6,18 +6,36 @@ use rusqlite::{Connection, TransactionBehavior};
 /// The SQLite application id (`ctnd` in ASCII) that identifies a store of contend.
 pub const APPLICATION_ID: i64 = 0x6374_6e64;
 
-const STEPS: &[&str] = &["CREATE TABLE run (
+const STEPS: &[&str] = &[
+    "CREATE TABLE run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     started_at TEXT NOT NULL,
     schema TEXT NOT NULL,
     title TEXT NOT NULL,
     ending TEXT NOT NULL,
     record TEXT NOT NULL
-) STRICT;"];
+) STRICT;",
+    // JSON operators are part of the SQLite that contend brings along.
+    "ALTER TABLE run ADD COLUMN label TEXT NOT NULL DEFAULT '';
+ALTER TABLE run ADD COLUMN host TEXT NOT NULL DEFAULT '';
+UPDATE run SET host = coalesce(record ->> '$.host.name', '') WHERE json_valid(record);
+CREATE INDEX run_schema ON run (schema, id);",
+];
 
 /// Returns the newest version of the tables that this program knows.
 pub fn known() -> i64 {
     i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+}
+
+/// Creates the tables of an old version, in an empty database.
+#[cfg(test)]
+pub(super) fn run_up_to(connection: &Connection, version: usize) {
+    for step in &STEPS[..version] {
+        connection.execute_batch(step).expect("an empty database");
+    }
+    connection.pragma_update(None, "application_id", APPLICATION_ID).expect("room");
+    let version = i64::try_from(version).expect("a small number");
+    connection.pragma_update(None, "user_version", version).expect("room");
 }
 
 /// Migrates the tables to the newest version, in one transaction that also sets the application id.

@@ -1,4 +1,4 @@
-//! The store of the lab's runs, which is a single SQLite file.
+//! The store of earlier runs, which is a single SQLite file.
 //!
 //! A run is added before it begins and updated while it runs, so the measurements that it has saved
 //! survive however it ends. Several programs may use the file at the same time; each waits up to
@@ -20,6 +20,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Version of the tables, which may be older than this program if the store is only read.
+    version: i64,
 }
 
 /// The reason why the store cannot be used.
@@ -76,10 +78,32 @@ pub struct Entry {
     pub started_at: String,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: String,
-    /// Name of the suite, or names of the experiments.
+    /// Text of the pipeline; for the lab, the name of the suite, or names of the experiments.
     pub title: String,
-    /// How the run ended, such as `complete`.
+    /// How the run ended, such as `complete` or `exit 0`.
     pub ending: String,
+    /// Label that the user gave to the run; empty if none.
+    pub label: String,
+    /// Network name of the machine; empty if it is unknown.
+    pub host: String,
+}
+
+/// Conditions on runs, all of which must hold. `None` accepts every run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of the record's schema, such as `contend.pipe/1`.
+    pub schema: Option<String>,
+    /// Text that the title contains.
+    pub title: Option<String>,
+    /// Name of the machine.
+    pub host: Option<String>,
+    /// Text that the label contains.
+    pub label: Option<String>,
+    /// Earliest start in UTC, formatted as in RFC 3339 or a beginning of that.
+    pub since: Option<String>,
+    /// Latest start in UTC, in the same format; a run that starts within the day or hour that a
+    /// beginning names is included.
+    pub until: Option<String>,
 }
 
 /// The contents of a run to be stored.
@@ -89,10 +113,14 @@ pub struct StoredRun<'a> {
     pub started_at: &'a str,
     /// Name of the record's schema, such as `contend.lab/1`.
     pub schema: &'a str,
-    /// Name of the suite, or names of the experiments.
+    /// Text of the pipeline; for the lab, the name of the suite, or names of the experiments.
     pub title: &'a str,
-    /// How the run ended, such as `complete`.
+    /// How the run ended, such as `complete` or `exit 0`.
     pub ending: &'a str,
+    /// Label that the user gave to the run; empty if none.
+    pub label: &'a str,
+    /// Network name of the machine; empty if it is unknown.
+    pub host: &'a str,
     /// The record, as JSON.
     pub record: &'a str,
 }
@@ -121,6 +149,7 @@ impl Store {
         let mut store = Self::connect(path, flags)?;
         store.check()?;
         store.migrate()?;
+        store.version = migrations::known();
         Ok(store)
     }
 
@@ -133,17 +162,17 @@ impl Store {
     /// - the file is not a store, or is damaged, or
     /// - a newer version of contend has created or migrated the tables.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        match store.check() {
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        store.version = match store.check() {
             // A program that was killed while it wrote leaves a journal. Rolling it back needs
             // write access.
             Err(StoreError::Read { .. }) => {
-                let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-                store.check()?;
-                Ok(store)
+                store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                store.check()?
             }
-            result => result.map(|()| store),
-        }
+            version => version?,
+        };
+        Ok(store)
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
@@ -167,12 +196,12 @@ impl Store {
         };
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, path: path.to_owned(), version: 0 })
     }
 
     /// Checks that the file is a store with tables of a version that this program knows, or an
-    /// empty database.
-    fn check(&self) -> Result<(), StoreError> {
+    /// empty database. Returns the version, or 0 for an empty database.
+    fn check(&self) -> Result<i64, StoreError> {
         let number = |query| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
         let read = || -> rusqlite::Result<_> {
             // One transaction, for a consistent view: another program may be creating the store.
@@ -191,7 +220,13 @@ impl Store {
         if found > known {
             return Err(StoreError::Newer { path: self.path.clone(), found, known });
         }
-        Ok(())
+        Ok(found)
+    }
+
+    /// Returns the source of rows for a query that reads entries. Runs in tables of the first
+    /// version have neither a label nor a host.
+    fn rows(&self) -> &'static str {
+        if self.version < 2 { "(SELECT *, '' AS label, '' AS host FROM run)" } else { "run" }
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -205,8 +240,17 @@ impl Store {
     pub fn add(&self, run: &StoredRun<'_>) -> Result<i64, StoreError> {
         self.connection
             .execute(
-                "INSERT INTO run (started_at, schema, title, ending, record) VALUES (?, ?, ?, ?, ?)",
-                params![run.started_at, run.schema, run.title, run.ending, run.record],
+                "INSERT INTO run (started_at, schema, title, ending, label, host, record)
+                 VALUES (?, ?, ?, ?, ?, ?, ?)",
+                params![
+                    run.started_at,
+                    run.schema,
+                    run.title,
+                    run.ending,
+                    run.label,
+                    run.host,
+                    run.record
+                ],
             )
             .map_err(|error| self.writing(&error))?;
         Ok(self.connection.last_insert_rowid())
@@ -246,7 +290,10 @@ impl Store {
     /// # Errors
     /// Returns an error if the store cannot be written; no run is removed then.
     pub fn remove(&mut self, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
-        let missing = remove(&mut self.connection, ids).map_err(|error| self.writing(&error))?;
+        let delete = "DELETE FROM run WHERE id = ?";
+        let missing =
+            for_all(&mut self.connection, ids, |transaction, id| transaction.execute(delete, [id]))
+                .map_err(|error| self.writing(&error))?;
         if missing.is_empty() {
             // Shrinks the file. This fails while another program uses the file; the next removal
             // then shrinks it.
@@ -269,27 +316,80 @@ impl Store {
         result
     }
 
-    /// Returns the newest runs, at most `most`, in descending order of their numbers.
+    /// Returns the newest runs that `filter` accepts, at most `most`, in descending order of their
+    /// numbers.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read.
-    pub fn list(&self, most: usize) -> Result<Vec<Entry>, StoreError> {
+    pub fn list(&self, filter: &Filter, most: usize) -> Result<Vec<Entry>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Entry>> {
-            let mut statement = self.connection.prepare(
-                "SELECT id, started_at, schema, title, ending FROM run ORDER BY id DESC LIMIT ?",
-            )?;
-            let rows = statement.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
-                Ok(Entry {
-                    id: row.get(0)?,
-                    started_at: row.get(1)?,
-                    schema: row.get(2)?,
-                    title: row.get(3)?,
-                    ending: row.get(4)?,
-                })
-            })?;
+            // A beginning of a time sorts before the time; `~` sorts after all of its characters.
+            let mut statement = self.connection.prepare(&format!(
+                "SELECT id, started_at, schema, title, ending, label, host FROM {}
+                 WHERE (?1 IS NULL OR schema = ?1) AND (?2 IS NULL OR instr(title, ?2) > 0)
+                   AND (?3 IS NULL OR host = ?3) AND (?4 IS NULL OR instr(label, ?4) > 0)
+                   AND (?5 IS NULL OR started_at >= ?5) AND (?6 IS NULL OR started_at <= ?6 || '~')
+                 ORDER BY id DESC LIMIT ?7",
+                self.rows()
+            ))?;
+            let Filter { schema, title, host, label, since, until } = filter;
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let parameters = params![schema, title, host, label, since, until, most];
+            let rows = statement.query_map(parameters, entry)?;
             rows.collect()
         };
         read().map_err(|error| self.reading(&error))
+    }
+
+    /// Returns the run with the number `id` as it is listed, and its record, as JSON; `None` if
+    /// there is no such run.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    pub fn entry(&self, id: i64) -> Result<Option<(Entry, String)>, StoreError> {
+        self.connection
+            .query_row(
+                &format!(
+                    "SELECT id, started_at, schema, title, ending, label, host, record FROM {}
+                     WHERE id = ?",
+                    self.rows()
+                ),
+                [id],
+                |row| Ok((entry(row)?, row.get("record")?)),
+            )
+            .optional()
+            .map_err(|error| self.reading(&error))
+    }
+
+    /// Sets the label of the runs with the numbers `ids`, either of all or of none. Returns the
+    /// numbers without a run; if there are any, nothing is changed.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    pub fn label(&mut self, ids: &[i64], label: &str) -> Result<Vec<i64>, StoreError> {
+        let set = "UPDATE run SET label = ?2 WHERE id = ?1";
+        for_all(&mut self.connection, ids, |transaction, id| {
+            transaction.execute(set, params![id, label])
+        })
+        .map_err(|error| self.writing(&error))
+    }
+
+    /// Removes the oldest runs without a label whose schema is `schema`, so that at most `most` of
+    /// them stay.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    pub fn prune(&self, schema: &str, most: usize) -> Result<(), StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.connection
+            .execute(
+                "DELETE FROM run WHERE schema = ?1 AND label = '' AND id <= (
+                     SELECT id FROM run WHERE schema = ?1 AND label = ''
+                     ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+                params![schema, most],
+            )
+            .map(|_| ())
+            .map_err(|error| self.writing(&error))
     }
 
     /// Returns the name of the schema and the record, as JSON, of the run with the number `id`, or
@@ -325,9 +425,26 @@ impl Store {
     }
 }
 
-/// Removes the given runs if all of them exist. Otherwise, removes none. Returns the numbers
-/// without a run.
-fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>> {
+/// Reads the columns of an entry.
+fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        id: row.get("id")?,
+        started_at: row.get("started_at")?,
+        schema: row.get("schema")?,
+        title: row.get("title")?,
+        ending: row.get("ending")?,
+        label: row.get("label")?,
+        host: row.get("host")?,
+    })
+}
+
+/// Calls `change` for each of the given runs in one transaction, if all of them exist. Otherwise,
+/// changes nothing. Returns the numbers without a run.
+fn for_all(
+    connection: &mut Connection,
+    ids: &[i64],
+    change: impl Fn(&rusqlite::Transaction<'_>, i64) -> rusqlite::Result<usize>,
+) -> rusqlite::Result<Vec<i64>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let is_there = |id: i64| {
         let query = "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)";
@@ -340,8 +457,8 @@ fn remove(connection: &mut Connection, ids: &[i64]) -> rusqlite::Result<Vec<i64>
         }
     }
     if missing.is_empty() {
-        for id in ids {
-            transaction.execute("DELETE FROM run WHERE id = ?", [id])?;
+        for &id in ids {
+            change(&transaction, id)?;
         }
     }
     transaction.commit()?;
@@ -376,7 +493,7 @@ mod tests {
 
     fn stored<'a>(title: &'a str, record: &'a str) -> StoredRun<'a> {
         let (started_at, schema) = ("2026-01-02T03:04:05Z", "contend.lab/1");
-        StoredRun { started_at, schema, title, ending: "unfinished", record }
+        StoredRun { started_at, schema, title, ending: "unfinished", label: "", host: "h1", record }
     }
 
     fn file() -> (tempfile::TempDir, PathBuf) {
@@ -395,9 +512,13 @@ mod tests {
         store.update(first, &done).expect("room");
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
-        let titles: Vec<_> = store.list(9).expect("rows").into_iter().map(|e| e.title).collect();
+        let titles: Vec<_> =
+            store.list(&Filter::default(), 9).expect("rows").into_iter().map(|e| e.title).collect();
         assert_eq!(titles, ["two", "one"]);
-        assert_eq!(store.list(1).expect("rows").first().map(|e| e.id), Some(second));
+        assert_eq!(
+            store.list(&Filter::default(), 1).expect("rows").first().map(|e| e.id),
+            Some(second)
+        );
         let (_, record) = store.get(first).expect("readable").expect("there");
         assert_eq!(record, "{\"x\":1}");
         assert_eq!(store.get(99).expect("readable"), None);
@@ -411,7 +532,12 @@ mod tests {
             .map(|title| store.add(&stored(title, "{}")).expect("room"))
             .into();
         let titles = |store: &Store| -> Vec<String> {
-            store.list(9).expect("rows").into_iter().map(|entry| entry.title).collect()
+            store
+                .list(&Filter::default(), 9)
+                .expect("rows")
+                .into_iter()
+                .map(|entry| entry.title)
+                .collect()
         };
         assert_eq!(store.remove(&[ids[0], 99, 98]).expect("room"), [99, 98]);
         assert_eq!(titles(&store), ["three", "two", "one"]);
@@ -422,11 +548,84 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_filtered() {
+        let (_folder, path) = file();
+        let mut store = Store::open(&path).expect("it is made");
+        let pipe = |title, started_at| StoredRun {
+            schema: "contend.pipe/1",
+            started_at,
+            host: "h2",
+            ..stored(title, "{}")
+        };
+        store.add(&stored("suite one", "{}")).expect("room");
+        store.add(&pipe("sort x | uniq", "2026-01-03T10:00:00Z")).expect("room");
+        store.add(&pipe("sort y", "2026-01-04T10:00:00Z")).expect("room");
+        assert_eq!(store.label(&[2], "before").expect("room"), [0; 0]);
+        assert_eq!(store.label(&[1, 9], "none").expect("room"), [9]);
+        let ids = |filter: Filter| -> Vec<i64> {
+            store.list(&filter, 9).expect("rows").into_iter().map(|entry| entry.id).collect()
+        };
+        let text = |text: &str| Some(text.to_owned());
+        let none = Filter::default;
+        assert_eq!(ids(none()), [3, 2, 1]);
+        assert_eq!(ids(Filter { schema: text("contend.pipe/1"), ..none() }), [3, 2]);
+        assert_eq!(ids(Filter { title: text("uniq"), ..none() }), [2]);
+        assert_eq!(ids(Filter { title: text("%"), ..none() }), [0_i64; 0]);
+        assert_eq!(ids(Filter { host: text("h1"), ..none() }), [1]);
+        assert_eq!(ids(Filter { label: text("bef"), ..none() }), [2]);
+        assert_eq!(ids(Filter { since: text("2026-01-03"), ..none() }), [3, 2]);
+        assert_eq!(ids(Filter { until: text("2026-01-03"), ..none() }), [2, 1]);
+        let entry = store.entry(2).expect("readable").expect("there").0;
+        assert_eq!((entry.label.as_str(), entry.host.as_str()), ("before", "h2"));
+    }
+
+    #[test]
+    fn old_runs_without_a_label_are_pruned() {
+        let (_folder, path) = file();
+        let mut store = Store::open(&path).expect("it is made");
+        for _ in 0..5 {
+            store.add(&stored("one", "{}")).expect("room");
+        }
+        store.add(&StoredRun { schema: "contend.pipe/1", ..stored("p", "{}") }).expect("room");
+        store.label(&[1], "keep").expect("room");
+        store.prune("contend.lab/1", 2).expect("room");
+        let ids: Vec<_> = store.list(&Filter::default(), 9).expect("rows");
+        let ids: Vec<_> = ids.into_iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, [6, 5, 4, 1]);
+        store.prune("contend.lab/1", 0).expect("room");
+        assert_eq!(store.list(&Filter::default(), 9).expect("rows").len(), 2);
+    }
+
+    #[test]
+    fn a_store_of_the_first_version_is_read_unchanged_and_migrated_when_written() {
+        let (_folder, path) = file();
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("room");
+        let old = Connection::open(&path).expect("room");
+        migrations::run_up_to(&old, 1);
+        old.execute_batch(
+            "INSERT INTO run (started_at, schema, title, ending, record)
+             VALUES ('2026-01-02', 'contend.lab/1', 'old', 'complete', '{\"host\":{\"name\":\"h\"}}')",
+        )
+        .expect("room");
+        drop(old);
+        let before = std::fs::read(&path).expect("there");
+        let store = Store::open_to_read(&path).expect("it is there");
+        let entry = store.list(&Filter::default(), 9).expect("rows").remove(0);
+        assert_eq!((entry.title.as_str(), entry.host.as_str()), ("old", ""));
+        assert!(store.entry(1).expect("readable").is_some());
+        drop(store);
+        assert_eq!(std::fs::read(&path).expect("there"), before);
+        let store = Store::open(&path).expect("it is migrated");
+        let entry = store.list(&Filter::default(), 9).expect("rows").remove(0);
+        assert_eq!((entry.title.as_str(), entry.host.as_str()), ("old", "h"));
+    }
+
+    #[test]
     fn a_check_adds_no_run() {
         let (_folder, path) = file();
         let store = Store::open(&path).expect("it is made");
         store.check_writable(&stored("one", "{}")).expect("room");
-        assert!(store.list(9).expect("rows").is_empty());
+        assert!(store.list(&Filter::default(), 9).expect("rows").is_empty());
         assert_eq!(store.add(&stored("two", "{}")).expect("room"), 1);
         drop(store);
         let store = Store::open_to_read(&path).expect("it is there");
@@ -450,7 +649,10 @@ mod tests {
             .collect();
         let ids: Vec<_> = writers.into_iter().map(|w| w.join().expect("no panic")).collect();
         assert_ne!(ids[0], ids[1]);
-        assert_eq!(Store::open(&path).expect("there").list(9).expect("rows").len(), 2);
+        assert_eq!(
+            Store::open(&path).expect("there").list(&Filter::default(), 9).expect("rows").len(),
+            2
+        );
     }
 
     #[test]
@@ -494,7 +696,8 @@ mod tests {
         std::fs::copy(beside(&path), beside(&copy)).expect("there is a journal");
         std::fs::copy(&path, &copy).expect("room");
         drop(store);
-        let list = Store::open_to_read(&copy).expect("it is rolled back").list(9);
+        let list =
+            Store::open_to_read(&copy).expect("it is rolled back").list(&Filter::default(), 9);
         let titles: Vec<_> = list.expect("rows").into_iter().map(|entry| entry.title).collect();
         assert_eq!(titles, ["one"]);
     }

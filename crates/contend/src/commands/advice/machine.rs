@@ -10,7 +10,7 @@ use contend_advise::predict::what_if::Question;
 use contend_record::Host;
 use contend_record::lab::{self, View};
 use contend_record::pipe::PipeRecord;
-use contend_report::store::Store;
+use contend_report::store::{Filter, Store};
 
 use crate::records;
 
@@ -46,8 +46,8 @@ fn known_start_up(store: &Path, host: &Host) -> Option<KnownStartUp> {
         return None;
     }
     let store = Store::open_to_read(store).ok()?;
-    let entries = store.list(MAX_LAB_RUNS).ok()?;
-    entries.into_iter().filter(|entry| entry.schema == lab::SCHEMA).find_map(|entry| {
+    let of_lab = Filter { schema: Some(lab::SCHEMA.to_owned()), ..Filter::default() };
+    store.list(&of_lab, MAX_LAB_RUNS).ok()?.into_iter().find_map(|entry| {
         let (schema, text) = store.get(entry.id).ok()??;
         let run = records::saved_lab(entry.id, &schema, &text).ok()?;
         let same = run.host.cpu_model == host.cpu_model && run.host.kernel == host.kernel;

@@ -9,9 +9,10 @@ use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
 use contend_parallel::run::stage::{self, Begun};
 use contend_parallel::run::{self as engine, End, Report};
-use contend_record::run::RunRecord;
+use contend_record::run::{RunRecord, SCHEMA};
 use contend_report::render;
 
+use crate::cli::history::SaveArgs;
 use crate::exit::Exit;
 use crate::output::ReportFile;
 use crate::settings::{self, Run};
@@ -23,11 +24,11 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, json, script_command } = settings;
+    let Run { request, progress, json, script_command, save } = settings;
     let mut reporter = Reporter::new(progress, request.settings.check);
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
-    let exit = conclude(end, statistics, json)?;
+    let exit = conclude(end, statistics, json, Some(save))?;
     if let Some(command) = script_command {
         output::stderr(&format!("To run the pipelines of the script in parallel: {command}\n"))?;
     }
@@ -43,14 +44,14 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Begun::Over(end) => return conclude(end, None, None),
+        Begun::Over(end) => return conclude(end, None, None, None),
         Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);
     let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
     let statistics = stage.settings.stats.then_some(render::run::statistics_in_script as Render);
-    conclude(end, statistics, stage.json)
+    conclude(end, statistics, stage.json, None)
 }
 
 /// Renders the statistics of a run in the given number of columns.
@@ -58,14 +59,19 @@ type Render = fn(&RunRecord, usize) -> String;
 
 /// Reports on a run that has ended, and returns the outcome for this process. `statistics` renders
 /// the statistics, if they are requested.
-fn conclude(end: End, statistics: Option<Render>, json: Option<ReportFile>) -> Result<Exit> {
+fn conclude(
+    end: End,
+    statistics: Option<Render>,
+    json: Option<ReportFile>,
+    save: Option<SaveArgs>,
+) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {
             explain(*report, json)?;
             Exit::Success
         }
         End::Finished { exit_code, report } => {
-            report_on(*report, statistics, json)?;
+            report_on(*report, statistics, json, save)?;
             Exit::Pipeline(exit_code)
         }
         End::Interrupted(signal) => Exit::Signal(signal),
@@ -87,14 +93,46 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
 
 /// Prints the statistics of a run with `statistics`, if given, and writes its record to `json`, if
 /// given. In a script that a shell ran, each pipeline has already printed its own statistics.
-fn report_on(report: Report, statistics: Option<Render>, json: Option<ReportFile>) -> Result<()> {
+fn report_on(
+    report: Report,
+    statistics: Option<Render>,
+    json: Option<ReportFile>,
+    save: Option<SaveArgs>,
+) -> Result<()> {
     if let Some(render) = statistics.filter(|_| !report.by_shell) {
         output::stderr(&render(&report.record, output::width()))?;
     }
-    if let Some(file) = json {
-        file.write(&render::json::run(&complete(report))?)?;
+    let save = save.filter(|save| is_worth_saving(&report.record, save));
+    if json.is_none() && save.is_none() {
+        return Ok(());
     }
-    Ok(())
+    let record = complete(report);
+    let written = json.map_or(Ok(()), |file| file.write(&render::json::run(&record)?));
+    if let Some(save) = save {
+        match settings::saving_of_run(save) {
+            Ok(Some(saving)) => {
+                let code = record.outcome.as_ref().map_or(0, |outcome| outcome.exit_code);
+                let ending = format!("exit {code}");
+                super::pipe::save(&saving, SCHEMA, &record.command, &ending, &record);
+            }
+            Ok(None) => {}
+            Err(error) => output::error(&format!("the run was not saved: {error:#}")),
+        }
+    }
+    written
+}
+
+/// Minimum wall time of a run that is saved without a request, in seconds. Saving takes a few
+/// milliseconds.
+const MIN_SAVED_SECONDS: f64 = 0.5;
+
+/// Returns whether a run is saved: if the user asks for it, or if it ran in parallel and was not
+/// short.
+fn is_worth_saving(record: &RunRecord, save: &SaveArgs) -> bool {
+    let Some(outcome) = &record.outcome else { return false };
+    let is_asked_for = save.label.is_some() || save.store.is_some();
+    let is_parallel = record.decision.parallel || !record.pipelines.is_empty();
+    is_asked_for || is_parallel && outcome.wall_seconds >= MIN_SAVED_SECONDS
 }
 
 /// Returns the record of a run, completed with the version, the start time and the machine.

@@ -42,7 +42,8 @@ fn variant(name: &str, command: &str, wall: f64, ratio: Option<f64>, runs: i32) 
             cpu: estimate(ratio, runs),
             memory: estimate(1.0, runs),
         }),
-        output_equal: true,
+        origin: None,
+        output_equal: Some(true),
         difference: None,
         profile,
     }
@@ -50,6 +51,7 @@ fn variant(name: &str, command: &str, wall: f64, ratio: Option<f64>, runs: i32) 
 
 fn record(ratio: f64, runs: i32) -> VersusRecord {
     VersusRecord {
+        in_turn: true,
         rounds: runs.unsigned_abs() as usize,
         variants: vec![
             variant("A", "sort x | uniq | wc -l", 1.0, None, runs),
@@ -84,7 +86,7 @@ fn the_headline_says_which_pipeline_is_faster() {
 #[test]
 fn outputs_that_differ_and_conditions_are_reported() {
     let mut record = record(1.2, 10);
-    record.variants[1].output_equal = false;
+    record.variants[1].output_equal = Some(false);
     record.variants[1].difference = Some("line 1, byte 1: `2` instead of `1`".to_owned());
     let tested = |condition: &str, holds: &[&str], may: &[&str]| Tested {
         condition: condition.to_owned(),

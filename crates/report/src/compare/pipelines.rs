@@ -1,0 +1,185 @@
+//! Compares saved runs of pipelines.
+
+use std::collections::BTreeMap;
+
+use contend_record::Warning;
+use contend_record::pipe::{Bottleneck, PipeRecord, Stage, Total};
+use contend_record::run::{Outcome, RunRecord};
+use contend_record::stats::{Estimate, Ratio, median};
+use contend_record::versus::{self, Ratios, Variant, VersusRecord};
+use contend_record::warning::WarningId;
+
+/// Seed of the intervals.
+const SEED: u64 = 0x00c0_17e4_d000;
+
+/// Returns the record of a parallel run as that of a profile, with the figures that both have: the
+/// times of the whole and of each stage, and memory. Returns `None` if the pipeline was not run.
+pub fn of_parallel_run(record: &RunRecord) -> Option<PipeRecord> {
+    let outcome = record.outcome.as_ref()?;
+    let texts: Vec<&str> =
+        record.plan.iter().flat_map(|plan| &plan.stages).map(|stage| stage.text.as_str()).collect();
+    let stage = |stage: &contend_record::run::StageOutcome| Stage {
+        index: stage.index,
+        command: texts.get(stage.index.saturating_sub(1)).copied().unwrap_or_default().to_owned(),
+        exit_code: stage.exit_code,
+        user_seconds: stage.cpu_seconds,
+        max_rss_bytes: memory(outcome),
+        ..Stage::default()
+    };
+    // The work of stages that contend does itself is also part of its own CPU time.
+    let started = |one: &&contend_record::run::StageOutcome| one.starts > 0;
+    let of_commands: f64 =
+        outcome.stages.iter().filter(started).map(|stage| stage.cpu_seconds).sum();
+    Some(PipeRecord {
+        schema: contend_record::pipe::SCHEMA.to_owned(),
+        command: record.command.clone(),
+        started_at: record.started_at.clone(),
+        exit_code: outcome.exit_code,
+        wall_seconds: outcome.wall_seconds,
+        stages: outcome.stages.iter().map(stage).collect(),
+        total: Total { user_seconds: outcome.own_cpu_seconds + of_commands, ..Total::default() },
+        bottleneck: Bottleneck::default(),
+        host: record.host.clone(),
+        ..PipeRecord::default()
+    })
+}
+
+fn memory(outcome: &Outcome) -> u64 {
+    let largest = outcome.own_max_rss_bytes.max(outcome.command_max_rss_bytes);
+    outcome.peak_memory_bytes.unwrap_or(largest)
+}
+
+/// Returns a comparison of saved runs of pipelines, the first of which is the baseline. `runs` are
+/// pairs of a record and its origin in words. Of a record of several runs, all of them count. Returns
+/// `None` without runs.
+pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord> {
+    let samples = |record: &PipeRecord, figure: Figure| match (&record.runs, figure) {
+        (Some(runs), Figure::Wall) => runs.wall_seconds.samples.clone(),
+        (Some(runs), Figure::Cpu) => runs.cpu_seconds.samples.clone(),
+        (None, Figure::Wall) => vec![record.wall_seconds],
+        (None, Figure::Cpu) => vec![record.total.user_seconds + record.total.system_seconds],
+        (_, Figure::Memory) => {
+            let most = record.stages.iter().map(|stage| stage.max_rss_bytes).max();
+            vec![most.unwrap_or(0) as f64]
+        }
+    };
+    let estimate = |samples: Vec<f64>| Estimate::from_samples(samples, SEED);
+    let first = runs.first()?.0.clone();
+    let variant = |(place, (record, origin)): (usize, (PipeRecord, String))| {
+        let ratio = |figure: Figure| {
+            let (own, base) = (samples(&record, figure), samples(&first, figure));
+            let middle = median(&base).unwrap_or(0.0).max(1e-9);
+            let mut ratios = estimate(own.iter().map(|value| value / middle).collect())?;
+            if let Some(ci95) = Ratio::of(&own, &base, SEED).and_then(|ratio| ratio.ci95) {
+                ratios.ci95 = ci95;
+            }
+            Some(ratios)
+        };
+        Some(Variant {
+            name: super::name(place),
+            command: record.command.clone(),
+            origin: Some(origin),
+            parameters: BTreeMap::new(),
+            exit_code: record.exit_code,
+            wall_seconds: estimate(samples(&record, Figure::Wall))?,
+            cpu_seconds: estimate(samples(&record, Figure::Cpu))?,
+            max_rss_bytes: estimate(samples(&record, Figure::Memory))?,
+            ratios: match place {
+                0 => None,
+                _ => Some(Ratios {
+                    wall: ratio(Figure::Wall)?,
+                    cpu: ratio(Figure::Cpu)?,
+                    memory: ratio(Figure::Memory)?,
+                }),
+            },
+            output_equal: None,
+            difference: None,
+            profile: record,
+        })
+    };
+    let variants: Vec<_> = runs.into_iter().enumerate().map(variant).collect::<Option<_>>()?;
+    let counts = variants.iter().map(|variant| variant.wall_seconds.samples.len());
+    Some(VersusRecord {
+        schema: versus::SCHEMA.to_owned(),
+        shell: first.shell.clone(),
+        started_at: first.started_at.clone(),
+        rounds: counts.min().unwrap_or(0),
+        seed: SEED,
+        host: first.host.clone(),
+        warnings: machines_differ(&variants),
+        variants,
+        ..VersusRecord::default()
+    })
+}
+
+/// A figure of a pipeline.
+#[derive(Debug, Clone, Copy)]
+enum Figure {
+    Wall,
+    Cpu,
+    Memory,
+}
+
+/// Returns a warning if the runs were measured on different machines.
+fn machines_differ(variants: &[Variant]) -> Vec<Warning> {
+    let machine = |variant: &Variant| {
+        let host = &variant.profile.host;
+        (host.cpu_model.clone(), host.cpus_allowed, host.kernel.clone())
+    };
+    let first = variants.first().map(machine);
+    let differ = variants.iter().any(|variant| Some(machine(variant)) != first);
+    let message = "the runs were measured on different machines or kernels";
+    differ.then(|| Warning::new(WarningId::MachinesDiffer, message)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contend_record::Host;
+    use contend_record::pipe::Runs;
+
+    fn record(wall: f64, runs: usize) -> PipeRecord {
+        let samples: Vec<f64> = (0..runs).map(|run| wall * (1.0 + 0.01 * run as f64)).collect();
+        let estimate = || Estimate::from_samples(samples.clone(), 1);
+        let runs = estimate().zip(estimate()).filter(|_| runs > 1).map(|(wall, cpu)| Runs {
+            count: runs,
+            wall_seconds: wall,
+            cpu_seconds: cpu,
+            same_bottleneck: runs,
+            stages: Vec::new(),
+        });
+        PipeRecord {
+            wall_seconds: wall,
+            command: format!("sleep {wall}"),
+            runs,
+            ..PipeRecord::default()
+        }
+    }
+
+    #[test]
+    fn saved_runs_have_ratios_to_the_first_one() {
+        let runs = vec![(record(1.0, 8), "run 1".to_owned()), (record(0.5, 8), "run 2".to_owned())];
+        let compared = compare_pipelines(runs).expect("two runs");
+        assert_eq!(compared.rounds, 8);
+        let ratios = compared.variants[1].ratios.as_ref().expect("a baseline");
+        assert!((ratios.wall.median - 0.5).abs() < 1e-9);
+        assert!(ratios.wall.ci95[1] < 0.6 && ratios.wall.ci95[0] > 0.4);
+        assert_eq!(compared.variants[0].output_equal, None);
+        let single =
+            vec![(record(1.0, 1), "run 1".to_owned()), (record(2.0, 1), "run 2".to_owned())];
+        let compared = compare_pipelines(single).expect("two runs");
+        let ratios = compared.variants[1].ratios.as_ref().expect("a baseline");
+        assert!((ratios.wall.median - 2.0).abs() < 1e-9);
+        assert!(compare_pipelines(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn different_machines_are_noticed() {
+        let mut other = record(1.0, 1);
+        other.host = Host { cpu_model: "other".to_owned(), ..Host::default() };
+        let runs = vec![(record(1.0, 1), String::new()), (other, String::new())];
+        let warnings = compare_pipelines(runs).expect("two runs").warnings;
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].id, WarningId::MachinesDiffer);
+    }
+}
