@@ -280,6 +280,25 @@ pub struct OtherWaits {
     pub other: f64,
 }
 
+impl std::ops::Add for OtherWaits {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            sleep: self.sleep + other.sleep,
+            lock: self.lock + other.lock,
+            disk: self.disk + other.disk,
+            child: self.child + other.child,
+            poll: self.poll + other.poll,
+            network: self.network + other.network,
+            pipe: self.pipe + other.pipe,
+            terminal: self.terminal + other.terminal,
+            stopped: self.stopped + other.stopped,
+            other: self.other + other.other,
+        }
+    }
+}
+
 impl OtherWaits {
     /// Returns the name of each kind of wait, for display, and its time in seconds.
     pub fn named(&self) -> [(&'static str, f64); 10] {

@@ -59,7 +59,7 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
             _ => of_file(name, origin)?,
         });
     }
-    let runs = runs(&args.runs, origins, texts)?;
+    let runs = runs(&args.runs, origins, &texts)?;
     if let Some(json) = &args.json
         && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
     {
@@ -92,7 +92,7 @@ struct Text {
 }
 
 /// Parses the records, which must be of the same kind.
-fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: Vec<Text>) -> Result<ComparedRuns> {
+fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<ComparedRuns> {
     let wrong = |place: usize, what: String| {
         let name = match &origins[place] {
             Origin::StandardInput => "standard input".to_owned(),

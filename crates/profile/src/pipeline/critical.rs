@@ -109,6 +109,13 @@ impl CriticalTime {
         Self { stages: before.stages, times }
     }
 
+    /// Returns the sums of the times and those in `other`.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let pairs = self.times.iter().zip(&other.times);
+        Self { stages: self.stages, times: pairs.map(|(&a, &b)| a + b).collect() }
+    }
+
     /// Returns by how much each time exceeds that in `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
@@ -227,6 +234,7 @@ mod tests {
         assert_eq!(time.worked(Critical::Stage(1), 0), ms(4));
         assert_eq!(time.of(Critical::Input), ms(7));
         assert_eq!(time.since(&before).of(Critical::Stage(0)), ms(0));
+        assert_eq!(time.plus(&before).of(Critical::Stage(0)), ms(6));
         let half = CriticalTime::interpolate(&before, &time, 0.5);
         assert_eq!(half.worked(Critical::Stage(1), 0), ms(2));
     }

@@ -19,7 +19,7 @@ use crate::pipeline::timeline::Counters;
 const MIN_PHASE_SHARE: f64 = 0.05;
 
 /// The accounts of a phase.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PhaseAccount {
     /// Begin, since the gate opened.
     pub begin: Duration,
@@ -36,6 +36,31 @@ impl PhaseAccount {
     /// Returns the length of the phase in seconds.
     pub fn seconds(&self) -> f64 {
         self.end.saturating_sub(self.begin).as_secs_f64()
+    }
+
+    /// Returns this phase and the next one as one phase.
+    #[must_use]
+    pub fn joined(&self, next: &Self) -> Self {
+        let joined = |(one, other): (&Stage, &Stage)| Stage {
+            wall_seconds: one.wall_seconds + other.wall_seconds,
+            system_seconds: one.system_seconds + other.system_seconds,
+            on_cpu_seconds: one.on_cpu_seconds + other.on_cpu_seconds,
+            run_queue_seconds: one.run_queue_seconds + other.run_queue_seconds,
+            starved_seconds: one.starved_seconds + other.starved_seconds,
+            blocked_seconds: one.blocked_seconds + other.blocked_seconds,
+            other_wait_seconds: one.other_wait_seconds + other.other_wait_seconds,
+            service_seconds: one.service_seconds + other.service_seconds,
+            other_waits: one.other_waits + other.other_waits,
+            unexplained_seconds: one.unexplained_seconds + other.unexplained_seconds,
+            samples: one.samples + other.samples,
+            ..one.clone()
+        };
+        Self {
+            begin: self.begin,
+            end: next.end,
+            stages: self.stages.iter().zip(&next.stages).map(joined).collect(),
+            critical: self.critical.plus(&next.critical),
+        }
     }
 }
 

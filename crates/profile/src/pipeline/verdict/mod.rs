@@ -77,7 +77,7 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
     if let Some(bottleneck) = bottleneck::too_short(situation.stages, situation.wall_seconds) {
         return Verdict { bottleneck, phases: Vec::new(), explained_share: None, overall: None };
     }
-    let phases: Vec<_> = accounts.iter().map(|account| phase(situation, account)).collect();
+    let (accounts, phases) = join_alike(situation, accounts);
     let bound: f64 = phases.iter().map(|phase| phase.bound_seconds).sum();
     let explained_share =
         (situation.wall_seconds > 0.0).then(|| (bound / situation.wall_seconds).clamp(0.0, 1.0));
@@ -139,6 +139,31 @@ fn phase(situation: &Situation<'_>, account: &PhaseAccount) -> Phase {
         stages: account.stages.iter().map(phase_stage).collect(),
         bottleneck,
     }
+}
+
+/// Joins neighbouring phases with the same bottleneck, and returns the remaining phases with their
+/// accounts.
+fn join_alike(
+    situation: &Situation<'_>,
+    accounts: &[PhaseAccount],
+) -> (Vec<PhaseAccount>, Vec<Phase>) {
+    let mut joined: Vec<(PhaseAccount, Phase)> = Vec::new();
+    for account in accounts {
+        let phase = phase(situation, account);
+        match joined.last_mut() {
+            Some((last, before)) if is_alike(before, &phase) => {
+                *last = last.joined(account);
+                *before = self::phase(situation, last);
+            }
+            _ => joined.push((account.clone(), phase)),
+        }
+    }
+    joined.into_iter().unzip()
+}
+
+fn is_alike(one: &Phase, other: &Phase) -> bool {
+    let of = |phase: &Phase| (phase.bottleneck.kind, phase.bottleneck.stage, phase.alternates_with);
+    of(one) == of(other)
 }
 
 /// Returns a stage whose improvement would save much more than that of the bottleneck, if that is a

@@ -96,8 +96,6 @@ fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,
         FindingId::StartupCost => record.bottleneck.kind != BottleneckKind::None,
-        // The table of phases shows it.
-        FindingId::HoldsOutput if record.phases.len() > 1 => false,
         FindingId::HoldsOutput => finding.stages.iter().any(|&stage| delays_others(record, stage)),
         _ => true,
     }
