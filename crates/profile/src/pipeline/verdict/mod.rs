@@ -7,7 +7,7 @@
 //!                                          └──────────────▶ Verdict
 //! ```
 //!
-//! The law of pipelines (see [`bottleneck`]) holds within a phase, and phases add up. The verdict on
+//! The law of pipelines (see `bottleneck.rs`) holds within a phase, and phases add up. The verdict on
 //! the whole run is the bottleneck of a phase whose improvement would shorten the run most.
 
 mod bottleneck;
