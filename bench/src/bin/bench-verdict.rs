@@ -12,9 +12,9 @@
 //! The bottleneck is the stage that shortens the pipeline most if it is twice as fast, or the CPUs,
 //! if twice as many of them shorten it more. Pipelines are drawn so that one of these savings
 //! exceeds all others by a factor of at least 1.5, and is at least 15 % of the run; for a stage, the
-//! same must hold for the time that is lost if it is 20 % slower. If a stage is
-//! the bottleneck, an experiment confirms this for some of the pipelines: each stage in turn is made
-//! 20 % slower, and the one that slows the pipeline most is the bottleneck.
+//! time that is lost if it is 20 % slower must dominate, too. If a stage is the bottleneck, an
+//! experiment confirms this for some of the pipelines: each stage in turn is made 20 % slower, and
+//! the one that slows the pipeline most is the bottleneck.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -287,7 +287,8 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let mut savings = of_stages(&|index| total - with(index, 0.5));
     savings.push((total - seconds(stages, 2.0 * cpus), Truth::Machine));
     let (saving, truth) = dominant(savings)?;
-    // Two bottlenecks that are almost equal are told apart neither by contend nor by an experiment.
+    // Neither contend nor an experiment can distinguish two stages that limit the pipeline almost
+    // equally.
     let slowed = dominant(of_stages(&|index| with(index, SLOWDOWN) - total));
     let is_same = truth == Truth::Machine || slowed.is_some_and(|(_, slowed)| slowed == truth);
     // If a phase needs the CPUs for almost as long as its slowest stage, stages are queued for them

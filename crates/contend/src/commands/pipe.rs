@@ -117,7 +117,8 @@ pub fn run_once(
     Ok(PipeRecord { contend: Some(version::writer()), ..result? })
 }
 
-/// Saves a record in the history. A failure is only reported: the pipeline has run.
+/// Saves a record in the history. A failure is only reported, because the pipeline has run, and only
+/// if the user asked for the run to be saved: a home directory may be missing or read-only.
 pub fn save(
     saving: &Saving,
     schema: &str,
@@ -130,8 +131,10 @@ pub fn save(
             let note = format!("Saved as run {number} ({}).\n", saving.label);
             let _ = output::stderr(&note); // the report has been written
         }
-        Ok(_) => {}
-        Err(error) => output::error(&format!("the run was not saved: {error:#}")),
+        Err(error) if saving.is_requested => {
+            output::error(&format!("the run was not saved: {error:#}"));
+        }
+        Ok(_) | Err(_) => {}
     }
 }
 

@@ -31,6 +31,8 @@ const SECRETS: &[&str] = &[
 pub struct Saving {
     /// Path of the store.
     pub store: PathBuf,
+    /// Whether the user asked for this run to be saved, by a label or a store.
+    pub is_requested: bool,
     /// Label of the run; empty if none.
     pub label: String,
     /// What to redact.
@@ -152,6 +154,7 @@ mod tests {
         let store = folder.path().join("runs.db");
         let saving = Saving {
             store: store.clone(),
+            is_requested: true,
             label: "before".to_owned(),
             redaction: Redaction::new([]).expect("built-in patterns"),
             max_runs: 10,

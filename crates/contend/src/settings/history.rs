@@ -85,7 +85,8 @@ pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, Usa
         UsageError(format!("{path}: redact: {error}"))
     })?;
     let label = args.label.unwrap_or_default();
-    Ok(Some(Saving { store, label, redaction, max_runs: section.max_runs }))
+    let max_runs = section.max_runs;
+    Ok(Some(Saving { store, is_requested: given, label, redaction, max_runs }))
 }
 
 /// Returns how a run of `contend run` is saved, as [`saving`] does. It is called after the run, so

@@ -1,10 +1,10 @@
 //! Finds the critical stage of each sample: the one for which the others wait.
 //!
 //! A stage works if it waits for neither of its neighbours. If only one stage works, it is critical.
-//! If several do, the states between them show which ones do not hold up the pipeline: a stage
-//! before a blocked one is ahead of it, and a stage after a starved one uses up what it has. Of the
-//! remaining stages, which pass on data chunk by chunk, the slowest is critical: the one that has
-//! worked for longest lately. If no stage works, the pipeline's input or output is critical.
+//! If several do, two kinds of stages are not critical: a stage before a blocked one, which is ahead
+//! of it, and a stage after a starved one, which still has input. The remaining stages pass data on
+//! chunk by chunk, and the slowest of them is critical: the one that has worked for longest
+//! recently. If no stage works, the pipeline's input or output is critical.
 //!
 //! The time for which a stage is critical is what can be saved by making it faster, as far as no
 //! other stage works during that time. All states must be from one sample.
@@ -24,7 +24,7 @@ pub enum Critical {
     Output,
 }
 
-/// For how long each stage worked lately: older times count less and less.
+/// For how long each stage worked recently: older times count less.
 #[derive(Debug, Clone, Default)]
 pub struct RecentWork {
     /// Weighted times in seconds.
@@ -61,8 +61,8 @@ impl RecentWork {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CriticalTime {
     stages: usize,
-    /// A row for the input, each stage and the output. The first column has the time for which it
-    /// was critical, the others the time for which each stage worked meanwhile.
+    /// A row for the input, each stage and the output. The first column contains the time for which
+    /// it was critical, the others the time for which each stage worked during that time.
     times: Vec<Duration>,
 }
 
@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(stage(&[A, A, A, S], &work), Some(0));
         assert_eq!(stage(&[A, B, A, S], &work), Some(2), "the first one is ahead");
-        assert_eq!(stage(&[A, S, A, S], &work), Some(0), "the third one lives on what it has");
+        assert_eq!(stage(&[A, S, A, S], &work), Some(0), "the third one still has input");
         assert_eq!(stage(&[A, B, B, S], &work), Some(0), "there is no other one");
     }
 

@@ -113,25 +113,7 @@ impl Timeline {
     /// two points, counters are taken to increase evenly. Returns zeros for an unknown stage.
     pub fn between(&self, stage: usize, from: Duration, to: Duration) -> Counters {
         let (before, after) = (self.at(stage, from), self.at(stage, to));
-        let less = |a: u64, b: u64| a.saturating_sub(b);
-        let mut waiting = after.seen.waiting;
-        for (wait, before) in waiting.iter_mut().zip(before.seen.waiting) {
-            *wait = wait.saturating_sub(before);
-        }
-        Counters {
-            sched: SchedStat {
-                on_cpu: less(after.sched.on_cpu, before.sched.on_cpu),
-                run_queue: less(after.sched.run_queue, before.sched.run_queue),
-                slices: less(after.sched.slices, before.sched.slices),
-            },
-            seen: SampledTime {
-                active: after.seen.active.saturating_sub(before.seen.active),
-                active_tasks: after.seen.active_tasks.saturating_sub(before.seen.active_tasks),
-                waiting,
-                samples: less(after.seen.samples, before.seen.samples),
-                waiting_samples: less(after.seen.waiting_samples, before.seen.waiting_samples),
-            },
-        }
+        combine(&before, &after, |before, after| after.saturating_sub(before))
     }
 
     /// Returns the increase of the critical times between two times. Between two points, they are
@@ -180,14 +162,22 @@ impl Timeline {
 
 /// Returns the counters at `share`, from 0 to 1, of the way from `before` to `after`.
 fn interpolate(before: &Counters, after: &Counters, share: f64) -> Counters {
-    let time = |a: Duration, b: Duration| a + b.saturating_sub(a).mul_f64(share);
-    let number = |a: u64, b: u64| {
-        let between = time(Duration::from_nanos(a), Duration::from_nanos(b));
-        u64::try_from(between.as_nanos()).unwrap_or(u64::MAX)
+    combine(before, after, |before, after| before + after.saturating_sub(before).mul_f64(share))
+}
+
+/// Applies `of` to each pair of counters. A number counts as that many nanoseconds.
+fn combine(
+    before: &Counters,
+    after: &Counters,
+    of: impl Fn(Duration, Duration) -> Duration,
+) -> Counters {
+    let number = |before: u64, after: u64| {
+        let result = of(Duration::from_nanos(before), Duration::from_nanos(after));
+        u64::try_from(result.as_nanos()).unwrap_or(u64::MAX)
     };
     let mut waiting = before.seen.waiting;
     for (wait, after) in waiting.iter_mut().zip(after.seen.waiting) {
-        *wait = time(*wait, after);
+        *wait = of(*wait, after);
     }
     Counters {
         sched: SchedStat {
@@ -196,8 +186,8 @@ fn interpolate(before: &Counters, after: &Counters, share: f64) -> Counters {
             slices: number(before.sched.slices, after.sched.slices),
         },
         seen: SampledTime {
-            active: time(before.seen.active, after.seen.active),
-            active_tasks: time(before.seen.active_tasks, after.seen.active_tasks),
+            active: of(before.seen.active, after.seen.active),
+            active_tasks: of(before.seen.active_tasks, after.seen.active_tasks),
             waiting,
             samples: number(before.seen.samples, after.seen.samples),
             waiting_samples: number(before.seen.waiting_samples, after.seen.waiting_samples),

@@ -40,6 +40,8 @@ pub(super) struct Evidence<'a> {
     pub cpus: f64,
     /// Share of the machine's CPU time that other programs used, from 0 to 1.
     pub others_share: f64,
+    /// Whether the evidence describes the neighbours of the bottleneck.
+    pub with_neighbours: bool,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
     pub fed_from_outside: bool,
     /// Mean fill of the pipe that feeds the first stage, from 0 to 1; `None` if there is no such
@@ -208,7 +210,11 @@ pub(super) fn of_stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
         "Stage {} {how} of its {}{}.",
         slowest.index,
         time(slowest.wall_seconds),
-        describe_neighbours(evidence, slowest),
+        if evidence.with_neighbours {
+            describe_neighbours(evidence, slowest)
+        } else {
+            String::new()
+        },
     );
     bottleneck_of_kind(BottleneckKind::Stage, Some(slowest.index), limit, text)
 }
@@ -299,6 +305,7 @@ mod tests {
             wall_seconds: 4.0,
             cpus,
             others_share: 0.0,
+            with_neighbours: true,
             fed_from_outside: true,
             input_fill: None,
             read_from_outside: true,

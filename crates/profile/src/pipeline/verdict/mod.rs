@@ -24,7 +24,7 @@ use super::account::PhaseAccount;
 use bottleneck::{Evidence, bottleneck};
 use saving::{Improvement, saving};
 
-/// Explained share of the run below which the verdict says what it does not explain.
+/// Explained share of the run below which the verdict lists the causes of the rest.
 const MIN_EXPLAINED_SHARE: f64 = 0.8;
 /// Share of the run above which a cause of unexplained time is mentioned.
 const MIN_CAUSE_SHARE: f64 = 0.05;
@@ -93,7 +93,7 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
         })
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((improvement, saving_seconds)) = best else {
-        let evidence = evidence(situation, situation.stages, situation.wall_seconds);
+        let evidence = evidence(situation, situation.stages, situation.wall_seconds, true);
         let bottleneck = bottleneck(&evidence);
         return Verdict { bottleneck, phases, explained_share, overall: None };
     };
@@ -109,21 +109,25 @@ fn evidence<'a>(
     situation: &'a Situation<'a>,
     stages: &'a [Stage],
     wall_seconds: f64,
+    with_neighbours: bool,
 ) -> Evidence<'a> {
     Evidence {
         stages,
         wall_seconds,
         cpus: situation.cpus,
         others_share: situation.others_share,
+        with_neighbours,
         fed_from_outside: situation.fed_from_outside,
         input_fill: situation.input_fill,
         read_from_outside: true, // a file or /dev/null never blocks its writer
     }
 }
 
-fn phase(situation: &Situation<'_>, account: &PhaseAccount) -> Phase {
+/// Returns a phase with its bottleneck. If the run has several phases, a report shows them in a
+/// table, so `is_only` decides whether the evidence describes the neighbours, too.
+fn phase(situation: &Situation<'_>, account: &PhaseAccount, is_only: bool) -> Phase {
     let seconds = account.seconds();
-    let evidence = evidence(situation, &account.stages, seconds);
+    let evidence = evidence(situation, &account.stages, seconds, is_only);
     let mut bottleneck = bottleneck(&evidence);
     if let Some(better) = better_stage(situation, account, &bottleneck) {
         bottleneck = bottleneck::of_stage(&evidence, better);
@@ -149,14 +153,17 @@ fn join_alike(
 ) -> (Vec<PhaseAccount>, Vec<Phase>) {
     let mut joined: Vec<(PhaseAccount, Phase)> = Vec::new();
     for account in accounts {
-        let phase = phase(situation, account);
+        let phase = phase(situation, account, false);
         match joined.last_mut() {
             Some((last, before)) if is_alike(before, &phase) => {
                 *last = last.joined(account);
-                *before = self::phase(situation, last);
+                *before = self::phase(situation, last, false);
             }
             _ => joined.push((account.clone(), phase)),
         }
+    }
+    if let [(account, phase)] = joined.as_mut_slice() {
+        *phase = self::phase(situation, account, true);
     }
     joined.into_iter().unzip()
 }
@@ -215,7 +222,8 @@ fn of_run(phases: &[Phase], improvement: Improvement) -> Bottleneck {
             letters.as_str(),
         );
     }
-    if let (Some(other), Some(stage)) = (phase.alternates_with, bottleneck.stage) {
+    let is_only = phases.len() == 1;
+    if let (Some(other), Some(stage), true) = (phase.alternates_with, bottleneck.stage, is_only) {
         bottleneck.evidence += &format!(
             " Stages {} and {} alternate: while one works, the other waits.",
             stage.min(other),
@@ -249,6 +257,10 @@ fn explanation(
     explained_share: Option<f64>,
 ) -> String {
     let Some(share) = explained_share else { return String::new() };
+    // The table of phases has the share of each.
+    if phases.len() > 1 && share >= MIN_EXPLAINED_SHARE {
+        return String::new();
+    }
     let subject = match phases.len() {
         1 => "This explains",
         _ => "The bottlenecks of all phases explain",
