@@ -88,17 +88,22 @@ pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     command
 }
 
-/// Profiles `pipeline` with `contend pipe` and no input, and returns the record. Fails if the exit
-/// status of contend is not 0.
+/// Profiles `pipeline` with `contend pipe` and no input, and returns the record. Fails if contend
+/// writes no record.
 pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
+    let mut command = Command::new(contend);
+    command.args(["pipe", "--no-advice", "--no-store"]);
+    record_of(command, pipeline)
+}
+
+/// Runs `command`, a `contend pipe` without its pipeline, on `pipeline`, and returns the record.
+/// The pipeline's output is discarded. Ignores the exit status.
+pub fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
-    let status = Command::new(contend)
-        .args(["pipe", "--discard", "--no-advice", "--no-store", "--output", "/dev/null", "--json"])
-        .arg(json.path())
-        .arg("--")
-        .arg(pipeline)
-        .stdin(Stdio::null())
-        .status()?;
-    ensure!(status.success(), "contend pipe '{pipeline}' ended with {status}");
-    Ok(serde_json::from_reader(std::fs::File::open(json.path())?)?)
+    command.args(["--discard", "--output", "/dev/null", "--json"]).arg(json.path());
+    let output = command.arg("--").arg(pipeline).stdin(Stdio::null()).output()?;
+    let text = std::fs::read_to_string(json.path())?;
+    serde_json::from_str(&text).with_context(|| {
+        format!("`{pipeline}`: no record: {}", String::from_utf8_lossy(&output.stderr))
+    })
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use contend_record::pipe::PipeRecord;
 
 use crate::inputs::{self, Input};
 use crate::listing::{Block, blocks, megabytes};
@@ -135,6 +136,21 @@ impl Entry {
         let mut command = crate::bash_command(&self.text);
         command.current_dir(self.folder(inputs)).env("LC_ALL", &self.locale);
         Ok((command, stdin))
+    }
+
+    /// Profiles the pipeline with `contend pipe`, and returns the record. `options` are further
+    /// options of the command.
+    ///
+    /// # Errors
+    /// Returns an error if contend cannot be started or writes no record.
+    pub fn profile(&self, contend: &Path, inputs: &Path, options: &[&str]) -> Result<PipeRecord> {
+        let mut command = Command::new(contend);
+        command.args(["pipe", "--no-store"]).args(options);
+        if self.from_stdin {
+            command.arg("--stdin").arg(self.input.file);
+        }
+        command.current_dir(self.folder(inputs)).env("LC_ALL", &self.locale);
+        crate::record_of(command, &self.text)
     }
 }
 

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use contend_bench::awkward::{self, Pair};
 use contend_bench::pipelines::{Entry, listing};
-use contend_bench::{bash_command, built_program, time_with};
+use contend_bench::{bash_command, built_program, record_of, time_with};
 use contend_record::advice::{Candidate, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::{Estimate, median};
@@ -176,32 +176,9 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
 
 /// Runs `contend pipe --try` on a listed pipeline with its whole input, and returns the record.
 fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<PipeRecord> {
-    let mut command = Command::new(contend);
-    command.args([
-        "pipe",
-        "--no-store",
-        "--try",
-        "--sample",
-        "all",
-        "--budget",
-        &args.budget.to_string(),
-    ]);
-    command.args(["--seed", &args.seed.to_string()]);
-    if entry.from_stdin {
-        command.arg("--stdin").arg(entry.input.file);
-    }
-    command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
-    record_of(command, &entry.text)
-}
-
-fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
-    let json = tempfile::NamedTempFile::new()?;
-    command.args(["--discard", "--output", "/dev/null", "--json"]).arg(json.path());
-    let output = command.arg("--").arg(pipeline).stdin(Stdio::null()).output()?;
-    let text = std::fs::read_to_string(json.path())?;
-    serde_json::from_str(&text).with_context(|| {
-        format!("`{pipeline}`: no record: {}", String::from_utf8_lossy(&output.stderr))
-    })
+    let (budget, seed) = (args.budget.to_string(), args.seed.to_string());
+    let options = ["--try", "--sample", "all", "--budget", &budget, "--seed", &seed];
+    entry.profile(contend, inputs, &options)
 }
 
 /// Runs original and candidate alternately. Returns whether all outputs are the same, and the ratio

@@ -9,14 +9,13 @@
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Parser;
 use contend_bench::pipelines::{Entry, listing, program, stages};
 use contend_bench::{bash_command, built_program, time_with};
-use contend_record::pipe::PipeRecord;
 use contend_record::stats::median;
 
 /// Slow each stage of real pipelines in turn, and compare the stage that matters most with the
@@ -51,7 +50,7 @@ fn main() -> Result<()> {
     let (mut count, mut first, mut equal) = (0, 0, 0);
     println!("each stage in turn {:.0} % slower, {} pairs of runs", 100.0 * args.by, args.pairs);
     for entry in chosen.step_by(args.every.max(1)) {
-        let record = programs.profile(entry, &args.inputs)?;
+        let record = entry.profile(&programs.contend, &args.inputs, &["--no-advice"])?;
         let effects = programs.effects(entry, &args)?;
         let named = record.bottleneck.stage.unwrap_or(0);
         let largest = effects.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -94,29 +93,6 @@ struct Programs {
 }
 
 impl Programs {
-    fn profile(&self, entry: &Entry, inputs: &Path) -> Result<PipeRecord> {
-        let json = tempfile::NamedTempFile::new()?;
-        let mut command = Command::new(&self.contend);
-        command.args([
-            "pipe",
-            "--discard",
-            "--no-advice",
-            "--no-store",
-            "--output",
-            "/dev/null",
-            "--json",
-        ]);
-        command.arg(json.path());
-        if entry.from_stdin {
-            command.arg("--stdin").arg(entry.input.file);
-        }
-        command.arg("--").arg(&entry.text);
-        command.current_dir(entry.folder(inputs)).env("LC_ALL", &entry.locale);
-        let status = command.stdin(Stdio::null()).status()?;
-        let record = serde_json::from_reader(File::open(json.path())?);
-        record.with_context(|| format!("{}: contend ended with {status}", entry.name))
-    }
-
     /// Returns for each stage by how much the run is longer if the stage is made slower, as a share
     /// of the run.
     fn effects(&self, entry: &Entry, args: &Args) -> Result<Vec<f64>> {

@@ -1,25 +1,40 @@
-//! Estimates from a profile whether a pipeline would be faster with `contend run`.
+//! Predicts from a profile whether a pipeline would be faster with `contend run`.
 
 use contend_commands::Simple;
 use contend_parallel::plan::planner::{self, Situation};
-use contend_record::pipe::{Finding, FindingId, PipeRecord, Stage};
+use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
+use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::run::Class;
-use contend_record::units::time;
 
-/// Largest ratio of the estimated to the measured wall time that is worth reporting.
+use crate::predict::advise::Prepared;
+use crate::predict::model::{Model, was_disturbed};
+use crate::rewrite::draft::Draft;
+
+/// Largest ratio of the predicted wall time to that of the unchanged pipeline that is worth
+/// suggesting.
 const MAX_WALL_RATIO: f64 = 0.8;
+/// Wall time of chunks that take turns on all CPUs, relative to their CPU time divided by the number
+/// of CPUs.
+const IMBALANCE_FACTOR: f64 = 1.1;
+/// Relative error of the prediction. The commands may take less CPU time than in the profile, because
+/// contend does the work of some of them itself, such as sorting.
+const ERROR: f64 = 0.5;
 
-/// Returns a finding if running the profiled pipeline over chunks of its input is estimated to
-/// reduce its wall time to `MAX_WALL_RATIO` of the measured time or less. `stages` are the
-/// commands of the profile's stages, in order. Returns `None` if the gain is smaller, no stage can
-/// run over chunks, the profile allows fewer than two CPUs, or `stages` has another length than the
-/// profile.
+/// Returns a candidate that runs the profiled pipeline with `runner`, a `contend run` command with
+/// options, if the pipeline is predicted to be faster with it. `stages` are the commands of the
+/// profile's stages, in order. Returns `None` if the gain is small, no stage can run over chunks, the
+/// profile allows fewer than two CPUs, or `stages` has another length than the profile.
 ///
-/// The estimate is the pipeline's CPU time divided by the number of CPUs, but at least the service
-/// time of the slowest stage that needs its whole input.
-pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -> Option<Finding> {
-    let cpus = record.host.cpus_allowed;
-    if cpus < 2 || stages.len() != record.stages.len() {
+/// The predicted wall time is the pipeline's CPU time divided by the number of CPUs, but at least the
+/// service time of the slowest stage that needs its whole input.
+pub fn candidate(
+    record: &PipeRecord,
+    draft: &Draft,
+    runner: &str,
+    stages: &[Simple],
+    situation: &Situation<'_>,
+) -> Option<Prepared> {
+    if record.host.cpus_allowed < 2 || stages.len() != record.stages.len() {
         return None;
     }
     let plan = planner::plan(stages, situation);
@@ -29,42 +44,64 @@ pub fn find(record: &PipeRecord, stages: &[Simple], situation: &Situation<'_>) -
         .filter(|(_, planned)| is_parallel(planned.class))
         .map(|(stage, _)| stage.index)
         .collect();
+    if parallel.is_empty() {
+        return None;
+    }
     let alone = planned().filter(|(_, planned)| planned.class == Class::Opaque);
     let slowest_alone = alone.map(|(stage, _)| stage.service_seconds()).fold(0.0, f64::max);
     let cpu: f64 = record.stages.iter().map(Stage::cpu_seconds).sum();
-    let at_best = slowest_alone.max(cpu / cpus as f64);
-    if at_best > MAX_WALL_RATIO * record.wall_seconds {
+    let cpus = record.host.usable_cpus();
+    let wall = slowest_alone.max(IMBALANCE_FACTOR * cpu / cpus);
+    // The model's own prediction, because the measured time may include that of other programs.
+    let unchanged = Model::of(record, 0.0).forecast(1.0);
+    let ratio = wall / unchanged.wall.max(f64::MIN_POSITIVE);
+    if ratio > MAX_WALL_RATIO {
         return None;
     }
-    let subject = match parallel.as_slice() {
-        [] => return None,
-        [one] => format!("Stage {one}"),
-        [one, two] => format!("Stages {one} and {two}"),
-        [first, .., last] if last - first + 1 == parallel.len() => {
-            format!("Stages {first} to {last}")
-        }
-        [others @ .., last] => {
-            let others: Vec<String> = others.iter().map(ToString::to_string).collect();
-            format!("Stages {} and {last}", others.join(", "))
-        }
+    let interval = |value: f64| [value / (1.0 + ERROR), value * (1.0 + ERROR)];
+    let predicted = (!was_disturbed(record)).then_some(wall);
+    let draft = draft.run_by(runner);
+    let candidate = Candidate {
+        rewrite: RewriteId::ParallelRun,
+        rewrites: Vec::new(),
+        variant: None,
+        stages: parallel,
+        command: draft.text(),
+        safety: Safety::Always,
+        reason: format!("these stages run over chunks of the input, on {cpus} CPUs"),
+        predicted_wall_seconds: predicted,
+        predicted_interval: predicted.map(interval),
+        predicted_cpu_seconds: Some(cpu),
+        predicted_cpu_interval: Some(interval(cpu)),
+        basis: Some(Basis::Costs),
+        measured_wall_seconds: None,
+        measured_interval: None,
+        measured_cpu_seconds: None,
+        wall_ratio: None,
+        cpu_ratio: None,
+        output_equal: None,
+        difference: None,
+        verdict: Verdict::NotTried,
     };
-    let message = format!(
-        "{subject} can run in parallel over chunks of the input, with identical output (`contend \
-         run`): at best {} on {cpus} CPUs instead of {}.",
-        time(at_best),
-        time(record.wall_seconds),
-    );
-    Some(Finding { id: FindingId::DataParallel, stages: parallel, message })
+    Some(Prepared {
+        candidate,
+        draft,
+        changes: Vec::new(),
+        expected_ratios: Some((ratio, 1.0)),
+        is_doubtful: was_disturbed(record),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use contend_shell::environment::Environment;
+    use contend_shell::parse::parse;
 
-    /// Returns the stages of the finding, if any, for a pipeline profiled for one second on 4 CPUs.
-    /// `stages` has the text of each stage and its CPU time in seconds.
-    fn found(stages: &[(&str, f64)]) -> Option<Vec<usize>> {
+    /// Returns the candidate, if any, for a pipeline profiled for one second on 4 CPUs. `stages` has
+    /// the text of each stage and its CPU time in seconds. `others` is the share of the CPUs that
+    /// other programs used.
+    fn found(stages: &[(&str, f64)], others: f64) -> Option<Candidate> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();
         let profiled = stages.iter().zip(1..).map(|((text, cpu), index)| Stage {
@@ -77,6 +114,7 @@ mod tests {
         let mut record = PipeRecord { wall_seconds: 1.0, ..PipeRecord::default() };
         record.stages = profiled.collect();
         record.host.cpus_allowed = 4;
+        record.observation.others_cpu_share = Some(others);
         let environment = Environment::for_tests("C");
         let situation = Situation {
             environment: &environment,
@@ -84,15 +122,32 @@ mod tests {
             input_bytes: None,
             output_is_terminal: false,
         };
-        find(&record, &simples, &situation).map(|finding| finding.stages)
+        let text: Vec<_> = stages.iter().map(|(text, _)| *text).collect();
+        let parsed = parse(&text.join(" | ")).expect("a pipeline");
+        let draft = Draft::read(&parsed, &environment).expect("plain stages");
+        candidate(&record, &draft, "contend run", &simples, &situation).map(|one| one.candidate)
+    }
+
+    fn stages(found: Option<Candidate>) -> Option<Vec<usize>> {
+        found.map(|candidate| candidate.stages)
     }
 
     #[test]
     fn stages_that_use_one_cpu_of_many_could_use_more() {
-        assert_eq!(found(&[("cat f", 0.01), ("sed s/a/b/", 1.0)]), Some(vec![2]));
-        assert_eq!(found(&[("grep a", 0.1), ("sort", 1.0)]), Some(vec![1, 2]));
-        assert_eq!(found(&[("sed s/a/b/", 1.0), ("tac", 0.9)]), None, "tac takes as long");
-        assert_eq!(found(&[("nl", 1.0), ("tac", 0.1)]), None);
-        assert_eq!(found(&[("tr a b", 0.9), ("cut -c 1", 0.9), ("rev", 0.9), ("rev", 0.9)]), None);
+        assert_eq!(stages(found(&[("cat f", 0.01), ("sed s/a/b/", 1.0)], 0.0)), Some(vec![2]));
+        assert_eq!(stages(found(&[("grep a", 0.1), ("sort", 1.0)], 0.0)), Some(vec![1, 2]));
+        assert_eq!(found(&[("sed s/a/b/", 1.0), ("tac", 0.9)], 0.0), None, "tac takes as long");
+        assert_eq!(found(&[("nl", 1.0), ("tac", 0.1)], 0.0), None);
+        let busy = [("tr a b", 0.9), ("cut -c 1", 0.9), ("rev", 0.9), ("rev", 0.9)];
+        assert_eq!(found(&busy, 0.0), None);
+    }
+
+    #[test]
+    fn the_wall_time_is_predicted_unless_the_profile_was_disturbed() {
+        let stages = [("cat f", 0.0), ("sed s/a/b/", 1.0)];
+        let quiet = found(&stages, 0.0).expect("a gain");
+        assert_eq!(quiet.command, "contend run 'cat f | sed s/a/b/'");
+        assert!(quiet.predicted_wall_seconds.is_some_and(|wall| (wall - 0.275).abs() < 1e-9));
+        assert_eq!(found(&stages, 0.5).expect("a gain").predicted_wall_seconds, None);
     }
 }

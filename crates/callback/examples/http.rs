@@ -64,8 +64,8 @@ impl Connection {
     }
 }
 
-/// Returns the length in bytes of the request head that begins `bytes`, including the empty line,
-/// or `None` if the head is incomplete.
+/// Returns the length in bytes of the request head at the start of `bytes`, including the empty
+/// line, or `None` if the head is incomplete.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4)
 }

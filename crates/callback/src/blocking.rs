@@ -16,8 +16,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// A pool of threads with a queue of jobs. A job that a callback thread waits for is queued even if
-/// the queue is full. Each callback thread waits for at most one job, so the number of callback
-/// threads bounds the excess.
+/// the queue is full. Each callback thread waits for at most one job; if it ends in the meantime,
+/// its job stays in the queue.
 #[derive(Debug)]
 pub(crate) struct ThreadPool {
     state: Mutex<State>,
@@ -97,9 +97,9 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Queues a job. If there are at least as many idle threads as queued jobs, wakes one of them;
-    /// otherwise starts a thread, unless the pool has the maximum number. If a pool without threads
-    /// cannot start one, runs the oldest job on the calling thread.
+    /// Queues a job. If there are at least as many idle threads as queued jobs, wakes an idle
+    /// thread; otherwise starts a thread, unless the pool has the maximum number. If a pool without
+    /// threads cannot start one, runs the oldest job on the calling thread.
     fn enqueue(self: &Arc<Self>, mut state: MutexGuard<'_, State>, job: Job) {
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
@@ -137,8 +137,8 @@ impl ThreadPool {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 self.room.notify_one();
-                // Jobs catch and report panics of their work; dropping the job's remains may panic
-                // again.
+                // `Context::blocking` catches panics of the work; those of `spawn_blocking`, and of
+                // destructors, end here.
                 drop_quietly(job);
                 state = self.lock();
                 continue;

@@ -145,8 +145,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         self.plan(once(callback), Until::Room)
     }
 
-    /// Runs `callback` when `notify` is [notified](Notify::notify_one), or at once if a
-    /// notification is stored. Messages that arrive in the meantime are stashed.
+    /// Runs `callback` when a [notification](Notify::notify_one) wakes this callback thread, or at
+    /// once if `notify` has a stored one. Messages that arrive in the meantime are stashed.
     pub fn when_notified<F>(&mut self, notify: &Notify, callback: F) -> Next
     where
         F: FnOnce(&mut Context<'_, M>) -> Next + Send + 'static,
@@ -222,7 +222,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// `WouldBlock`. Use it only for stream sockets and pipes, where the kernel reliably reports
     /// new input. Do not use it where urgent data, file descriptors or credentials can arrive, nor
     /// for packet pipes (`O_DIRECT`): a read of these can return early although more input is
-    /// available. Does nothing if the source is registered with another Worker.
+    /// available. Does nothing if the source is registered with another Worker, or the kernel has
+    /// reported the end of its input or an error.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if self.core.descriptors.owns(source) {
             self.core.descriptors.drained(source.registration);
@@ -330,8 +331,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
 
     /// Starts a callback thread on this Worker that answers with a [`Reply`]. `message` converts
     /// the answer, or `None` if the reply is dropped without one, into a message to the calling
-    /// callback thread. It runs on the thread that sends the answer or drops the reply. Answers are
-    /// never refused, and may overtake messages that wait for room.
+    /// callback thread. It runs on the thread that sends the answer or drops the reply. Answers
+    /// need no room in the inbox, and may overtake messages that wait for room.
     ///
     /// # Errors
     /// [`SpawnError::NoRoom`], as for [`spawn`](Self::spawn). The reply is then dropped, so the
@@ -405,6 +406,7 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     ///
     /// - after its callback has returned, if it is the running one;
     /// - when its Worker takes the request from the inbox, if it runs on another Worker;
+    /// - on arrival, before it runs, if a [`Handle`] spawned it here and it has not arrived yet;
     /// - at once in all other cases.
     ///
     /// Requests to other Workers, here and in [`monitor`](Self::monitor) and [`link`](Self::link),
@@ -437,7 +439,8 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         Monitor { by, whom, token }
     }
 
-    /// Removes a monitor. A message that has already been sent still arrives.
+    /// Removes a monitor. Its message still arrives if it has already been sent, or if the other
+    /// Worker sends it before this request arrives there.
     pub fn demonitor(&mut self, monitor: Monitor) {
         let Monitor { by, whom, token } = monitor;
         for unit in [by, whom] {

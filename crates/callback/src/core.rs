@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   other Workers, threads ── inbox ──▶ accept ─┐
-//!   callbacks: send, spawn, cancel ──▶ enqueue ─┼─▶ queue ─▶ work ─▶ deliver ┐
+//!   callbacks: send, spawn ──────────▶ enqueue ─┼─▶ queue ─▶ work ─▶ deliver ┐
 //!   descriptors ready ────────▶ fetch_events ───┘                            ├─▶ run ─▶ apply_next
 //!   timers due ───────────────▶ fire ────────────────────────────────────────┘
 //!   callbacks: send to another Worker ──▶ outgoing ──▶ its inbox
@@ -40,8 +40,8 @@
 //! Six modules import each other in a cycle, which is necessary:
 //!
 //! - A core calls closures through [`HandlerVTable`], and `HandlerVTable::run` takes the core
-//!   (`handler.rs`), so that a callback's actions take effect at once. [`Planned`] holds such a
-//!   closure and drops it through its vtable (`core/planned.rs`).
+//!   (`handler.rs`), so that a callback can use the core directly. [`Planned`] holds such a closure
+//!   and drops it through its vtable (`core/planned.rs`).
 //! - Closures take a `Context`, which borrows the core (`context.rs`); its methods create further
 //!   closures with their vtables.
 //! - A core runs actions sent by other threads, which are closures that take a core (`control.rs`).
@@ -102,8 +102,8 @@ type Slab = slab::Slab<HandlerVTable>;
 /// Number of deliveries after which [`Core::work`] reads the clock once, to start the delays that
 /// these deliveries have requested.
 const DELIVERIES_PER_CLOCK_READ: usize = 16;
-/// Number of envelopes by which [`Core::work`] prefetches the memory of receivers before it
-/// delivers to them.
+/// Distance in the queue, in envelopes, from the one that [`Core::work`] delivers next to the one
+/// whose receiver it prefetches.
 const PREFETCH_DISTANCE: usize = 6;
 /// The failure description of a unit that ends because its next closure exceeds the maximum number
 /// of kinds.
@@ -161,8 +161,8 @@ pub(crate) struct Core {
     current_key: Key,
     /// Whether the running unit has been cancelled.
     cancelled: bool,
-    /// The description last passed to `Context::fail`; `None` if no unit has called it since a unit
-    /// last failed or panicked.
+    /// The description last passed to `Context::fail`; `None` once a failed unit has taken it or a
+    /// panic has discarded it.
     failure: Option<Arc<str>>,
     planned: Planned,
     timers: Timers,
@@ -276,8 +276,8 @@ impl Core {
         self.counts.panics += drop_quietly(|| unsafe { (vtable.drop)(payload) });
     }
 
-    /// Requests a timer for a unit that waits for no messages. The delay starts at the next reading
-    /// of the clock.
+    /// Requests a timer for a unit that waits for no messages. The delay starts at the next
+    /// [`start_delays`](Self::start_delays).
     #[inline]
     pub fn delay(&mut self, key: Key, nanoseconds: u64) {
         if self.timers.request(key, nanoseconds) {
@@ -285,8 +285,8 @@ impl Core {
         }
     }
 
-    /// Reads the clock and starts the delays requested since the last reading. Does nothing if
-    /// there are none.
+    /// Reads the clock and starts the delays requested since the last call. Does nothing if there
+    /// are none.
     pub fn start_delays(&mut self) {
         self.timers.start_delays(&mut self.slab, &self.clock);
     }
@@ -341,12 +341,14 @@ impl Core {
     }
 
     /// Returns whether the queue is empty and no descriptor has ever been registered, in which case
-    /// another turn of the Worker finds work only in the inbox or the timers.
+    /// another turn of the Worker finds work only in the inbox, the timers or the pending envelopes
+    /// for other Workers.
     pub fn has_no_pending_work(&self) -> bool {
         self.queue.is_empty() && !self.descriptors.has_registered()
     }
 
-    /// Delivers at most `max_envelopes` queued envelopes. Returns whether there were any.
+    /// Delivers at most `max_envelopes` queued envelopes. Returns whether there were any. Also
+    /// starts requested delays; see [`DELIVERIES_PER_CLOCK_READ`].
     pub fn work(&mut self, max_envelopes: usize) -> bool {
         for done in 0..max_envelopes {
             if done % DELIVERIES_PER_CLOCK_READ == 0 {
@@ -470,8 +472,8 @@ impl Core {
         }
     }
 
-    /// Takes at most `max_units` due timers and runs their units, except for stale timers. Returns
-    /// whether any timers were due, stale ones included.
+    /// Takes at most `max_units` due timers and runs their units, except where [`Timers::claim`]
+    /// rejects the timer. Returns whether any timers were due, rejected ones included.
     pub fn fire(&mut self, max_units: usize) -> bool {
         if !self.timers.collect_due(&mut self.slab, &self.clock) {
             return false;
@@ -533,7 +535,8 @@ impl Core {
     }
 
     /// Applies the request that a unit's callback has returned: the unit waits again, or ends. An
-    /// invalid request ends it as a panic does.
+    /// invalid request ends it as a panic does. A unit that was cancelled while it ran ends in any
+    /// case.
     fn apply_next(&mut self, place: Place, key: Key, vtable: &'static HandlerVTable, next: &Next) {
         self.current = None;
         self.current_key = Key::NONE;
@@ -628,8 +631,8 @@ impl Core {
         self.end(place, key, &Reason::Failed(TOO_MANY_KINDS.into()));
     }
 
-    /// If the unit is receiving, has stashed messages and is not scheduled yet, puts an envelope at
-    /// the front of the queue, which will deliver the first of these messages. Moving all of them
+    /// If the unit is receiving, has stashed messages and is not scheduled yet, puts an envelope
+    /// that will deliver the first of these messages at the front of the queue. Moving all of them
     /// to the queue would move the whole backlog once per message.
     #[inline]
     fn schedule_stashed(&mut self, place: Place, key: Key) {

@@ -236,7 +236,7 @@ impl Handle {
     /// Sends a message even if the inbox of the receiver's Worker is full. Never blocks. The inbox
     /// grows without bound if messages are sent faster than they are received; for wake-ups without
     /// data, prefer [`Notify`](crate::Notify), which needs no room. Messages from one thread to one
-    /// receiver arrive in order, whichever method sends them.
+    /// receiver arrive in order, whichever methods of `Handle` send them.
     ///
     /// # Errors
     /// [`SendError::ShutDown`], [`SendError::Ended`] as for [`send`](Self::send).

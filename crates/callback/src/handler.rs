@@ -28,8 +28,8 @@ pub(crate) enum WakeReason {
     Start,
     /// The unit's timer is due.
     Due,
-    /// A message has arrived. It is at this address, has the unit's message type, and is moved out
-    /// by the handler.
+    /// A message has arrived. This is the address of its envelope's content, from which the handler
+    /// moves the message out. The message has the type that the closure receives.
     Message(*mut u8),
 }
 

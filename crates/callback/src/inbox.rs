@@ -16,10 +16,10 @@
 //!   │ readable │ readable │ ... │ free │ free │      overflow: VecDeque, once the ring is full
 //! ```
 //!
-//! Envelopes that must not be refused, because no caller could handle the error (an end, a reply),
-//! go into a second queue, `overflow`, when the ring is full. While `overflow` is not empty, the
-//! ring accepts nothing, so that a sender's envelopes stay in order: its next one is refused, or is
-//! appended to `overflow`.
+//! When the ring is full, envelopes that must not be refused (because no caller could handle the
+//! error, or the inbox is unbounded) go into a second queue, `overflow`. While `overflow` is not
+//! empty, the ring accepts nothing, so that a sender's envelopes stay in order: its next one is
+//! refused, or is appended to `overflow`.
 //!
 //! When the reader ends, it sets `closed`, then drains the queue. A writer pushes, then checks
 //! `closed`; if it is set, the writer drains the queue. A full fence between the two steps on each

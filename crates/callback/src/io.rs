@@ -3,9 +3,9 @@
 //! Each Worker creates an epoll instance when the first descriptor is registered with it.
 //! Descriptors are registered once, for both directions and edge-triggered. The Worker remembers
 //! reported readiness until an operation would have blocked, so waiting costs no system call. The
-//! thread that runs callbacks also fetches events, between callbacks or when it sleeps. So when an
-//! operation would block, this thread has seen all earlier events, and later readiness causes a new
-//! event. An event fetched before the operation but handled after it wakes a unit needlessly.
+//! thread that runs callbacks also fetches events, between callbacks or when it sleeps. So if an
+//! operation would block, later readiness causes a new event, which is handled after the operation.
+//! An event from before the operation that is handled after it wakes a unit needlessly.
 
 use std::fmt;
 use std::io;
@@ -28,9 +28,9 @@ const EVENT_BATCH: usize = 256;
 /// The kind of readiness that a callback thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Reading: data or the end of the stream is available.
+    /// Reading: data, a connection to accept, the end of the stream or an error is available.
     Read,
-    /// Writing: there is room for data, or the other side no longer reads.
+    /// Writing: there is room for data, the other side no longer reads, or there is an error.
     Write,
 }
 
@@ -216,7 +216,7 @@ impl Descriptors {
     }
 
     /// Records that a read has drained the descriptor, so it is not ready for reading. It stays
-    /// ready if the kernel has reported an end, which is still to be read.
+    /// ready if the kernel has reported an end or an error, which is still to be read.
     pub fn drained(&mut self, registration: Registration) {
         if let Some(entry) = self.entry(registration)
             && !entry.ended

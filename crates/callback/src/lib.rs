@@ -6,8 +6,8 @@
 //! the next wait, or the end. A waiting callback thread has no stack, no task and, unless its
 //! closure is large, no allocation of its own: one with a closure of 8 bytes takes 18.3 bytes, so a
 //! machine with 24 GiB holds a billion of them. (This size is for one that was [spawned
-//! waiting](Context::spawn_after). One that has already run takes 20 to 31 bytes, because it shares
-//! its page with closures of other types.)
+//! waiting](Context::spawn_after). One that has already run takes 20 to 31 bytes, because its page
+//! then records the type of each closure, and its slot may be larger than the closure.)
 //!
 //! # Tutorial
 //!
@@ -74,8 +74,9 @@
 //!
 //! Messages from one sender to one receiver, sent by the same method, arrive in order. Messages
 //! that arrive while a callback thread is not receiving (because it waits for a time, for example)
-//! are stashed until it does. A message to a callback thread that has ended is an error, or is
-//! counted as undeliverable. It never reaches another one: a slot is reused under a new generation.
+//! are stashed until it is, up to a [maximum number](Builder::stash_capacity). A message to a
+//! callback thread that has ended is an error, or is counted as undeliverable. It never reaches
+//! another one: a slot is reused under a new generation.
 //!
 //! [`receive_within`](Context::receive_within) adds a timeout.
 //! [`receive_once`](Context::receive_once) takes an `FnOnce`, which can move its captured values
@@ -85,9 +86,10 @@
 //!
 //! A callback thread ends when its callback returns [`end`](Context::end), when it is
 //! [cancelled](Context::cancel), or when its callback [fails](Context::fail) or panics. A panic
-//! ends that callback thread only; its Worker continues. Other callback threads can
-//! [monitor](Context::monitor) it, which sends them a message of their own type when it ends, can
-//! be [linked](Context::link) to it, or can restart it as a [`Supervisor`]:
+//! ends the callback thread, but not its Worker. Other callback threads can
+//! [monitor](Context::monitor) it, which sends them a message of their own type when it ends, be
+//! [linked](Context::link) to it, which ends them, too, when it fails, or, as a [`Supervisor`],
+//! restart it:
 //!
 //! ```
 //! use contend_callback::{Context, Down, Reason, Receptor};
@@ -114,15 +116,16 @@
 //!
 //! ## Callbacks must not block
 //!
-//! A Worker runs one callback at a time, so a callback that blocks or computes for long delays all
-//! others on that Worker. Use [`Context::blocking`] to run blocking work on a separate thread, and
-//! [`Context::when_ready`] to wait for sockets and pipes. [`Builder::warn_after`] reports callbacks
-//! that take too long.
+//! A Worker runs one callback at a time, so a callback that blocks or computes for a long time
+//! delays all others on that Worker. Use [`Context::blocking`] to run blocking work on a separate
+//! thread, and [`Context::when_ready`] to wait for sockets and pipes. [`Builder::warn_after`]
+//! reports callbacks that take too long.
 //!
-//! A [`Handle`] or [`Promise`] never blocks a Worker's thread, whichever runtime it belongs to,
-//! because it might have to wait for that very Worker. Called in a callback, [`Handle::send`] and
-//! [`Handle::spawn`] return an error if there is no room, as `try_send` and `try_spawn` do,
-//! [`Handle::wait`] panics, and so does [`Promise::wait`] unless the answer has arrived.
+//! Methods of [`Handle`] and [`Promise`] never wait on a Worker's thread, whichever runtime the
+//! Worker belongs to, because they might wait for that very Worker. Called in a callback,
+//! [`Handle::send`] and [`Handle::spawn`] return an error if there is no room, as `try_send` and
+//! `try_spawn` do, [`Handle::wait`] panics, and so does [`Promise::wait`] unless the answer has
+//! arrived.
 //!
 //! ## Back-pressure
 //!
@@ -131,7 +134,7 @@
 //! callback must not block: there [`Context::send`] returns an error if too many messages to
 //! another Worker are pending, and [`Context::when_room`] waits until the other Workers' inboxes
 //! have accepted them. Messages within one Worker go to an unbounded queue, ahead of anything that
-//! the Worker accepts later; its length depends only on what callbacks send.
+//! the Worker accepts later; only the callbacks themselves limit its length.
 //!
 //! Two ways to wake a callback thread neither block nor fail for lack of room. [`Notify`] wakes it
 //! without data; pending notifications are merged into one, so they need no room.
@@ -143,8 +146,8 @@
 //! - A callback thread always runs on the Worker that it was spawned on, one callback at a time; no
 //!   other thread touches its state.
 //! - Timers never fire early. Timers of one Worker fire in the order of their ticks (16.4 µs), and
-//!   within a tick in the order in which they were set. This holds as long as at most 262,144 are
-//!   due at once and all are less than 4.8 hours ahead. Longer timers take about 20 bytes more.
+//!   within a tick in the order in which they were set. This order holds as long as at most 262,144
+//!   are due at once and all are less than 4.8 hours ahead. Longer timers take about 20 bytes more.
 //! - Each closure and each message is dropped exactly once, at the latest when the runtime shuts
 //!   down.
 //! - Memory is returned to the kernel in pages of 4 KiB once they are empty, except for a few that

@@ -18,7 +18,7 @@ use crate::next::Never;
 /// aligned to more than 8 bytes, are stored in a block.
 const INLINE_BYTES: usize = 16;
 
-/// The action that delivering an envelope causes.
+/// The effect of delivering an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Deliver a message to a unit.
@@ -131,8 +131,8 @@ impl Envelope {
         Self { to, vtable: VTABLE, content: Content::uninit() }
     }
 
-    /// Creates an envelope with an action for the core of a Worker, which
-    /// [`into_action`](Self::into_action) takes out.
+    /// Creates an envelope with an action for the core of a Worker.
+    /// [`into_action`](Self::into_action) takes the action out.
     pub fn control<A: Send + 'static>(worker_number: WorkerNumber, action: A) -> Self {
         let to = Key::new(worker_number, 0, 0, 0);
         let mut envelope = Self::message(to, action, &mut Pool::default());

@@ -69,8 +69,8 @@ impl Queue {
         NonNull::new(cell.as_mut_ptr())
     }
 
-    /// Returns the receiver of the envelope `offset` positions after the first, or `None` if the
-    /// queue is shorter.
+    /// Returns the receiver of the envelope `offset` positions after the first, or `None` if there
+    /// is no such envelope.
     #[inline]
     pub fn receiver_at(&self, offset: usize) -> Option<Key> {
         let mask = self.cells.len() - 1;

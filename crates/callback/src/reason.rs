@@ -19,9 +19,8 @@ pub enum Reason {
     /// created. The string is the message of the panic (a placeholder if the payload is not a
     /// string), or describes the mistake.
     Panicked(Arc<str>),
-    /// A callback failed. The description is the one passed to
-    /// [`Context::fail`](crate::Context::fail), or says why the callback's return value could not
-    /// take effect.
+    /// A callback failed, or the next one could not be set up. The string is the description passed
+    /// to [`Context::fail`](crate::Context::fail), or says why there is no next callback.
     Failed(Arc<str>),
     /// The callback thread was linked to the one with this id, which ended with a reason other than
     /// `Done`.

@@ -38,8 +38,9 @@ impl Receptor {
     }
 
     /// Ends all callback threads and drops their closures, without notifying monitors and links.
-    /// Blocks until all Workers other than the calling one have exited. Does not wait for running
-    /// blocking work.
+    /// Blocks until all Workers other than the calling one have exited, and until a running
+    /// [`on_slow`](crate::Builder::on_slow) hook has returned, unless it is the caller. Does not
+    /// wait for running blocking work.
     pub fn shut_down(self) {}
 }
 

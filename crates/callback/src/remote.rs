@@ -43,7 +43,7 @@ impl WaitBackend for WorkerWaitBackend {
             events.wake();
         } else {
             self.wake_pending.store(1, Ordering::Release);
-            // No sleeping thread is not an error.
+            // It is not an error if no thread sleeps.
             let _ = futex::wake(&self.wake_pending, futex::Flags::PRIVATE, 1);
         }
     }
@@ -115,7 +115,7 @@ impl WorkerRemote {
     }
 
     /// Pushes an envelope and wakes the Worker, or returns the envelope as the error if the inbox
-    /// is full.
+    /// is full. Drops an accepted envelope if the inbox is closed.
     pub fn push(&self, envelope: Envelope) -> Result<(), Envelope> {
         self.inbox.push(envelope)?;
         self.parker.unpark();
@@ -124,7 +124,8 @@ impl WorkerRemote {
         Ok(())
     }
 
-    /// Pushes an envelope even if the inbox is full, and wakes the Worker.
+    /// Pushes an envelope even if the inbox is full, and wakes the Worker. Drops the envelope if
+    /// the inbox is closed.
     pub fn push_always(&self, envelope: Envelope) {
         self.inbox.push_always(envelope);
         self.parker.unpark();
@@ -161,8 +162,8 @@ impl WorkerRemote {
     }
 
     /// Reserves slots by calling `reserve` until there are `max_slots` or it returns `None`, and
-    /// wakes threads waiting for room. Returns whether there are `max_slots` now. Called by the
-    /// Worker.
+    /// wakes threads waiting for room. Returns whether there are `max_slots` now, and updates
+    /// [`has_no_room`](Self::has_no_room). Called by the Worker.
     pub fn reserve_slots(
         &self,
         max_slots: usize,

@@ -1,4 +1,4 @@
-//! Supervisors: callback threads that restart other callback threads when they fail, like those of
+//! Supervisors: callback threads that restart other callback threads when these end, like those of
 //! Erlang's OTP.
 
 use std::collections::VecDeque;
@@ -25,14 +25,15 @@ pub enum Restart {
     /// The child is always restarted.
     Permanent,
     /// The child is restarted unless it has ended with [`Reason::Done`], or with
-    /// [`Reason::Unknown`] because it ended on another Worker before it was monitored.
+    /// [`Reason::Unknown`] because it ended on another Worker before it was monitored. In any case,
+    /// it is restarted together with other children if the [`Strategy`] demands that.
     Transient,
     /// The child is never restarted, not even together with other children.
     Temporary,
 }
 
-/// The set of children that are restarted when one of them has to be. Those still alive are
-/// cancelled first; [temporary](Restart::Temporary) ones are then not restarted.
+/// The set of children that are restarted when a child has to be. Those still alive are cancelled
+/// first; [temporary](Restart::Temporary) ones are then not restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -53,8 +54,8 @@ struct Child {
     id: Option<Id>,
     /// Time of the last start, in nanoseconds of the runtime's clock.
     started: u64,
-    /// Number of successive ends that led to a restart, each within [`Backoff::longest`] of the
-    /// start.
+    /// Number of successive ends that led to a restart, all but perhaps the first within
+    /// [`Backoff::longest`] of the start.
     failures: u32,
     /// Time of the next start, in nanoseconds of the runtime's clock; `None` if none is planned.
     due: Option<u64>,
@@ -135,8 +136,8 @@ impl Supervisor {
         none.limit(1, Duration::from_secs(5)).backoff(FIRST_DELAY, MAX_DELAY)
     }
 
-    /// Sets the maximum number of restarts within a time span. The supervisor fails when it would
-    /// exceed this limit.
+    /// Allows at most `restarts` restarts within a time span of `within`. The supervisor fails when
+    /// it would exceed this limit. Children restarted together count as one restart.
     pub fn limit(mut self, restarts: usize, within: Duration) -> Self {
         (self.max_restarts, self.within) = (restarts, nanoseconds(within));
         self

@@ -77,7 +77,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Cancels each given unit twice: first from outside of the runtime, then in a callback.
+/// Cancels each given unit twice: first from outside the runtime, then in a callback.
 fn cancel_all(receptor: &Receptor, ids: &[Id]) {
     for &id in ids {
         receptor.cancel(id);

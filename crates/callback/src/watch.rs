@@ -37,7 +37,7 @@ pub(crate) struct Watchers {
     /// their number.
     relations: BTreeMap<(Key, Token), Relation>,
     tokens: u64,
-    /// The units that failed most recently with their reasons, oldest first, for monitors that are
+    /// The units that failed most recently, with their reasons, oldest first, for monitors that are
     /// set later.
     failed: VecDeque<(Key, Reason)>,
 }

@@ -19,7 +19,7 @@ use crate::shared::Shared;
 pub struct Slow {
     /// The callback thread whose callback is running.
     pub id: Id,
-    /// Lower bound of the time for which the callback has been running.
+    /// Lower bound on the time for which the callback has been running.
     pub time: Duration,
 }
 

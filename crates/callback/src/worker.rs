@@ -211,7 +211,7 @@ impl Worker {
         };
         let begun = Instant::now();
         let blocked = self.core.outgoing.is_blocked();
-        // Other Workers do not signal room for pending envelopes, so poll.
+        // Other Workers do not announce room for pending envelopes, so poll.
         let max_sleep = if blocked { Some(Duration::from_micros(50)) } else { max_sleep };
         self.remote().wait(max_sleep, || self.shared.is_down());
         if !self.has_trimmed

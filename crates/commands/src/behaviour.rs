@@ -19,8 +19,9 @@ pub fn is_barrier(command: &str) -> bool {
     BARRIERS.contains(&program) || digests || counts
 }
 
-/// Returns whether the command is a `sort` that certainly sorts its whole input, without options to
-/// merge or check, and so may spill to temporary files before reaching EOF.
+/// Returns whether the command is a `sort` without an option to merge or check. It sorts its whole
+/// input, and so may spill to temporary files before reaching EOF. Abbreviated long options such as
+/// `--mer` are not recognized.
 pub fn sorts(command: &str) -> bool {
     let other = has_option(command, &['m', 'c', 'C'], &["--merge", "--check"]);
     program(command) == Some("sort") && !other
@@ -37,8 +38,8 @@ pub fn writes_output_alone(command: &str) -> bool {
 }
 
 /// Parses a simple command, and drops a final redirection of its standard output to a file. Returns
-/// `None` for other redirections of output, for a file name with characters that the shell may
-/// interpret, and for any other command.
+/// `None` for other redirections of output, for a file name with characters besides ASCII letters,
+/// digits and `/._-+`, and for anything but a simple command.
 fn read_with_output(command: &str) -> Option<Simple> {
     Simple::read(command).or_else(|| {
         let (before, file) = command.rsplit_once('>')?;
@@ -71,7 +72,8 @@ pub fn drains(command: &str) -> bool {
 }
 
 /// Returns whether the command is a `grep` that may write to standard error and still succeed, as
-/// for binary input. Returns `false` for all other commands.
+/// for binary input. Returns `false` with `-a` or `-c`, for a `grep` that [`Grep::read`] rejects,
+/// and for all other commands.
 pub fn may_warn(command: &str) -> bool {
     read_with_output(command)
         .and_then(|simple| Grep::read(&simple))
@@ -107,9 +109,9 @@ pub fn reads_all(command: &str) -> bool {
 }
 
 /// Returns the total size of the command's input files in bytes. Returns `None` if the files are
-/// unknown, if there is none, or if one is standard input or not a regular file. With
-/// `after_setup`, also returns `None` for a relative path, since the setup may change the working
-/// directory.
+/// unknown, if there is none, or if one is standard input, is missing or is not a regular file.
+/// With `after_setup`, also returns `None` for a relative path, since the setup may change the
+/// working directory.
 pub fn named_bytes(command: &str, after_setup: bool) -> Option<u64> {
     let simple = Simple::read(command)?;
     let mut sum = 0;
@@ -130,8 +132,8 @@ fn program(command: &str) -> Option<&str> {
     word.rsplit('/').next()
 }
 
-/// Returns whether a word starts with one of the `long` options, or is a cluster of short options
-/// that contains one of `letters`.
+/// Returns whether a word starts with one of the `long` options, or starts with a single `-` and
+/// contains one of `letters`, be it an option or part of an option's argument.
 fn has_option(command: &str, letters: &[char], long: &[&str]) -> bool {
     command.split_whitespace().any(|word| match word.strip_prefix('-') {
         Some(options) if !options.starts_with('-') => options.contains(letters),

@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// Options of GNU `grep`.
+/// The supported options of GNU `grep`.
 pub const TABLE: Table = Table {
     short: "EFGPe:f:iyvwxcLlqsoHhnbTuUzZaA:B:C:m:rRId:D:\u{1}:\u{2}::\u{3}:\u{4}:\u{5}:\u{6}\u{7}",
     long: &[
@@ -72,15 +72,16 @@ pub struct Grep {
     /// The arguments of `-e` or, without `-e` and `-f`, the first operand. Patterns in files (`-f`)
     /// are missing.
     pub patterns: Vec<Word>,
-    /// The input files; empty for standard input.
+    /// The input files. Without files, `grep` reads standard input or, with `-r` or `-R`, the
+    /// working directory.
     pub files: Vec<Word>,
     /// All options, in the order given.
     pub options: Options,
 }
 
 impl Grep {
-    /// Parses the command. Returns `None` if it is not a `grep`, has an unknown option, lacks a
-    /// pattern, has options for different syntaxes, or reads patterns from a file (`-f`).
+    /// Parses the command. Returns `None` if it is not a `grep`, `egrep` or `fgrep`, has an unknown
+    /// option, lacks a pattern, selects more than one syntax, or reads patterns from a file (`-f`).
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::read_with_files(simple).filter(|grep| !grep.options.has('f'))
     }
@@ -119,7 +120,7 @@ impl Grep {
 
     /// Returns whether the command reads standard input or a single file, selects each line
     /// independently, and writes the selected lines unchanged: no counts, line numbers, context or
-    /// early exit. Does not consider binary input.
+    /// early exit. Considers neither binary input nor colours on a terminal.
     pub fn is_plain_filter(&self) -> bool {
         let colours = self.options.values('\u{2}').any(|when| when != "auto" && when != "never");
         self.options.has_only("EFGPeiyvwxsahUz\u{2}\u{6}\u{7}") && !colours && self.files.len() <= 1

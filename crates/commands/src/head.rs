@@ -27,14 +27,18 @@ pub struct Lines {
     pub places: Vec<usize>,
 }
 
-/// Parses `head -n COUNT` in all its spellings; the count is 10 if it is not given. Returns `None`
-/// for other options, a count with a sign or a suffix, several files, and other commands.
+/// Parses `head -n COUNT`, also spelled `--lines=COUNT` or, as the first argument, `-COUNT`. The
+/// count is 10 if it is not given. Returns `None` for other options, a count with a sign or a
+/// suffix, a count of at least 2^64, a first argument that starts with `+`, several files, and
+/// other commands.
 pub fn head(simple: &Simple) -> Option<Lines> {
     lines(simple, "head")
 }
 
-/// Parses `tail -n COUNT` in all its spellings; the count is 10 if it is not given. Returns `None`
-/// for other options, a count with a sign or a suffix, several files, and other commands.
+/// Parses `tail -n COUNT`, also spelled `--lines=COUNT` or, as the first argument, `-COUNT`. The
+/// count is 10 if it is not given. Returns `None` for other options, a count with a sign or a
+/// suffix, a count of at least 2^64, a first argument that starts with `+`, several files, and
+/// other commands.
 pub fn tail(simple: &Simple) -> Option<Lines> {
     lines(simple, "tail")
 }

@@ -15,8 +15,9 @@ pub struct Jq {
 }
 
 /// Functions and keywords with which a filter may have side effects or depend on more than the
-/// current value: they read further values or modules, tell the position in the input, its name or
-/// the search path, depend on the time, write to standard error, or stop the program.
+/// current value: they read further values or modules, return the position in the input, the
+/// input's name or the search path, depend on the time, write to standard error, or stop the
+/// program.
 const IMPURE_WORDS: &[&str] = &[
     "debug",
     "get_search_list",
@@ -33,7 +34,8 @@ const IMPURE_WORDS: &[&str] = &[
     "stderr",
 ];
 
-/// Those of [`IMPURE_WORDS`] with which the output still depends on the input alone.
+/// Those of [`IMPURE_WORDS`] with which the output is still the same for the same input, and which
+/// have no side effects.
 const INPUT_WORDS: &[&str] = &["halt", "input", "input_line_number", "inputs"];
 
 impl Jq {
@@ -86,7 +88,7 @@ impl Jq {
     }
 
     /// Returns whether the command can be repeated: the filter certainly has no side effects, and
-    /// the output depends on the input alone.
+    /// the output depends only on the arguments, the input and the environment variables.
     pub fn is_repeatable(&self) -> bool {
         self.impure_words().iter().all(|word| INPUT_WORDS.contains(word))
     }

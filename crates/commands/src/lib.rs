@@ -76,8 +76,9 @@ pub struct Simple {
 
 impl Simple {
     /// Parses the source of a stage. Returns `None` unless all of these hold:
-    /// - the stage is one simple command that names a program, without `!`, `time`, `&` or `+=`;
-    /// - the shell expands none of its words;
+    /// - the stage is one simple command that names a program, without `!`, `time`, `&`, `+=` or an
+    ///   array assignment;
+    /// - the shell expands none of its words, and none has quotes like `$'…'`;
     /// - its only redirection, if any, is `<file`.
     pub fn read(text: &str) -> Option<Self> {
         let program =

@@ -135,8 +135,8 @@ impl Options {
             .filter_map(|(_, value)| value.as_deref())
     }
 
-    /// Returns the last argument given to the option `letter`, or `None` if it has no argument or
-    /// was not given.
+    /// Returns the last argument given to the option `letter`, or `None` if no occurrence of the
+    /// option has one.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.values(letter).last()
     }

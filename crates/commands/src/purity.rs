@@ -39,7 +39,7 @@ const PURE: &[&str] = &[
 ];
 
 /// Returns whether the command certainly has no side effects, and its output depends only on its
-/// arguments and its input.
+/// arguments, its input and its environment variables.
 pub fn is_pure(simple: &Simple) -> bool {
     let takes = |table: &Table| Options::read(&simple.arguments, table);
     match simple.name() {
@@ -73,8 +73,8 @@ pub fn is_pure(simple: &Simple) -> bool {
 }
 
 /// Returns whether the script of a `sed` certainly neither names a file, nor prints the input
-/// file's name, nor executes a command, nor branches. Returns `false` if there is no script, or if
-/// it cannot be parsed.
+/// file's name, nor executes a command, nor branches, nor has a label or a `v` command. Returns
+/// `false` if there is no script, or if it cannot be parsed.
 fn plain_script(simple: &Simple, options: &Options) -> bool {
     let is_plain = |command: &Command| match &command.function {
         Function::Substitute(s) => !s.execute && s.file.is_none(),
@@ -175,9 +175,10 @@ fn input_operands(simple: &Simple) -> Option<Vec<usize>> {
     Some(options.operands)
 }
 
-/// Returns a copy of the command that reads standard input instead of its input file, if it has
-/// one. If there is a file after `<`, only that file is removed, and operands are not considered.
-/// Without `<`, returns `None` if the input files are unknown or there is more than one.
+/// Returns a copy of the command without its input file, so that it reads standard input. A command
+/// without an input file is copied unchanged. If there is a file after `<`, only that file is
+/// removed, and operands are not considered. Without `<`, returns `None` if the input files are
+/// unknown or there is more than one.
 pub fn from_standard_input(simple: &Simple) -> Option<Simple> {
     let mut changed = simple.clone();
     if changed.input.take().is_some() {

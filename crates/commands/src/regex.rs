@@ -3,9 +3,9 @@
 //!
 //! Not all expressions do, although ASCII has the same encoding everywhere. In the C locale, GNU
 //! programs match with their own automaton; in UTF-8, they leave constructs that it does not
-//! support to the C library. The two matchers disagree on ranges with case ignored, on words that
-//! may be empty, and on repeated anchors. So this module accepts constructs that are known to
-//! agree, rather than rejecting those that are known to differ.
+//! support to the C library. The two matchers disagree on ranges with case ignored, on word matches
+//! that may be empty, and on repeated anchors. So this module accepts constructs on which they are
+//! known to agree, rather than rejecting those on which they are known to differ.
 
 /// Names of character classes, as in `[[:alpha:]]`.
 const CLASSES: &[&str] = &[
@@ -56,8 +56,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Consumes the operator `sign`, which has a backslash in basic expressions. Returns whether it
-    /// was next.
+    /// Consumes the operator `sign`, which has a backslash in basic expressions, if it is next.
+    /// Returns whether it was.
     fn operator(&mut self, sign: u8) -> bool {
         if self.extended { self.take(&[sign]) } else { self.take(&[b'\\', sign]) }
     }

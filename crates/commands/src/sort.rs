@@ -3,7 +3,7 @@
 use super::options::{Options, Table};
 use super::{Simple, Word};
 
-/// Options of GNU `sort`.
+/// The supported options of GNU `sort`.
 pub const TABLE: Table = Table {
     short: "bdfgiMhnRrVcCmo:sS:t:T:uzk:\u{1}:\u{2}:\u{3}\u{4}:\u{5}:\u{6}:",
     long: &[
@@ -71,8 +71,9 @@ impl Sort {
         sorts.then_some(Self { options, files })
     }
 
-    /// Returns whether lines certainly compare equal only if they are identical: there are no keys,
-    /// and no option by which parts of a line may be ignored.
+    /// Returns whether lines compare equal only if they are identical, unless the collating order
+    /// of the locale treats different lines as equal: there are no keys, and no option that changes
+    /// how lines are compared, except `-r`.
     pub fn compares_whole_lines(&self) -> bool {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }

@@ -1,6 +1,7 @@
 //! Parses `tr` commands into maps from bytes to bytes.
 //!
-//! [`Tr`] covers the commands on which implementations agree, and [`Effect`] all of GNU `tr`.
+//! [`Tr`] covers the commands on which implementations agree, and [`Effect`] all options of GNU
+//! `tr`.
 
 use std::collections::BTreeSet;
 
@@ -26,9 +27,11 @@ pub struct Tr {
 }
 
 impl Tr {
-    /// Parses the command. Returns `None` if it is not a `tr`, or if `tr` rejects it. Also returns
-    /// `None` for constructs that implementations interpret differently: `-s`, `-c`, `-t`, brackets
-    /// and, if characters may have several bytes (`multibyte`), ranges and non-ASCII characters.
+    /// Parses the command. Returns `None` if it is not a `tr`, if `tr` rejects it or warns, or if
+    /// it has an empty set or the option `-s`, with which the output for a byte depends on the byte
+    /// before it. Also returns `None` for constructs that implementations interpret differently:
+    /// `-c`, `-t`, brackets and, if characters may have several bytes (`multibyte`), ranges and
+    /// non-ASCII characters.
     pub fn read(simple: &Simple, multibyte: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;
@@ -107,8 +110,9 @@ impl Tr {
     }
 }
 
-/// Parses a set into its bytes. Returns `None` for an empty set, for one that `tr` rejects, and for
-/// one that implementations interpret differently.
+/// Parses a set into its bytes. Returns `None` for an empty set, for one that makes `tr` fail or
+/// warn, and for one that implementations interpret differently. With `multibyte`, the latter
+/// includes sets with ranges or non-ASCII characters.
 fn set(text: &str, multibyte: bool) -> Option<Vec<u8>> {
     if text.is_empty() || multibyte && !text.is_ascii() || text.contains(['[', ']']) {
         return None;
@@ -165,8 +169,8 @@ fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest))
 }
 
-/// Formats both sets of a translation. Runs of at least four alphanumeric bytes on both sides
-/// become ranges.
+/// Formats both sets of a translation. Runs of at least four consecutive alphanumeric bytes on both
+/// sides become ranges.
 fn written(pairs: &[(u8, u8)]) -> (String, String) {
     let (mut from, mut to) = (String::new(), String::new());
     let follows = |a: &(u8, u8), b: &(u8, u8)| {

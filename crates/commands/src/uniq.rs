@@ -3,7 +3,7 @@
 use super::Simple;
 use super::options::{Options, Table};
 
-/// Options of GNU `uniq`.
+/// The supported options of GNU `uniq`.
 pub const TABLE: Table = Table {
     short: "cdDf:is:uw:z",
     long: &[

@@ -3,7 +3,7 @@
 use super::Simple;
 use super::options::{Options, Table};
 
-/// Options of GNU `wc`.
+/// The supported options of GNU `wc`.
 pub const TABLE: Table = Table {
     short: "clmLw",
     long: &[

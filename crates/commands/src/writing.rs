@@ -141,10 +141,10 @@ fn awk_programs(simple: &Simple) -> Option<[Vec<String>; 2]> {
     Some([programs, in_files])
 }
 
-/// Returns whether a `sed` may have effects beyond its output, in one of these cases:
+/// Returns whether a `sed` may have effects beyond its output. It may in each of these cases:
 /// - it edits in place, or has an unknown one-letter option;
 /// - contend cannot read or parse its script;
-/// - the script writes to files or executes commands.
+/// - the script writes to files, except to standard output or standard error, or executes commands.
 fn sed_reaches_out(simple: &Simple) -> bool {
     sed_script(simple).is_none_or(|script| script_reaches_out(&script))
 }
@@ -204,9 +204,9 @@ fn sed_option(text: &str) -> Option<Option<(char, Option<&str>)>> {
 /// Placeholder in a script for an expansion by the shell at run time.
 const PLACEHOLDER: char = '\u{fffd}';
 
-/// Returns whether a `sed` script writes to a file, executes commands, or cannot be parsed. Some
-/// old implementations end a regular expression at a delimiter within a bracket expression, so both
-/// interpretations are checked.
+/// Returns whether a `sed` script writes to a file, executes commands, or cannot be parsed as GNU
+/// `sed` parses it. Some old implementations end a regular expression at a delimiter within a
+/// bracket expression. So a script also counts if it would write or execute there.
 fn script_reaches_out(script: &str) -> bool {
     // An expansion may yield a number or part of a string, but not a command.
     let known = script.replace(PLACEHOLDER, "1");

@@ -60,13 +60,21 @@ impl Exit {
         if let Some(RunError::Script { .. } | RunError::Interpreter { .. }) = error.downcast_ref() {
             return Self::Usage;
         }
+        if let Some(RunError::Shell { source, .. }) = error.downcast_ref() {
+            return Self::of_shell(source);
+        }
         match error.downcast_ref::<LaunchError>() {
-            Some(LaunchError::Shell { source, .. }) => match source.kind() {
-                io::ErrorKind::NotFound => Self::Shell(127),
-                _ => Self::Shell(126),
-            },
+            Some(LaunchError::Shell { source, .. }) => Self::of_shell(source),
             Some(LaunchError::Setup { status }) => Self::Pipeline(status.shell_code()),
             _ => Self::Failure,
+        }
+    }
+
+    /// Returns the outcome for a shell that cannot be executed: 127 if it does not exist, else 126.
+    fn of_shell(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Shell(127),
+            _ => Self::Shell(126),
         }
     }
 }

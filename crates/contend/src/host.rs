@@ -7,8 +7,8 @@ use contend_record::{Host, Warning};
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
 
-/// Returns a description of this machine. If the kernel does not report a property, a string is
-/// empty, and an optional field is `None`.
+/// Returns a description of this machine. If the kernel does not report a property, its field is
+/// empty, `None`, `false` or 0; the numbers of CPUs are at least 1.
 pub fn describe() -> Host {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let uname = rustix::system::uname();

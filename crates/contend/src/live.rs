@@ -99,7 +99,8 @@ impl Live {
         }
     }
 
-    /// Updates the view with the current states of the stages, or removes it during a pause.
+    /// Updates the view with the current states of the stages. Removes it during a pause, and for
+    /// good once the pipeline has written to a terminal.
     pub fn show(&mut self, progress: &Progress<'_>) {
         let &Progress::Running { elapsed, stages } = progress else {
             return self.lines.clear();

@@ -37,7 +37,8 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     abort_on_panic();
-    // A shell starts a process like this for every stage, so this path skips clap's parser.
+    // The shell starts a process like this for every stage of a script, so this path skips the
+    // parser of the complete command line.
     if let Some(result) = commands::run::run_as_stage() {
         return exit_code(result);
     }
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     exit_code(result)
 }
 
-/// Prints the error, if any, with a hint, and returns the exit code. For [`Exit::Signal`], ends the
+/// Prints the error and any hint for it, and returns the exit code. For [`Exit::Signal`], ends the
 /// process by that signal instead.
 fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = result.unwrap_or_else(|error| {

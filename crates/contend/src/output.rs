@@ -27,8 +27,8 @@ pub fn set_color(color: ColorArg) {
     choice.write_global();
 }
 
-/// Prints an error to standard error, after `contend: ` and with control characters made visible.
-/// Ignores write errors.
+/// Prints an error to standard error, after `contend: ` and with control characters other than
+/// newlines replaced by visible ones. Ignores write errors.
 pub fn error(message: &str) {
     // Messages quote user input, which may contain control characters.
     let lines: Vec<_> = message.split('\n').map(printable).collect();
@@ -58,8 +58,9 @@ pub fn stderr(text: &str) -> anyhow::Result<()> {
     write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
 }
 
-/// Writes `bytes`, the messages of a command, to contend's standard error. Invalid UTF-8 is
-/// replaced; a reader that closes the pipe early is not an error.
+/// Writes `bytes`, the messages of a command, to contend's standard error. Replaces invalid UTF-8,
+/// and removes escape sequences where standard error gets no colours. A reader that closes the pipe
+/// early is not an error.
 ///
 /// # Errors
 /// Returns an error if standard error cannot be written.
@@ -99,8 +100,8 @@ pub struct ReportFile {
 enum Target {
     /// Standard output (`-`).
     Stdout,
-    /// A device, a pipe, or a file inherited as an open descriptor, as `/dev/stderr` may be.
-    /// Reports are written to it directly.
+    /// A device, a pipe, a file inherited as an open descriptor, as `/dev/stderr` may be, or a file
+    /// opened for appending. Reports are written to it directly.
     Direct(File),
     /// A temporary file, which replaces or becomes the regular file at the path once it is
     /// complete.
@@ -208,8 +209,8 @@ impl ReportFile {
         stat.ok().and_then(stream)
     }
 
-    /// Writes the report. A regular file that was not inherited as an open descriptor is replaced
-    /// in one step.
+    /// Writes the report. A regular file is replaced in one step, unless it was inherited as an
+    /// open descriptor or opened by [`Self::append_to`].
     ///
     /// # Errors
     /// Returns an error if the file cannot be written, for example because the disk is full.

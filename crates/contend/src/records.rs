@@ -45,7 +45,7 @@ pub fn of_lab(text: &str, writer: &str) -> Result<RunRecord, String> {
     Ok(record)
 }
 
-/// Returns the saved run with the given number as it is listed, and its record as JSON.
+/// Returns the list entry of the saved run with the given number, and its record as JSON.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read, or has no such run.
@@ -62,15 +62,16 @@ pub fn schema_of(text: &str) -> String {
     schema.unwrap_or_default()
 }
 
-/// Returns whether the text is the record of a pipeline that `contend pipe` or `contend run` ran.
+/// Returns whether the text has the schema of the records of `contend pipe` or `contend run`.
 pub fn is_pipeline(text: &str) -> bool {
     [pipe::SCHEMA, run::SCHEMA].contains(&schema_of(text).as_str())
 }
 
-/// Parses the record of a pipeline that `contend pipe` or `contend run` ran.
+/// Parses the record of `contend pipe` or `contend run`, the latter as that of a profile.
 ///
 /// # Errors
-/// Returns a description of the problem, as [`of_schema`] does.
+/// Returns a description of the problem, as [`of_schema`] does, also if the pipeline was only
+/// explained and not run.
 pub fn of_pipeline(text: &str) -> Result<PipeRecord, String> {
     if schema_of(text) == run::SCHEMA {
         let record: run::RunRecord = of_schema(text, run::SCHEMA, "contend run --json")?;

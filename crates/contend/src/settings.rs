@@ -98,7 +98,7 @@ pub struct LabRun {
     pub title: String,
     /// The label of the run in the history; empty if none.
     pub label: String,
-    /// Path of the store that saves the run; `None` if it is not saved.
+    /// Path of the store in which the run is saved; `None` if it is not saved.
     pub store: Option<PathBuf>,
     /// Path of the store that `--store` names; `None` without that option.
     pub given_store: Option<PathBuf>,
@@ -250,7 +250,7 @@ fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
 /// parameters that the command line neither selects nor sets.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if no case has the parameter of a condition of `--only`.
+/// Returns a [`UsageError`] if a condition of `--only` is on a parameter that no case has.
 fn conditions(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
@@ -334,9 +334,9 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
     values.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
-/// `--only`. If not, the error suggests a parameter with a similar name, or lists all that can be
-/// set.
+/// Returns the error for a parameter that cannot be set. If cases have the parameter, the error
+/// suggests `--only`. If not, the error suggests a parameter with a similar name, or lists all that
+/// can be set.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,

@@ -1,8 +1,8 @@
-//! Lines below the cursor of the terminal, redrawn in place: live views and progress.
+//! Lines of the terminal that are redrawn in place: live views and progress.
 //!
 //! The pipeline may write to the same terminal at any moment, and so may a program that asks for a
-//! password. The line of the cursor is therefore never touched: lines appear below it, and the
-//! cursor returns to its place.
+//! password. [`LinesBelow`] therefore never touches the line of the cursor: its lines appear below
+//! that, and the cursor returns to its place.
 //!
 //! ```text
 //! $ contend pipe 'A | B'
@@ -11,7 +11,8 @@
 //! 1 A  ...
 //! ```
 //!
-//! Nothing is drawn in the background, or while another program reads single keys.
+//! [`LinesBelow`] draws nothing in the background, or while another program reads single keys.
+//! [`StatusLine`] replaces the line of the cursor itself, for times when no pipeline writes there.
 
 use std::io;
 

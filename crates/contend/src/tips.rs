@@ -70,8 +70,8 @@ fn quote_tip(words: &[String]) -> Option<String> {
     is_pipeline.then(|| format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
 }
 
-/// Returns the tip for a script that is given to `contend pipe` as to `contend run`, or `None` for
-/// other mistakes. `option` is the unknown option.
+/// Returns the tip for a script that is given to `contend pipe` with `--file` or `-f`, which only
+/// `contend run` has, or `None` for other mistakes. `option` is the unknown option.
 fn file_tip(option: &str, words: &[String]) -> Option<String> {
     let is_meant = words.first().is_some_and(|verb| verb == "pipe");
     (is_meant && ["-f", "--file"].contains(&option)).then(|| {
@@ -80,8 +80,8 @@ fn file_tip(option: &str, words: &[String]) -> Option<String> {
     })
 }
 
-/// Returns the visible long option of the subcommand that `option` is most similar to, or `None` if
-/// there is no similar one.
+/// Returns the visible long option that is most similar to `option`, of the subcommand that `words`
+/// name. Returns `None` if there is no similar one, or if `option` is a short option.
 fn similar_option(option: &str, words: &[String]) -> Option<String> {
     let typed = option.strip_prefix("--")?;
     let mut command = &Args::command();
@@ -93,7 +93,7 @@ fn similar_option(option: &str, words: &[String]) -> Option<String> {
     suggest::nearest(typed, names).map(|name| format!("--{name}"))
 }
 
-/// Verbs that other programs have for what contend does, and contend's own.
+/// Verbs of contend, each with the verbs that other programs have for the same purpose.
 const FOREIGN_VERBS: [(&str, &[&str]); 4] = [
     ("pipe", &["profile", "prof", "trace", "perf", "stat", "top", "time", "analyze", "analyse"]),
     ("run", &["exec", "execute", "parallel", "sh", "start"]),
@@ -139,9 +139,11 @@ fn parent<'a>(word: &str, words: &'a [String]) -> Option<&'a str> {
     before.into_iter().find(|other| verbs.iter().any(|verb| verb == other))
 }
 
-/// Replaces clap's suggestions with visible subcommands: first those that `word` is a typo of,
-/// because clap does not detect typos in short words, then the others that clap suggested. If there
-/// are no such subcommands, only removes clap's suggestions.
+/// Replaces clap's suggestions with visible subcommands. If `word` is in the place of contend's
+/// verb and is a verb of another program, suggests only contend's verb for it. Otherwise, suggests
+/// first those that `word` is a typo of, because clap does not detect typos in short words, then
+/// the others that clap suggested. If there are no such subcommands, only removes clap's
+/// suggestions.
 fn suggest_verbs(error: &mut clap::Error, word: &str, words: &[String]) {
     let found = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(verbs)) => verbs,

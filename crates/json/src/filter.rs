@@ -27,7 +27,8 @@ const STRING_PIECE_BYTES: usize = 4096;
 /// # Errors
 /// Returns an error in these cases:
 /// - the input is not a sequence of one or more JSON texts;
-/// - the input is nested too deeply, or the path of a printed value is too long;
+/// - the input is nested too deeply, or the format prints paths and that of a printed or searched
+///   value is too long;
 /// - reading or writing fails.
 ///
 /// Unless writing failed, lines that were complete before the error have been written.

@@ -8,7 +8,8 @@ pub enum Format {
     /// One line for each scalar and empty container in the value: its path, a tab, and the scalar
     /// or container itself.
     PathValue,
-    /// One assignment for the value, and one for each value inside it, as gron prints them.
+    /// One assignment in gron's syntax for the value, and one for each value inside it, in document
+    /// order.
     Assignments,
     /// One line for the whole value, without white space between its tokens.
     JsonLines,

@@ -12,8 +12,8 @@
 //! paths of a [`Query`](path::Query) whether the value is printed in a [`Format`](format::Format),
 //! searched or skipped. The only state is the stack of open containers and the path of the current
 //! value. String values are copied in fixed-size pieces, so a string of a gigabyte needs no more
-//! memory than a short one; keys are held as a whole. Skipped values are validated exactly like
-//! printed ones.
+//! memory than a short one; keys and printed numbers are held as a whole. Skipped values are
+//! validated exactly like printed ones.
 //!
 //! - `path.rs`: the query language and its parser.
 //! - `matcher.rs`: the position in the document, and the paths that can still match there.

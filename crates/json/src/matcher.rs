@@ -123,7 +123,7 @@ impl<'a> PathMatcher<'a> {
     }
 
     /// Moves to the next member of the innermost container, and returns how it matches. Fails if
-    /// the member's path is too long.
+    /// the member's path is too long, unless the member is skipped or the format prints no paths.
     pub(crate) fn member(&mut self, key: &str) -> Result<Match, Stop> {
         self.count();
         let matched = self.enter(Child::Key(key));
@@ -134,8 +134,8 @@ impl<'a> PathMatcher<'a> {
         Ok(matched)
     }
 
-    /// Moves to the next element of the innermost container, and returns how it matches. Fails if
-    /// the element's path is too long.
+    /// Moves to the next element of the innermost container, and returns how it matches. Fails in
+    /// the same case as [`Self::member`].
     pub(crate) fn element(&mut self) -> Result<Match, Stop> {
         let index = self.count();
         let matched = self.enter(Child::Index(index));

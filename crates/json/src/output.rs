@@ -5,8 +5,8 @@ use std::io::{self, Write};
 /// Fill level in bytes at which the buffer is written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-/// A buffer for lines. Only lines longer than the buffer are written before they are complete, so
-/// an error does not leave half of a shorter line.
+/// A buffer for lines. Only lines of at least [`FLUSH_BYTES`] are written before they are complete,
+/// so an error does not leave half of a shorter line.
 pub(crate) struct Output<'a> {
     writer: &'a mut dyn Write,
     buffer: Vec<u8>,
@@ -19,14 +19,15 @@ impl<'a> Output<'a> {
         Self { writer, buffer: Vec::with_capacity(2 * FLUSH_BYTES), line: 0 }
     }
 
-    /// Appends `text` to the unfinished line, and writes the buffer if it is full.
+    /// Appends `text` to the unfinished line. If the buffer is full, writes its complete lines or,
+    /// if it has none, all of it.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.push_with(|buffer| buffer.extend_from_slice(text))
     }
 
-    /// Lets `write` append to the buffer, which ends with the unfinished line, and writes the
-    /// buffer if it is full. `write` must only append.
+    /// Lets `write` append to the buffer, which ends with the unfinished line. If the buffer is
+    /// full, writes as much of it as [`Self::push`] does. `write` must only append.
     #[inline]
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         write(&mut self.buffer);

@@ -1,7 +1,7 @@
 //! The query language: paths from the root to values.
 //!
 //! ```text
-//! path = "." | { step }            the whole value, or steps from it
+//! path = "." | step { step }       the whole value, or steps from it; the first begins with "."
 //! step = ".name" | ".*" | '."key"' | "[" inside "]" | ".[" inside "]"
 //!      | ".." (name | * | "key" | [inside])
 //! inside = number | '"key"' |      an element, a member or, if empty, each of them
@@ -13,7 +13,8 @@ use struson::reader::{JsonReader as _, ReaderError, SyntaxErrorKind};
 
 use crate::input::{parser, problem};
 
-/// Maximum length of a printed path in bytes. Longer paths are an error, to bound memory.
+/// Maximum length in bytes of the path of a printed or searched value, in formats that print paths.
+/// Longer paths are an error, to bound memory.
 pub const MAX_PATH_BYTES: usize = 1024 * 1024;
 
 /// A set of paths, all matched in the same pass.

@@ -20,22 +20,22 @@ pub enum RewriteId {
     SortUnique,
     /// `grep | wc -l` is replaced by `grep -c`.
     CountInGrep,
-    /// Two `sed` are merged into one.
+    /// Two `sed` commands are merged into one.
     FuseSed,
-    /// Two `grep -v` are merged into one.
+    /// Two `grep -v` commands are merged into one.
     FuseGrep,
-    /// Two `tr` are merged into one.
+    /// Two `tr` commands are merged into one.
     FuseTr,
-    /// Two `cut` are merged into one.
+    /// Two `cut` commands are merged into one.
     FuseCut,
-    /// Two `head` are merged into one.
+    /// Two `head` commands are merged into one.
     FuseHead,
     /// A filter is moved before stages that it does not depend on.
     FilterEarly,
-    /// A stage is moved after one that reduces its input, or is removed because only the number of
-    /// lines counts.
+    /// A stage is moved after a `tail`, so that it processes fewer lines, or is removed because
+    /// only the number of lines counts.
     ReduceEarly,
-    /// Only the first lines are kept while sorting, because no others are used.
+    /// Only the first or last lines are kept while sorting, because no others are used.
     TopLines,
     /// A command works on bytes instead of the characters of a locale (`LC_ALL=C`).
     ByteLocale,
@@ -49,6 +49,8 @@ pub enum RewriteId {
     SplitStage,
     /// Several of the other rewrites are applied together.
     Combined,
+    /// `contend run` runs the unchanged pipeline over chunks of its input.
+    ParallelRun,
 }
 
 /// How certain it is, before a candidate has run, that its output is that of the original.
@@ -78,7 +80,8 @@ pub enum Verdict {
     Cheaper,
     /// The same output, and no relevant difference in time.
     NoDifference,
-    /// The same output, but slower.
+    /// The same output, but slower; or a run took so much longer than the original that it was
+    /// ended, and its output was not compared.
     Slower,
     /// A different output or a different exit status.
     Wrong,
@@ -99,6 +102,13 @@ impl Verdict {
 pub struct Candidate {
     /// The rewrite that the candidate comes from.
     pub rewrite: RewriteId,
+    /// The rewrites that are applied together; empty unless `rewrite` is `combined`.
+    #[serde(default)]
+    pub rewrites: Vec<RewriteId>,
+    /// What distinguishes the candidate from others of the same rewrite, such as the name of another
+    /// awk; null if nothing does.
+    #[serde(default)]
+    pub variant: Option<String>,
     /// Positions of the stages of the original that the candidate changes, from 1.
     pub stages: Vec<usize>,
     /// Text of the whole changed pipeline, ready to paste.
@@ -116,6 +126,10 @@ pub struct Candidate {
     /// Predicted user and system time of all stages on the whole input, in seconds; null if there
     /// is no basis for a prediction.
     pub predicted_cpu_seconds: Option<f64>,
+    /// 95 % interval of the predicted CPU time, lower and upper end, in seconds; null if
+    /// `predicted_cpu_seconds` is null.
+    #[serde(default)]
+    pub predicted_cpu_interval: Option<[f64; 2]>,
     /// Basis of the prediction; null if there is none.
     pub basis: Option<Basis>,
     /// Median wall time in the trial, in seconds; null if the candidate was not timed.
@@ -134,8 +148,8 @@ pub struct Candidate {
     /// Whether every byte of the output and the exit status were those of the original; null if
     /// they were not compared, or if the comparison was inconclusive.
     pub output_equal: Option<bool>,
-    /// The first difference from the original's output or exit status, in words; null if none was
-    /// found, or if they were not compared.
+    /// The first difference from the original's output or exit status, or the time after which a
+    /// run that took too long was ended, in words; null if neither applies.
     pub difference: Option<String>,
     /// Result of the trial for the candidate.
     pub verdict: Verdict,
@@ -158,12 +172,13 @@ pub enum Basis {
 pub struct Trial {
     /// What the pipelines read in the trial.
     pub input: TrialInput,
-    /// Number of rounds. In each round, the original and every candidate that was still undecided
-    /// ran once, in random order.
+    /// Number of complete rounds. In each round, the original and every candidate that was still
+    /// undecided ran once, in random order.
     pub rounds: usize,
-    /// Wall time of the trial, in seconds of `CLOCK_MONOTONIC`.
+    /// Wall time of the trial, in seconds of `CLOCK_MONOTONIC`, without the comparison on the whole
+    /// input.
     pub seconds: f64,
-    /// Wall time that the trial was allowed to take, in seconds.
+    /// Wall time after which no further round began, in seconds.
     pub budget_seconds: f64,
     /// Whether the trial ended because every candidate was decided.
     pub settled: bool,
@@ -181,8 +196,8 @@ pub struct Trial {
     /// trial used the whole input anyway, if there is no winner, or if a signal ended the
     /// comparison.
     pub confirmed_on_whole_input: Option<bool>,
-    /// Wall times of the original and of the winner on the whole input, in seconds; null if
-    /// `confirmed_on_whole_input` is null.
+    /// Median wall times of the original and of the winner on the whole input, in seconds, from one
+    /// or three runs of each; null if `confirmed_on_whole_input` is null.
     pub whole_wall_seconds: Option<[f64; 2]>,
     /// Results with several copies at the same time (`--copies`, `--sweep-copies`), for each number
     /// of copies that was measured; empty if none was.
@@ -191,7 +206,7 @@ pub struct Trial {
 
 impl Trial {
     /// Creates the record of a trial without candidates, in which nothing ran. `budget_seconds` is
-    /// the wall time that the trial was allowed to take.
+    /// the wall time that the rounds were allowed to take.
     pub fn without_candidates(input: TrialInput, budget_seconds: f64) -> Self {
         Self {
             input,
@@ -220,20 +235,21 @@ pub struct LoadPoint {
     pub figures: Vec<LoadFigures>,
 }
 
-/// One pipeline under load. Figures are medians over the rounds.
+/// One pipeline under load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFigures {
     /// The pipeline, as an index in `candidates`, from 0; null for the original.
     pub candidate: Option<usize>,
-    /// Wall time from the start of the first copy to the end of the last one, in seconds.
+    /// Wall time from the start of the first copy to the end of the last one, in seconds; one
+    /// sample for each round.
     pub wall_seconds: Estimate,
-    /// Wall time of a single copy, in seconds.
+    /// Median wall time of a single copy, over all copies in all rounds, in seconds.
     pub copy_wall_seconds: f64,
-    /// User time of all copies, in seconds.
+    /// User time of all copies, in seconds: that of the median copy, times the number of copies.
     pub user_seconds: f64,
-    /// System time of all copies, in seconds.
+    /// System time of all copies, in seconds: that of the median copy, times the number of copies.
     pub system_seconds: f64,
-    /// Throughput: number of copies that end per second.
+    /// Throughput: the number of copies divided by the median of `wall_seconds`.
     pub copies_per_second: f64,
 }
 
@@ -264,10 +280,12 @@ pub enum TrialInput {
     },
 }
 
-/// Costs of pipes and of starting programs on the machine, in CPU time.
+/// Costs of pipes and of starting programs on the machine, in CPU time. Costs that were measured
+/// for the record itself are wall times, which approximate CPU times on an idle machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationRecord {
-    /// CPU time to move one byte through a pipe by large writes and reads, in seconds.
+    /// CPU time to move one byte through a pipe by large writes and reads, in seconds, without the
+    /// cost of the calls.
     pub pipe_byte_seconds: f64,
     /// CPU time of a write and a read of one byte, in seconds.
     pub pipe_call_seconds: f64,

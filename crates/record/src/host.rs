@@ -17,7 +17,7 @@ pub struct Host {
     pub cpus_online: usize,
     /// Number of CPUs that contend may use, by its CPU affinity.
     pub cpus_allowed: usize,
-    /// CPU quota of contend's cgroup, as a number of CPUs; null without a quota.
+    /// Smallest CPU quota of contend's cgroups, as a number of CPUs; null without a quota.
     pub cpu_quota: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,
@@ -40,7 +40,7 @@ pub struct Host {
     /// out.
     #[serde(default)]
     pub mitigations: BTreeMap<String, String>,
-    /// Name and version of the C library; empty in records of older versions.
+    /// Name of the C library, with its version if it is glibc; empty in records of older versions.
     #[serde(default)]
     pub libc: String,
     /// When the kernel uses transparent huge pages: `always`, `madvise` or `never`; null if the

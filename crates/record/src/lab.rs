@@ -91,16 +91,15 @@ pub enum Ending {
     Empty,
 }
 
-/// The cost of measuring, as measured before the first sample.
+/// The cost of measuring, as measured before the first sample. Processes that time operations in a
+/// loop measure the cost of the clock and of the loop again, and subtract their own results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
-    /// Time between two consecutive readings of the clock, in nanoseconds. It is subtracted from
-    /// samples, which are long enough to make it negligible.
+    /// Time between two consecutive readings of the clock, in nanoseconds.
     pub clock_nanoseconds: f64,
     /// Smallest step between two different readings of the clock, in nanoseconds.
     pub clock_resolution_nanoseconds: f64,
-    /// Time of one iteration of the loop around an empty operation, in nanoseconds. It is
-    /// subtracted from samples.
+    /// Time of one iteration of the loop around an empty operation, in nanoseconds.
     pub empty_loop_nanoseconds: f64,
     /// Round trip of a cache line to another CPU, in nanoseconds; null if contend may use only one
     /// CPU.
@@ -315,7 +314,8 @@ pub struct Limit {
 /// One step of a demonstration, or an event in a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Time since the start of the demonstration, in seconds of `CLOCK_MONOTONIC`.
+    /// Time since the start of the demonstration or of the pipeline, in seconds of
+    /// `CLOCK_MONOTONIC`.
     pub at_seconds: f64,
     /// The unit that acted: `parent`, `child`, `main` or `thread`; or, for a pipeline, the command
     /// of the stage whose lines are followed.
@@ -439,7 +439,7 @@ impl Case {
     }
 
     /// Returns the name of the experiment within its family: the part of its full name after the
-    /// slash.
+    /// slash, or an empty string without a slash.
     pub fn name(&self) -> &str {
         family_and_name(&self.experiment).1
     }

@@ -51,16 +51,17 @@ pub struct PipeRecord {
     pub total: Total,
     /// The stage or resource that limits the pipeline's throughput.
     pub bottleneck: Bottleneck,
-    /// The parts into which barriers divide the run, in order; a single one without barriers. Empty
-    /// in records of older versions.
+    /// The parts into which barriers divide the run, in order; a single one without barriers.
+    /// Neighbouring parts with the same bottleneck are one phase. Empty if the run was too short to
+    /// analyse, and in records of older versions.
     #[serde(default)]
     pub phases: Vec<Phase>,
     /// Sum of the phases' `bound_seconds`, divided by the wall time, from 0 to 1; null in records of
     /// older versions and of runs that are too short to analyse.
     #[serde(default)]
     pub explained_share: Option<f64>,
-    /// The change that would shorten the run most; null in records of older versions, and if no
-    /// bottleneck was found.
+    /// The improvement that would shorten the run most; null in records of older versions, and if
+    /// no bottleneck was found.
     #[serde(default)]
     pub overall: Option<Overall>,
     /// Further facts about the run that rules have found.
@@ -71,12 +72,14 @@ pub struct PipeRecord {
     pub warnings: Vec<Warning>,
     /// How the stages were observed, and what that cost.
     pub observation: Observation,
-    /// Medians over several runs (`--runs`); all other fields except `exit_code` are then those of
-    /// the run with the median wall time, or of the faster of the two middle runs. Null for a
-    /// single run.
+    /// Medians over several runs (`--runs`); all other fields are then those of the run with the
+    /// median wall time, or of the faster of the two middle runs, except for `exit_code` and a
+    /// warning if the runs differ. Null for a single run.
     pub runs: Option<Runs>,
-    /// Changes to the pipeline that are worth considering, best prediction first. After a trial,
-    /// the winner comes first, and then those with the shortest measured wall times.
+    /// Candidates that are worth considering, best prediction first. After a trial, the winner
+    /// comes first, then other recommended candidates, those without a gain, those with a wrong
+    /// output, and those without measurements, each in ascending order of their ratios of wall
+    /// time.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
     /// How the candidates were tried (`--try`); null if no trial was requested or possible, or if
@@ -130,7 +133,7 @@ pub struct Stage {
     /// Wall time of all waits except those for a CPU, for input and on output, in seconds.
     pub other_wait_seconds: f64,
     /// Service time, in seconds: wall time on a CPU or in other waits, without time stopped by job
-    /// control. The verdict compares stages by their service times.
+    /// control. The verdict compares stages by their service times. 0 in records of older versions.
     #[serde(default)]
     pub service_seconds: f64,
     /// The waits of `other_wait_seconds`, by kind.
@@ -370,8 +373,8 @@ pub struct Total {
     /// User and system time of all stages, in percent of the pipeline's wall time; 200 is two fully
     /// used CPUs.
     pub cpu_percent: f64,
-    /// Largest number of bytes that any one stage read or wrote; null if no count above 0 could be
-    /// read.
+    /// Largest number of bytes that any one stage read or wrote, by the exact counts if there are
+    /// any above 0; null if no count is above 0.
     pub bytes: Option<u64>,
     /// Whether `bytes` and `cpu_seconds_per_gigabyte` may be inexact.
     #[serde(default)]
@@ -406,7 +409,7 @@ pub struct Bottleneck {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
-    /// One stage: it is busy for longer than any other.
+    /// One stage: usually the one that is busy for longest.
     Stage,
     /// The CPUs: the stages need more than there are, or other programs use them.
     Machine,
@@ -419,11 +422,11 @@ pub enum BottleneckKind {
     None,
 }
 
-/// A part of the run. Phases are divided by barriers: stages that write nothing until their input
-/// has ended.
+/// A part of the run with one bottleneck. Phases end where the input of a barrier ends, and where
+/// its output begins. A barrier is a stage that writes nothing until its input has ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
-    /// Begin of the phase, in seconds since the start of all stages.
+    /// Start of the phase, in seconds since the start of all stages.
     pub begin_seconds: f64,
     /// End of the phase, in seconds since the start of all stages.
     pub end_seconds: f64,
@@ -433,11 +436,13 @@ pub struct Phase {
     /// while the other works, because the pipes between them hold too little. Null if there is no
     /// such stage, or if the bottleneck is not a stage.
     pub alternates_with: Option<usize>,
-    /// Time that the bottleneck explains, in seconds. For the CPUs, the CPU time of all stages
-    /// divided by the number of CPUs; for a stage, its service time, its time queued behind other
-    /// stages, and the time for which it waited for the stage with which it alternates; for the
-    /// pipeline's input or output, the time for which the first or last stage worked or waited for
-    /// it.
+    /// Time that the bottleneck explains, in seconds; at most the length of the phase. For a stage,
+    /// its service time, its time queued behind other stages, and its waits on the side of the
+    /// stage with which it alternates. For the pipeline's input or output, the time for which the
+    /// first or last stage worked, was queued behind other stages, or waited for it. For the CPUs,
+    /// and without a bottleneck, the longer of two times: the CPU time of all stages divided by the
+    /// number of CPUs, and the time for which the busiest stage worked, was queued behind other
+    /// stages, or waited for a queued one.
     pub bound_seconds: f64,
     /// `bound_seconds` divided by the length of the phase, from 0 to 1.
     pub explained_share: f64,
@@ -454,19 +459,21 @@ impl Phase {
     }
 }
 
-/// Time of a phase that its bottleneck does not explain, by cause.
+/// Time of a phase that its bottleneck does not explain, by cause. The figures are those of one
+/// stage: the bottleneck; the first or last stage if the input or output is the bottleneck; or else
+/// the busiest stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rest {
-    /// Time before the bottleneck's first input and after its end, in seconds.
+    /// Time before the stage's first input and after its end, in seconds.
     pub start_up_seconds: f64,
-    /// Time for which the bottleneck waited for stages that are faster on average but work in
-    /// bursts, in seconds; for the CPUs, the time for which they were idle.
+    /// Time for which the stage waited for others that are faster on average but work in bursts, in
+    /// seconds.
     pub bursts_seconds: f64,
     /// Time that other programs and the hypervisor took, in seconds.
     pub others_seconds: f64,
-    /// Time for which the bottleneck waited for the pipeline's input, in seconds.
+    /// Time for which the stage waited for the pipeline's input, in seconds.
     pub input_seconds: f64,
-    /// Time for which the bottleneck waited for the reader of the pipeline's output, in seconds.
+    /// Time for which the stage waited for the reader of the pipeline's output, in seconds.
     pub output_seconds: f64,
     /// Time without a known cause, in seconds.
     pub unknown_seconds: f64,
@@ -504,7 +511,7 @@ pub struct PhaseStage {
     pub blocked_seconds: f64,
 }
 
-/// The change that would shorten the run most.
+/// The improvement that would shorten the run most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
     /// What to improve: a stage, the CPUs, or the program or device at either end.
@@ -512,8 +519,9 @@ pub struct Overall {
     /// Position of the stage, from 1; null unless `kind` is `stage`.
     pub stage: Option<usize>,
     /// Estimated wall time in seconds that the run would be shorter if the stage, input or output
-    /// were twice as fast, or if there were twice as many CPUs.
-    pub saving_seconds: f64,
+    /// were twice as fast, or if there were twice as many CPUs. Null if other programs or the
+    /// hypervisor took much of the CPU time.
+    pub saving_seconds: Option<f64>,
 }
 
 /// Whether a bottleneck spends most of its time running or waiting.
@@ -596,6 +604,19 @@ pub struct Observation {
     /// from 0 to 1; null if the run was too short to measure it.
     #[serde(default)]
     pub steal_share: Option<f64>,
+}
+
+/// Share of the machine's CPU time that other programs used, from 0 to 1, above which wall times
+/// say little about the pipeline.
+const MAX_OTHERS_SHARE: f64 = 0.2;
+/// Share of the machine's CPU time that the hypervisor took (steal), from 0 to 1, above which wall
+/// times say little about the pipeline.
+const MAX_STEAL_SHARE: f64 = 0.05;
+
+/// Returns whether other programs or the hypervisor used so much CPU time that wall times say little
+/// about the pipeline. Both are shares of the machine's CPU time, from 0 to 1.
+pub fn is_disturbing(others_share: f64, steal_share: f64) -> bool {
+    others_share > MAX_OTHERS_SHARE || steal_share > MAX_STEAL_SHARE
 }
 
 /// Medians over several runs of the same pipeline, with intervals.

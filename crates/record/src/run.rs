@@ -40,7 +40,7 @@ pub struct PlanRecord {
     pub stages: Vec<Stage>,
     /// The input of the first step.
     pub source: SourceRecord,
-    /// The steps, each reading the output of the one before it.
+    /// The steps. The first reads the source, and each other one the output of the step before it.
     pub steps: Vec<StepRecord>,
 }
 
@@ -78,11 +78,12 @@ pub enum SourceRecord {
     Standard,
     /// The given files, concatenated.
     Files(Vec<String>),
-    /// No input, or files that the commands of the step open themselves.
+    /// Nothing that contend opens: the commands of the step open files themselves, inherit standard
+    /// input, or read nothing.
     Own,
 }
 
-/// A step of a plan, which reads the output of the step before it.
+/// A step of a plan, which reads the plan's source or the output of the step before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Step")]
 #[serde(rename_all = "kebab-case")]
@@ -224,7 +225,8 @@ pub enum CombineRecord {
     Concatenate,
     /// Concatenated in input order, with equal lines at chunk boundaries collapsed into one.
     Adjoin {
-        /// Whether lines begin with a count, as `uniq -c` writes it.
+        /// Whether lines begin with a count, as `uniq -c` writes it. Counts of collapsed lines are
+        /// added.
         counted: bool,
     },
     /// Sorted outputs, merged.

@@ -14,7 +14,7 @@ pub use scaling::{Coefficient, Law, Point, Scaling, Unfit};
 pub const MIN_CI95_SAMPLES: usize = 6;
 
 /// Number of resamples for an interval. With 2,000, the ends of the interval are reproducible to
-/// about 1 % of its width.
+/// about 2 % of its width.
 const RESAMPLES: usize = 2_000;
 
 /// A median with its 95 % interval and its samples.

@@ -81,10 +81,11 @@ pub enum Encoding {
 }
 
 impl Environment {
-    /// Runs the setup in the shell, and then asks the shell for the locale, its options and the
-    /// programs to which names refer. The names are those of the pipeline's commands, of
-    /// implementations of awk, of programs that rewrites may add, and of `grep`. Returns `None` if
-    /// the shell does not answer completely.
+    /// Runs the setup in the shell, and then asks the shell for the locale, the variables that
+    /// change how commands parse arguments, the `pipefail` option, and the programs to which names
+    /// refer. The names are those of the pipeline's commands, of implementations of awk, of
+    /// programs that rewrites may add, and of `grep`. Returns `None` if the shell does not answer
+    /// completely.
     ///
     /// # Errors
     /// Returns an error if the shell cannot be started or waited for, or its answer cannot be read.
@@ -111,7 +112,7 @@ impl Environment {
     }
 
     /// Returns the environment of commands that are started without a shell, with the locale and
-    /// variables of this process. `files` contains the genuine ones of the programs in `paths` (see
+    /// variables of this process. `files` contains the genuine programs in `paths` (see
     /// [`is_genuine`]). If `paths` has no `grep`, the one in `PATH` is considered as well.
     /// [`Self::is_gnu`] returns `false` for all programs.
     pub fn of_programs(paths: &Paths) -> Self {
@@ -185,9 +186,10 @@ impl Environment {
         }
     }
 
-    /// Returns whether the named program may convert the case of multibyte characters, not only of
-    /// ASCII. Returns `true` for unknown programs. Programs of upstream coreutils cannot; some
-    /// distributions patch them so that they can.
+    /// Returns whether the named program may convert the case of multibyte characters, and
+    /// recognize multibyte blanks, rather than only those of ASCII. Returns `true` for unknown
+    /// programs. Programs of upstream coreutils cannot; some distributions patch them so that they
+    /// can.
     pub fn knows_characters(&self, name: &str) -> bool {
         self.files.get(name).is_none_or(|program| program.marks().knows_characters)
     }
@@ -270,8 +272,9 @@ impl Environment {
         others
     }
 
-    /// Returns the environment of a machine with 2 CPUs and common programs, in their GNU versions
-    /// where these exist, for tests. `locale` is the value of `LANG`.
+    /// Returns the environment of a machine with 2 CPUs, 8 GiB of memory and common programs, for
+    /// tests. `locale` is the value of `LANG`. [`Self::maker`] is GNU for all programs but `rev`,
+    /// `col`, `iconv` and `jq`, and [`Self::is_gnu`] returns `true` for all of them.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(locale: &str) -> Self {
         let names = "cat grep egrep fgrep sed tr cut sort uniq head tail wc awk mawk gawk busybox \
@@ -299,7 +302,8 @@ impl Environment {
     }
 
     /// Returns the environment of [`Self::for_tests`], but with the programs of this machine, for
-    /// tests: those of `names` that are in `PATH`.
+    /// tests: those of `names` that are in `PATH`. [`Self::is_gnu`] returns `false` for all of
+    /// them.
     #[cfg(any(test, feature = "testing"))]
     pub fn of_this_machine(names: &[&str], locale: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -346,8 +350,8 @@ impl Program {
     }
 }
 
-/// Returns whether a path is in one of [`SYSTEM_FOLDERS`] or names an ELF file, and so may be
-/// trusted to be the program that its name suggests. A script elsewhere may do anything under a
+/// Returns whether a path is directly in one of [`SYSTEM_FOLDERS`] or names an ELF file, and so may
+/// be trusted to be the program that its name suggests. A script elsewhere may do anything under a
 /// well-known name.
 pub fn is_genuine(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -358,9 +362,10 @@ fn is_byte_locale(name: &str) -> bool {
     ["", "C", "POSIX"].contains(&name)
 }
 
-/// Returns the script with which the shell runs the setup and then reports the locale, its options,
-/// and the programs that `names` refer to. It writes these to a separate descriptor, so that output
-/// of the setup does not mix with them.
+/// Returns the script with which the shell runs the setup, and then reports the locale, the
+/// variables that change how commands parse arguments, the `pipefail` option, the programs that
+/// `names` refer to, and some of their versions. The script writes these to a separate descriptor,
+/// so that output of the setup does not mix with them.
 fn question(setup: Option<&str>, names: &[String]) -> String {
     let mut text = String::from("exec 7>&1 >/dev/null 2>&1 </dev/null\n");
     if let Some(setup) = setup {

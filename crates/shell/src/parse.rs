@@ -25,8 +25,8 @@ pub struct Parsed {
 /// The position of a stage in the source, and the name of its command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageText {
-    /// Byte range from the first to the last word of the stage. Bodies of here-documents follow the
-    /// line and are not included.
+    /// Byte range from the first to the last token of the stage. Bodies of here-documents follow
+    /// the line and are not included.
     pub span: Range<usize>,
     /// Name of the command, if the stage is a simple command with nothing before its name, and the
     /// name is neither quoted nor expanded; otherwise `None`.

@@ -1,4 +1,4 @@
-//! Runs shell source, such as a part of a pipeline, and measures its wall and CPU time.
+//! Runs shell source, such as a pipeline or one of its stages, and measures its wall and CPU time.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -30,7 +30,7 @@ pub struct Runner<'a> {
 /// The times and the exit status of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// Wall time from just before the shell's start to its exit.
+    /// Wall time from just before the shell's start until contend notices its exit.
     pub wall: Duration,
     /// User CPU time of the shell and of its descendants that were waited for.
     pub user: Duration,
@@ -87,7 +87,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Runner<'_> {
     /// Runs shell source, and waits for its end. `input` is read from its start; if it is `None`,
-    /// standard input is empty. `output` is truncated first.
+    /// standard input is empty. `output`, which receives standard output, is truncated first.
+    /// Standard error is discarded.
     ///
     /// # Errors
     /// Returns an error if the run exceeds `limit`, if a signal asks contend to terminate, or if a
@@ -136,9 +137,9 @@ impl Runner<'_> {
     }
 
     /// Runs shell source as in the middle of a pipeline. If `fed`, standard input is a pipe that a
-    /// thread of contend fills; if `drained`, standard output is a pipe that another thread
-    /// empties. The CPU time of these threads does not count. `input`, `output` and `limit` are as
-    /// in [`Self::run`].
+    /// thread of contend fills from `input`; if `drained`, standard output is a pipe that another
+    /// thread empties into `output`. The CPU time of these threads does not count. `input`,
+    /// `output` and `limit` are as in [`Self::run`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Self::run`], and if a pipe or a thread cannot be
@@ -255,8 +256,9 @@ impl Runner<'_> {
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Sleeps until one of the `running` shells may have ended. Returns an error if the run must be
-    /// abandoned, and `None` otherwise. `rest` is the part of `limit` that is left.
+    /// Sleeps until one of the `running` shells may have ended, or until `rest`, the part of
+    /// `limit` that is left, has passed. Returns an error if the run must be abandoned, and `None`
+    /// otherwise.
     fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
         if rest.is_zero() {
             return Some(RunError::TooLong(limit));
@@ -289,7 +291,8 @@ fn reopened(file: &File) -> io::Result<File> {
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
 
 /// Terminates the process groups of the given shells, and reaps their processes. They get SIGTERM
-/// first, so that sort removes its temporary files, and SIGKILL after [`GRACE_PERIOD`].
+/// first, so that sort removes its temporary files, with SIGCONT in case they are stopped, and
+/// SIGKILL after [`GRACE_PERIOD`].
 fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     let groups: Vec<Pid> = started.into_iter().map(|one| one.pid).collect();
     for &group in &groups {

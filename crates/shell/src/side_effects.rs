@@ -20,7 +20,8 @@ use grammar::{command, program, stages};
 /// would run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRepeatable {
-    /// A stage may write to a file.
+    /// A stage may write to a file, start programs because of its options or script, or connect to
+    /// another machine by a redirection (`/dev/tcp`, `/dev/udp`).
     #[error(
         "reruns the pipeline, and stage {stage}, '{text}', writes to a file: remove the redirection"
     )]
@@ -46,7 +47,7 @@ pub enum NotRepeatable {
         stage: usize,
         /// The source of the stage.
         text: String,
-        /// Name of the program.
+        /// Name of the program, or its source if the name is known only at run time.
         program: String,
     },
     /// A stage cannot be parsed.
@@ -68,7 +69,8 @@ pub enum NotRepeatable {
 /// The reason why a command must not run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    /// The command may write to a file.
+    /// The command may write to a file, start programs because of its options or script, or connect
+    /// to another machine by a redirection.
     Writes,
     /// The command starts the named program, which may have a side effect.
     Starts(String),

@@ -25,7 +25,7 @@ pub struct Group {
 
 impl Group {
     /// Returns the number in `file` of the group, or `None` if the file cannot be read or holds no
-    /// number (`max` means no limit).
+    /// unsigned number (`max` and `-1` mean no limit).
     pub fn number(&self, file: &str) -> Option<u64> {
         fs::read_to_string(self.folder.join(file)).ok()?.trim().parse().ok()
     }
@@ -66,7 +66,8 @@ fn hierarchy(line: &str, controller: &str) -> Option<Vec<Group>> {
     let mut fields = line.splitn(3, ':');
     let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let (root, version) = if number == "0" && controllers.is_empty() {
-        // If version 1 is mounted as well, version 2 has a directory next to its controllers.
+        // If version 1 is mounted as well, version 2 has a directory next to those of version 1's
+        // controllers.
         let beside = Path::new("/sys/fs/cgroup/unified");
         let root = if beside.is_dir() { beside } else { Path::new("/sys/fs/cgroup") };
         (root.to_owned(), Version::Two)

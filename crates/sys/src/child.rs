@@ -41,7 +41,7 @@ impl ExitStatus {
     }
 }
 
-/// A change of state of a child.
+/// A state change of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The child is a zombie that can be reaped.
@@ -128,7 +128,7 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// The children to wait for, as the first argument of waitid(2).
+/// The children to wait for, as the first two arguments of waitid(2) select them.
 #[derive(Debug, Clone, Copy)]
 pub enum Which {
     /// The child with this PID.
@@ -140,7 +140,8 @@ pub enum Which {
 }
 
 /// Returns a child that has changed state, and the change, without consuming it (WNOHANG, WNOWAIT);
-/// `None` if no child has changed state. Stops are reported for [`Which::One`] only.
+/// `None` if no child has changed state. Job-control stops are reported for [`Which::One`] only,
+/// ptrace-stops of traced children in any case.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -201,7 +202,8 @@ fn wait_id(
     Ok(unsafe { info.assume_init() })
 }
 
-/// Blocks until the child `pid` has ended, without reaping it.
+/// Blocks until the child `pid` has ended, without reaping it. The child must not be traced: a
+/// ptrace-stop would end the wait, too.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.
@@ -215,7 +217,8 @@ pub fn wait_for_end(pid: Pid) -> io::Result<()> {
     }
 }
 
-/// Reaps the child `pid`; blocks until it has ended. Returns its status and resource usage.
+/// Reaps the child `pid`; blocks until it has ended. Returns its status and resource usage. A
+/// traced child must have ended already: a ptrace-stop would be taken for its end.
 ///
 /// # Errors
 /// `ECHILD` if there is no such child.

@@ -52,9 +52,9 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
 }
 
 /// Requests a time slice of `length`, which the kernel limits to 0.1 to 100 ms, for the calling
-/// thread. A thread runs for its slice before other runnable threads get the CPU; with a shorter
-/// slice, it runs sooner after a wake-up. The request has an effect since Linux 6.12, and is
-/// inherited by threads and processes that the thread creates. Threads with a real-time or idle
+/// thread. A thread usually runs for its slice before other runnable threads get the CPU; with a
+/// shorter slice, it runs sooner after a wake-up. The request has an effect since Linux 6.12, and
+/// is inherited by threads and processes that the thread creates. Threads with a real-time or idle
 /// policy are left unchanged.
 ///
 /// # Errors
@@ -114,7 +114,7 @@ pub fn set_idle_policy() -> std::io::Result<()> {
 pub struct Clock(libc::clockid_t);
 
 impl Clock {
-    /// Returns the clock of the process `pid`, or `None` if the process has ended.
+    /// Returns the clock of the process `pid`, or `None` if there is no such process.
     pub fn of_process(pid: Pid) -> Option<Self> {
         let mut clock = 0;
         let pid = pid.as_raw_nonzero().get();
@@ -133,7 +133,7 @@ impl Clock {
     }
 
     /// Returns the CPU time used so far, exact to the nanosecond; `None` if the process or thread
-    /// of the clock has ended.
+    /// of the clock no longer exists.
     pub fn time(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid for writes; the call fails for a clock whose owner has ended.
@@ -144,8 +144,8 @@ impl Clock {
     }
 }
 
-/// Returns the CPU time of the process `pid` so far, exact to the nanosecond; `None` if the process
-/// has ended.
+/// Returns the CPU time of the process `pid` so far, exact to the nanosecond; `None` if there is no
+/// such process.
 pub fn time_of(pid: Pid) -> Option<Duration> {
     Clock::of_process(pid)?.time()
 }

@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 use crate::signal::Mask;
 
-/// The ignored and the blocked signals of a process. Every other signal has its default action and
-/// is not blocked.
+/// The ignored and the blocked signals of a process. A signal that is not ignored has its default
+/// action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dispositions {
     /// Ignored signals: bit n - 1 is signal n, as in `/proc/PID/status`.

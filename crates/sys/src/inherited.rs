@@ -3,8 +3,8 @@
 //! Rust's runtime ignores SIGPIPE and opens `/dev/null` in place of closed standard descriptors.
 //! This module resets SIGCHLD to its default action, because the kernel would otherwise reap
 //! children itself. Children must start with the state that contend's own parent set up, so a
-//! function in `.init_array` records it before the runtime starts: open descriptors, whether those
-//! two signals are ignored, and the signals that are blocked.
+//! function in `.init_array` records it before the runtime starts: which of the descriptors 0 to 9
+//! are open, whether those two signals are ignored, and which signals are blocked.
 
 use std::fs::File;
 use std::io;

@@ -86,7 +86,7 @@ impl Signals {
     }
 
     /// Reads all pending signals, as [`Signals::next_ending`] does, and returns the number of the
-    /// one that asked contend to end, now or earlier; `None` if none has. The first one counts,
+    /// signal that asked contend to end, now or earlier; `None` if none has. The first one counts,
     /// unless it came from the keyboard and a process sent another one later.
     pub fn interrupted(&self) -> Option<i32> {
         while self.next_ending().is_some() {}

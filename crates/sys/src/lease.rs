@@ -1,8 +1,8 @@
 //! A write lease (fcntl(2)): a file that cannot be opened until the holder of the lease permits it.
 //!
 //! A process that opens a leased file blocks in open(2) until the holder releases the lease or
-//! dies, in which case the kernel releases the lease. After `/proc/sys/fs/lease-break-time` (45 s)
-//! the kernel breaks the lease without the holder.
+//! dies, in which case the kernel releases the lease. After `/proc/sys/fs/lease-break-time` (by
+//! default 45 s), the kernel breaks the lease without the holder.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,8 +31,8 @@ impl LeasedFile {
         let path = format!("/proc/self/fd/{}", made.as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         drop(made);
-        // When a process opens the file the kernel sends SIGIO to the holder, whose default action
-        // ends it. Replace that by a signal that is ignored by default.
+        // When a process opens the file, the kernel sends the holder SIGIO, whose default action
+        // would end it. Replace SIGIO with a signal that is ignored by default.
         fcntl(&fd, F_SETSIG, libc::SIGURG)?;
         fcntl(&fd, libc::F_SETLEASE, libc::F_WRLCK)?;
         Ok(Self { fd })

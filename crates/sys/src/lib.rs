@@ -17,7 +17,7 @@
 //! | [`semaphore`], [`condition`], [`lease`], `sysv_guard` | synchronising processes |
 //! | [`environment`], [`locale`], [`program`], [`stdio`] | the C library and program files |
 
-#![allow(unsafe_code)] // as in the crate `callback` only; every block says why it is sound
+#![allow(unsafe_code)] // only here and in the crate `callback`; every block says why it is sound
 
 pub mod allocation;
 pub mod cgroup;

@@ -34,8 +34,8 @@ pub enum Backing<'a> {
 }
 
 impl Mapping {
-    /// Maps `length` bytes (at least 1), rounded up to the end of the last page. Accessing pages
-    /// beyond the end of a file raises SIGBUS.
+    /// Maps `length` bytes (1 if that is 0), rounded up to the end of the last page. Accessing
+    /// pages beyond the end of a file raises SIGBUS.
     ///
     /// # Errors
     /// `ENOMEM`; `EACCES` if the file is not open for the required access.

@@ -43,8 +43,8 @@ impl Pages {
         }
     }
 
-    /// Maps `length` bytes in pages of `size` and writes to every page, so that all pages are
-    /// allocated.
+    /// Maps `length` bytes in pages of `size`, and writes a 1 to the first byte of every 4 KiB, so
+    /// that all pages are allocated.
     ///
     /// # Errors
     /// As for [`Pages::map`].

@@ -55,7 +55,8 @@ fn created(pid: libc::pid_t) -> io::Result<Pid> {
 pub enum ParentMode {
     /// The parent continues.
     Continues,
-    /// The parent is suspended until the child has ended or executed a program, as with `vfork(2)`.
+    /// The parent's calling thread is suspended until the child has ended or executed a program, as
+    /// with `vfork(2)`.
     Suspended,
 }
 
@@ -85,7 +86,7 @@ pub struct SharingChild {
 
 impl SharingChild {
     /// Creates the child (`clone(CLONE_VM)`), which writes a byte to `to` and ends. With
-    /// [`ParentMode::Suspended`], the call is equivalent to `vfork(2)`.
+    /// [`ParentMode::Suspended`], the call differs from `vfork(2)` only in the child's own stack.
     ///
     /// # Errors
     /// As clone(2).

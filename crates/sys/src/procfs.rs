@@ -1,5 +1,5 @@
-//! Files of `/proc` that the profiler samples: opened once, read with `pread`, parsed without
-//! allocating.
+//! Files of `/proc`. Those that the profiler samples are opened once, read with `pread`, and parsed
+//! without allocating.
 //!
 //! Times in `schedstat` are nanoseconds of the scheduler's clock. The kernel updates those of a
 //! running task at the next tick or context switch, so they lag by up to a few milliseconds while
@@ -19,8 +19,8 @@ impl ProcFile {
     /// Opens the file `path`, such as `/proc/PID/stat`.
     ///
     /// # Errors
-    /// Returns an error if there is no such file, as when the process has ended, or if this user
-    /// may not read it.
+    /// Returns an error if there is no such file, as when the process has been reaped, or if this
+    /// user may not read it.
     pub fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
@@ -29,8 +29,8 @@ impl ProcFile {
     /// Reads the file from its beginning, up to the size of `buffer`, and returns the bytes read.
     ///
     /// # Errors
-    /// `ESRCH` if the process has ended; `EPERM` or `EACCES` if this user may not inspect the
-    /// process, as after it has executed a set-user-ID program.
+    /// `ESRCH` if the process no longer exists; `EPERM` or `EACCES` if this user may not inspect
+    /// the process, as after it has executed a set-user-ID program.
     pub fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         let length = rustix::io::pread(&self.0, &mut *buffer, 0)?;
         Ok(&buffer[..length])
@@ -40,8 +40,8 @@ impl ProcFile {
 /// Reads the file `path` of `/proc` once, up to the size of `buffer`, and returns the bytes read.
 ///
 /// # Errors
-/// Returns an error if there is no such file, if the process has ended, or if this user may not
-/// read the file.
+/// Returns an error if there is no such file, if the process no longer exists, or if this user may
+/// not read the file.
 pub fn read_once<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     ProcFile::open(path)?.read(buffer)
 }
@@ -158,7 +158,7 @@ pub struct Stat {
     /// Whether the main thread is exiting. If it is the last thread, the process's descriptors may
     /// be closed already, and it will soon be a zombie.
     pub exiting: bool,
-    /// Page faults of the process itself that needed no I/O.
+    /// Number of page faults of the process itself, without its children, that needed no I/O.
     pub minor_faults: u64,
     /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
     pub children_ticks: u64,
@@ -192,8 +192,8 @@ impl Stat {
     }
 }
 
-/// The fields of `status` that contend uses. A field is 0 if the file lacks its line, as that of a
-/// zombie lacks those about memory.
+/// The fields of `status` that contend uses. A field is 0 if the file lacks its line; that of a
+/// zombie lacks the lines about memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// Largest resident set of the current program (`VmHWM`), in bytes; 0 for a zombie.
@@ -214,7 +214,7 @@ impl Status {
     /// Reads `/proc/PID/status` of the process `pid`.
     ///
     /// # Errors
-    /// Returns an error if the process has ended.
+    /// Returns an error if there is no such process.
     pub fn of(pid: Pid) -> io::Result<Self> {
         read_once(&format!("/proc/{}/status", pid.as_raw_nonzero()), &mut [0; 4096])
             .map(Self::parse)

@@ -113,7 +113,7 @@ impl SysvQueue {
         SysvGuard::new(make, remove).map(Self)
     }
 
-    /// Sends a message; blocks while the queue is full.
+    /// Sends the whole buffer of `envelope` as a message; blocks while the queue is full.
     ///
     /// # Errors
     /// `EINVAL` if the message is longer than `kernel.msgmax` or the queue has been removed;

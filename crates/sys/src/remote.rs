@@ -95,8 +95,8 @@ impl RemoteBuffer {
             let to = unsafe { self.memory.start().add(offset + written) };
             let remote = libc::iovec { iov_base: to.as_ptr().cast(), iov_len: rest.len() };
             // SAFETY: the bytes are readable. The target is at the same address in the other
-            // process, whose owner reads a piece only after it was told that it may, or it is
-            // memory that nothing reads.
+            // process, which reads a piece only after it was told that it may, or it is memory that
+            // nothing reads.
             let moved = unsafe {
                 libc::process_vm_writev(process, &raw const local, 1, &raw const remote, 1, 0)
             };

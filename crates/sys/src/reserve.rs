@@ -24,8 +24,8 @@ unsafe impl Sync for Reserved {}
 
 impl Reserved {
     /// Reserves `length` bytes, or `least` if that is more. Where limits (`RLIMIT_AS`, strict
-    /// overcommit) do not allow that, repeatedly tries half of the size, down to `least`. `length`
-    /// and `least` must be positive multiples of [`PAGE`].
+    /// overcommit) do not allow that, halves the size until the reservation succeeds, down to
+    /// `least`. `length` and `least` must be positive multiples of [`PAGE`].
     ///
     /// # Errors
     /// `ENOMEM` if not even `least` bytes can be reserved.
@@ -64,8 +64,8 @@ impl Reserved {
         self.length
     }
 
-    /// Populates the pages of `length` bytes from `offset` on at once, in a fraction of the time
-    /// that a fault for each page takes. Has no effect before Linux 5.14, which introduced
+    /// Populates the pages of the `length` bytes from `offset` on in one call, in a fraction of the
+    /// time that a fault for each page takes. Has no effect before Linux 5.14, which introduced
     /// `MADV_POPULATE_WRITE`: there, each page is populated on first write.
     ///
     /// # Panics
@@ -80,9 +80,9 @@ impl Reserved {
         unsafe { libc::madvise(at.cast(), length, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// Returns memory to the kernel: the whole pages, of the kernel's page size, within `length`
-    /// bytes from `offset` on. They then read as zeros. Incomplete pages and locked memory keep
-    /// their contents.
+    /// Returns memory to the kernel: the whole pages, of the kernel's page size, within the
+    /// `length` bytes from `offset` on. They then read as zeros. Incomplete pages and locked memory
+    /// keep their contents.
     ///
     /// # Safety
     /// Nothing in the range may be borrowed, and its contents must no longer be needed.
@@ -103,8 +103,9 @@ impl Reserved {
     }
 }
 
-/// Returns the offsets at which the whole pages of `page_size` bytes within `length` bytes from
-/// `offset` on begin and end. If the first is not less than the second, there are no whole pages.
+/// Returns the offsets at which the whole pages of `page_size` bytes begin and end within the
+/// `length` bytes from `offset` on. If the first is not less than the second, there are no whole
+/// pages.
 fn whole_pages(offset: usize, length: usize, page_size: usize) -> (usize, usize) {
     (offset.next_multiple_of(page_size), (offset + length) / page_size * page_size)
 }

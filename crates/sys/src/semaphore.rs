@@ -119,7 +119,8 @@ impl SysvSemaphore {
     /// Increments the semaphore.
     ///
     /// # Errors
-    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call.
+    /// `EINVAL` if the semaphore has been removed; `EIDRM` if it is removed during the call;
+    /// `ERANGE` if the value is already at its maximum.
     pub fn post(&self) -> io::Result<()> {
         self.operate(1)
     }

@@ -32,7 +32,7 @@ impl ReceivedSignal {
 }
 
 /// A set of signals, blocked for this thread and read from a descriptor instead. Dropping the value
-/// discards pending signals and restores the thread's signal mask.
+/// discards those of the signals that are pending, and restores the thread's signal mask.
 #[derive(Debug)]
 pub struct SignalFd {
     fd: OwnedFd,
@@ -49,9 +49,10 @@ pub(crate) fn is_pending(signal: i32) -> bool {
 }
 
 impl SignalFd {
-    /// Blocks `signals` for the calling thread and threads that it creates, except those that are
-    /// ignored (as by `nohup`, and by shells for background jobs) or were blocked when this process
-    /// started: as under a shell, these have no effect. SIGCHLD, if listed, is blocked in any case.
+    /// Blocks `signals` for the calling thread and the threads that it creates. Leaves out signals
+    /// that are ignored (as by `nohup`, and by shells for background jobs) or were blocked when
+    /// this process started: as under a shell, these have no effect. SIGCHLD, if listed, is blocked
+    /// in any case.
     ///
     /// # Errors
     /// Returns an error if the process has no free descriptor.
@@ -123,8 +124,8 @@ impl Drop for SignalFd {
     }
 }
 
-/// Ends this process by the signal's default action, so that its parent's wait status names the
-/// signal. Returns only if that action does not end the process.
+/// Ends this process by the default action of `signal`, so that the wait status that the parent
+/// gets names the signal. Returns only if that action does not end the process.
 pub fn end_by(signal: i32) {
     let mask = set_of(&[signal]);
     // SAFETY: SIG_DFL is a valid disposition for every signal number.
@@ -216,8 +217,8 @@ impl Wake {
         }
     }
 
-    /// Blocks until the signal arrives at this thread, and returns its number. It must be sent by
-    /// [`Wake::send_number`]: the number is arbitrary otherwise.
+    /// Blocks until the signal arrives at this thread, and returns the number that it carries. The
+    /// number is arbitrary unless [`Wake::send_number`] sent the signal.
     ///
     /// # Errors
     /// `EINTR` if a handler of another signal ran, or the thread was stopped and continued.

@@ -19,11 +19,11 @@ use crate::inherited;
 use crate::signal::Mask;
 
 /// Starts `command`, and restores in the child what Rust's runtime or contend has changed since
-/// this process started: signals that were ignored are ignored again, and standard descriptors that
-/// were closed are closed again. Descriptors in `redirected` stay open, because `command` has its
-/// own streams for them. The child gets the signal mask `mask`. It receives the signal `orphaned`
-/// when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child outlives a killed
-/// contend and waits forever.
+/// this process started: SIGPIPE and SIGCHLD are ignored again if they were ignored, and standard
+/// descriptors that were closed are closed again. Descriptors in `redirected` stay open, because
+/// `command` has its own streams for them. The child gets the signal mask `mask`. It receives the
+/// signal `orphaned` when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no child
+/// outlives a killed contend and waits forever.
 ///
 /// # Errors
 /// Returns an error if the program cannot be started.
@@ -68,8 +68,8 @@ pub struct Prepared {
 /// The memory of a child between clone(2) and execve(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMemory {
-    /// The memory of the parent, which is suspended until execve(2), as with vfork(2). Nothing is
-    /// copied, however large the parent is.
+    /// The memory of the parent, whose calling thread is suspended until the child calls execve(2)
+    /// or ends, as with vfork(2). Nothing is copied, however large the parent is.
     Shared,
     /// A copy of the parent's memory, as with fork(2): the parent continues at once.
     Copied,
@@ -91,9 +91,10 @@ impl Strings {
 
 impl Prepared {
     /// Prepares the program at the path that `command` names, with `name` as its argument 0, the
-    /// command's arguments, and this process's environment with the command's changes. The path is
-    /// not searched for in `PATH`. The child writes `error_message` to standard error if the
-    /// program cannot be started.
+    /// command's arguments, and this process's environment with the variables that the command sets
+    /// or removes. Other settings of `command`, such as `env_clear`, its current directory and its
+    /// streams, have no effect. The path is not searched for in `PATH`. The child writes
+    /// `error_message` to standard error if the program cannot be started.
     ///
     /// # Errors
     /// Returns an error if one of the strings contains a NUL.
@@ -126,7 +127,7 @@ impl Prepared {
 
     /// Starts the program in a child, with the state that [`spawn`] describes, and returns the
     /// child's PID. `streams` become the child's standard streams; `None` is inherited from this
-    /// process.
+    /// process, or stays closed if it was closed when this process started.
     ///
     /// If the program cannot be executed, the child writes the message and exits with 126 or, if
     /// there is no such program, with 127, as in a shell. If the child cannot be set up, it exits
@@ -241,9 +242,10 @@ fn end(status: libc::c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Replaces this process by `command`, with the state that this process was started with. Returns
-/// only if the program cannot be executed, with the error; descriptors and signals of this process
-/// may then have changed.
+/// Replaces this process with `command`. Ignored signals and closed standard descriptors are
+/// restored as in [`spawn`]; the signal mask stays, but without SIGCHLD. Returns only if the
+/// program cannot be executed, with the error; descriptors and signals of this process may then
+/// have changed.
 pub fn become_command(command: &mut Command) -> io::Error {
     let ignored = [
         inherited::sigpipe_ignored().then_some(libc::SIGPIPE),

@@ -28,9 +28,9 @@ impl LentBuffers {
     /// `ENOMEM`.
     pub fn new(bytes: usize, room: usize) -> io::Result<Self> {
         let stride = bytes.max(1).next_multiple_of(PAGE_BYTES);
-        // A lent page takes up a page of the pipe, however little of it is lent. So at most `room /
-        // stride` whole messages are in the pipe, and some pages of one more: the message after
-        // them has been read.
+        // A lent page takes up a page of the pipe, however little of it is lent. So the pipe holds
+        // at most `room / stride` whole messages and the rest of one that is being read. One more
+        // buffer is free for the next message.
         let count = room / stride + 2;
         let memory = Mapping::new(Backing::Private, count * stride)?;
         Ok(Self { memory, bytes, stride, count, current: 0 })
@@ -41,8 +41,8 @@ impl LentBuffers {
         // SAFETY: within the mapping.
         let start = unsafe { self.memory.start().add(self.current * self.stride) };
         // SAFETY: readable and writable for this length, zeroed, and borrowed for as long as the
-        // slice. If the pipe is another one, the kernel may still read an earlier message there,
-        // which changes nothing for this process.
+        // slice. If the caller lends to pipes other than the one that `count` is for, the kernel
+        // may still read an earlier message there, but it never writes to the buffer.
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), self.bytes) }
     }
 
@@ -50,7 +50,7 @@ impl LentBuffers {
     /// full. Returns the number of bytes moved, which may be less than the rest of the message.
     ///
     /// The bytes are not copied: a reader gets what the pages contain at the time of reading. The
-    /// pipe keeps the pages alive, also when this process has unmapped them.
+    /// pipe keeps the pages alive even after this process has unmapped them.
     ///
     /// # Errors
     /// `EPIPE`; `EINTR`.

@@ -37,7 +37,7 @@ impl Drop for Stream {
 /// `fgetc(3)` and `fputc(3)`. Returns the number of bytes copied.
 ///
 /// # Errors
-/// The error of reading or writing, or of duplicating a descriptor.
+/// The error of duplicating a descriptor, or of opening, reading or writing a stream.
 pub fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<u64> {
     let (from, to) = (Stream::over(from, c"r")?, Stream::over(to, c"w")?);
     let mut copied = 0;

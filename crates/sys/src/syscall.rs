@@ -41,7 +41,7 @@ pub enum Waiting {
     Signal,
     /// The establishment or the arrival of a connection.
     Network,
-    /// A file system: a directory or file lookup, or a write to disk.
+    /// A file system, which looks up or changes a file or directory, or writes data to disk.
     Disk,
     /// The opening of a file: a FIFO waits for its other end, other files for the file system.
     Open {
@@ -106,7 +106,7 @@ impl Waiting {
             | SYS_FUTEX_WAITV
             | SYS_FUTEX_WAIT => Self::Lock,
             // A parent that shares its memory is suspended in the call itself until its child
-            // executes a program.
+            // executes a program or ends.
             libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_clone | libc::SYS_clone3 => Self::Child,
             libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Self::Signal,
             libc::SYS_connect | libc::SYS_accept | libc::SYS_accept4 => Self::Network,

@@ -68,8 +68,8 @@ impl Cpu {
     }
 }
 
-/// Returns the CPUs that the calling thread may use, by number. Where sysfs lacks information, CPUs
-/// are taken to be cores of one package that share a cache.
+/// Returns the CPUs that the calling thread may use, in the order of their numbers. Where sysfs
+/// lacks information, CPUs are taken to be cores of one package that share a cache.
 pub fn allowed() -> Vec<Cpu> {
     cpu::allowed_list().into_iter().map(|number| read(Path::new(ROOT), number)).collect()
 }
@@ -110,7 +110,7 @@ pub fn spread(cpus: &[Cpu], most: usize) -> Vec<Cpu> {
     chosen
 }
 
-/// Returns the numbers of CPUs, cores, caches, packages and nodes as text, such as "4 CPUs, 2
+/// Returns how many CPUs, cores, caches, packages and nodes there are, as text such as "4 CPUs, 2
 /// cores, …".
 pub fn describe(cpus: &[Cpu]) -> String {
     let count = |of: fn(&Cpu) -> usize, name: &str| {

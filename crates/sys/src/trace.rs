@@ -25,7 +25,7 @@ pub enum Stop {
     Signal(i32),
     /// Group-stop: job control has stopped the process; keep it stopped with [`listen`].
     Group,
-    /// Another ptrace event, for instance that job control continues the process.
+    /// Another ptrace event, for instance the end of a group-stop by SIGCONT.
     Other,
 }
 
@@ -42,19 +42,20 @@ impl Stop {
     }
 }
 
-/// Starts tracing the process `pid`, which then stops as it exits, and before each signal that it
-/// receives.
+/// Starts tracing the process `pid`, which then stops as it exits, before each signal other than
+/// SIGKILL is delivered to it, and when job control stops it.
 ///
 /// # Errors
-/// `EPERM` if the kernel does not allow this user to trace it, `ESRCH` if it has ended.
+/// `EPERM` if this user may not trace the process, or if it is already traced or a zombie; `ESRCH`
+/// if there is no such process.
 pub fn seize(pid: Pid) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, pid, libc::PTRACE_O_TRACEEXIT as usize)
 }
 
-/// Restarts a stopped process (`PTRACE_CONT`), delivering `signal` unless it is 0.
+/// Restarts a process in a ptrace-stop (`PTRACE_CONT`), delivering `signal` unless it is 0.
 ///
 /// # Errors
-/// `ESRCH` if the process has been killed in the meantime.
+/// `ESRCH` if the process is not in such a stop, as when it has been killed in the meantime.
 pub fn resume(pid: Pid, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, pid, usize::try_from(signal).unwrap_or(0))
 }
@@ -62,7 +63,7 @@ pub fn resume(pid: Pid, signal: i32) -> io::Result<()> {
 /// Keeps a process in group-stop until SIGCONT (`PTRACE_LISTEN`).
 ///
 /// # Errors
-/// `ESRCH` if the process has been killed in the meantime.
+/// `ESRCH` if the process has been killed in the meantime; `EIO` if it is in another ptrace-stop.
 pub fn listen(pid: Pid) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, pid, 0)
 }

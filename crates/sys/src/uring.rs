@@ -58,8 +58,8 @@ impl Uring {
         &mut buffer.bytes
     }
 
-    /// Queues a read or write of bytes `from..to` of a buffer at a file offset (or at [`HERE`]).
-    /// [`Uring::enter`] submits it.
+    /// Queues a read into, or a write from, the bytes `from..to` of the buffer with index `buffer`,
+    /// at the file offset `offset` (or at [`HERE`]). [`Uring::enter`] submits it.
     ///
     /// # Panics
     /// Panics if there is no such buffer, if it is in flight, or if `from..to` is not within it.

@@ -25,6 +25,9 @@ const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
 /// other changes. To be worth trying, a candidate must exceed it in wall time, or three times as
 /// much in CPU time.
 const MIN_SAVING: f64 = 0.02;
+/// Predicted loss, as a share of CPU time, up to which a candidate is worth trying if the profile was
+/// disturbed.
+const MAX_DOUBTFUL_LOSS: f64 = 0.1;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
 
@@ -40,15 +43,34 @@ pub struct Prepared {
     /// Predicted wall and CPU time, each as a ratio to the prediction for the original, or `None`
     /// if they cannot be predicted.
     pub expected_ratios: Option<(f64, f64)>,
+    /// Whether the profile was disturbed, so that the expected ratios are less reliable, that of
+    /// wall time in particular.
+    pub is_doubtful: bool,
 }
 
 impl Prepared {
+    /// Returns the predicted ratio of wall time or, if the profile was disturbed, that of CPU time;
+    /// infinite without a prediction.
+    fn expected_ratio(&self) -> f64 {
+        let ratio = |(wall, cpu)| if self.is_doubtful { cpu } else { wall };
+        self.expected_ratios.map_or(f64::INFINITY, ratio)
+    }
+
+    /// Returns whether this candidate is predicted to take less time than `other`.
+    pub fn is_expected_before(&self, other: &Self) -> bool {
+        self.expected_ratio() < other.expected_ratio()
+    }
+
     /// Returns whether the candidate should be tried. It must have no verdict yet and, if its
     /// prediction comes from the pilot, must be predicted to save enough time. A saving of CPU time
-    /// alone counts if the candidate is not slower or, with `under_load`, in any case.
+    /// alone counts if the candidate is not slower or, with `under_load`, in any case. If the
+    /// prediction is doubtful, the candidate is only left out if much more CPU time is predicted.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
+            if self.is_doubtful {
+                return cpu < 1.0 + MAX_DOUBTFUL_LOSS;
+            }
             let not_slower = under_load || wall < 1.0 + MIN_SAVING;
             wall < 1.0 - MIN_SAVING || not_slower && cpu < 1.0 - 3.0 * MIN_SAVING
         });
@@ -118,14 +140,7 @@ impl Adviser<'_> {
                 }
             }
         }
-        let by_cpu = was_disturbed(self.record);
-        prepared.sort_by(|a, b| {
-            let expected = |p: &Prepared| {
-                p.expected_ratios
-                    .map_or(f64::INFINITY, |(wall, cpu)| if by_cpu { cpu } else { wall })
-            };
-            expected(a).total_cmp(&expected(b))
-        });
+        prepared.sort_by(|a, b| a.expected_ratio().total_cmp(&b.expected_ratio()));
         Ok(prepared)
     }
 
@@ -366,14 +381,21 @@ impl Adviser<'_> {
         let wall = forecast.filter(|_| !was_disturbed(self.record)).map(|forecast| forecast.wall);
         let interval = |value: f64| [value / (1.0 + plan.error), value * (1.0 + plan.error)];
         let differs = plan.difference.is_some();
-        let rewrite = match plan.made.as_slice() {
-            [one] => one.rewrite,
-            _ => RewriteId::Combined,
+        let (rewrite, variant) = match plan.made.as_slice() {
+            [one] => (one.rewrite, one.variant.name().map(str::to_owned)),
+            _ => (RewriteId::Combined, None),
         };
+        let mut rewrites: Vec<RewriteId> = match rewrite {
+            RewriteId::Combined => plan.made.iter().map(|change| change.rewrite).collect(),
+            _ => Vec::new(),
+        };
+        rewrites.dedup();
         let stages: BTreeSet<usize> =
             plan.made.iter().flat_map(|change| change.stages.iter().copied()).collect();
         let candidate = Candidate {
             rewrite,
+            rewrites,
+            variant,
             stages: stages.into_iter().collect(),
             command: plan.draft.text(),
             safety: plan.safety,
@@ -381,6 +403,7 @@ impl Adviser<'_> {
             predicted_wall_seconds: wall,
             predicted_interval: wall.map(interval),
             predicted_cpu_seconds: forecast.map(|forecast| forecast.cpu),
+            predicted_cpu_interval: forecast.map(|forecast| interval(forecast.cpu)),
             basis: forecast.map(|_| plan.basis),
             measured_wall_seconds: None,
             measured_interval: None,
@@ -398,7 +421,13 @@ impl Adviser<'_> {
             let by = |new: f64, old: f64| new / old.max(f64::MIN_POSITIVE);
             (by(forecast.wall, now.wall), by(forecast.cpu, now.cpu))
         });
-        Prepared { candidate, draft: plan.draft, changes: plan.made, expected_ratios }
+        Prepared {
+            candidate,
+            draft: plan.draft,
+            changes: plan.made,
+            expected_ratios,
+            is_doubtful: was_disturbed(self.record),
+        }
     }
 }
 

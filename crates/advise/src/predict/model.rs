@@ -9,7 +9,7 @@
 //! between stages, and scaled to a candidate's number of pipes.
 
 use contend_record::advice::Prediction;
-use contend_record::pipe::{BottleneckKind, PipeRecord, Stage};
+use contend_record::pipe::{BottleneckKind, PipeRecord, Stage, is_disturbing};
 use contend_record::warning::WarningId;
 
 /// The costs of a stage for the whole input.
@@ -138,13 +138,6 @@ impl Model {
     }
 }
 
-/// Share of the CPUs used by other programs above which the wall time says little about the
-/// pipeline.
-const MAX_OTHERS_SHARE: f64 = 0.2;
-/// Share of CPU time taken by the hypervisor (steal) above which the wall time says little about
-/// the pipeline.
-const MAX_STEAL_SHARE: f64 = 0.05;
-
 /// Returns whether other programs or the hypervisor are known to have affected the profile's wall
 /// time. The model assumes that the pipeline has the CPUs to itself.
 pub fn was_disturbed(record: &PipeRecord) -> bool {
@@ -155,7 +148,7 @@ pub fn was_disturbed(record: &PipeRecord) -> bool {
             let tells = |id| matches!(id, WarningId::OtherLoad | WarningId::Steal);
             record.warnings.iter().any(|warning| tells(warning.id))
         }
-        (others, steal) => others > Some(MAX_OTHERS_SHARE) || steal > Some(MAX_STEAL_SHARE),
+        (others, steal) => is_disturbing(others.unwrap_or(0.0), steal.unwrap_or(0.0)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A pipeline as an editable list of stages.
 
 use contend_commands::Simple;
+use contend_record::shell::quote_text;
 use contend_shell::environment::Environment;
 use contend_shell::parse::Parsed;
 
@@ -13,6 +14,8 @@ pub struct Draft {
     inverted: bool,
     /// Whether the output goes to `/dev/null`.
     discards: bool,
+    /// The command that runs the pipeline, which is its last argument; `None` for the shell.
+    runner: Option<String>,
     /// The stages, first to last.
     pub stages: Vec<Stage>,
 }
@@ -42,6 +45,7 @@ impl Draft {
         Some(Self {
             inverted: parsed.inverted,
             discards: discarded.is_some(),
+            runner: None,
             stages: stages.collect(),
         })
     }
@@ -60,7 +64,17 @@ impl Draft {
     pub fn text_with_output(&self) -> String {
         let stages: Vec<_> = self.stages.iter().map(|stage| stage.text.as_str()).collect();
         let inverted = if self.inverted { "! " } else { "" };
-        format!("{inverted}{}", stages.join(" | "))
+        let text = format!("{inverted}{}", stages.join(" | "));
+        match &self.runner {
+            Some(runner) => format!("{runner} {}", quote_text(&text)),
+            None => text,
+        }
+    }
+
+    /// Returns the pipeline as an argument of `runner`, a command with options that runs it.
+    #[must_use]
+    pub fn run_by(&self, runner: &str) -> Self {
+        Self { runner: Some(runner.to_owned()), ..self.clone() }
     }
 
     /// Returns the pipeline with a change applied.
@@ -146,6 +160,15 @@ mod tests {
         for text in kept {
             assert_eq!(read(text).expect("a draft").text_with_output(), text);
         }
+    }
+
+    #[test]
+    fn a_pipeline_can_be_the_argument_of_a_command() {
+        let draft = read("sort f | cut -d' ' -f1 >/dev/null").expect("a draft");
+        assert_eq!(
+            draft.run_by("contend run").text(),
+            "contend run \"sort f | cut -d' ' -f1\" >/dev/null"
+        );
     }
 
     #[test]

@@ -146,6 +146,19 @@ pub enum Variant {
     Compression,
 }
 
+impl Variant {
+    /// Returns the variant in words, or `None` for [`Variant::Only`].
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Only => None,
+            Self::Program(name) => Some(name),
+            Self::Memory => Some("memory"),
+            Self::Threads => Some("threads"),
+            Self::Compression => Some("compression"),
+        }
+    }
+}
+
 /// An identifier of a change that does not depend on the changes made before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeId {

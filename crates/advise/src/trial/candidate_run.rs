@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use contend_record::advice::{Candidate, Verdict};
-use contend_record::stats::Estimate;
+use contend_record::stats::{Estimate, median};
 
 /// Minimum number of pairs of runs for a verdict of faster or slower. A pair is one run of the
 /// candidate and one of the original.
@@ -25,6 +25,8 @@ const CLEAR_DIFFERENCE: f64 = 0.05;
 /// Half width of the interval of wall-time ratios below which an undecided candidate counts as
 /// neither faster nor slower.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
+/// Probability with which chance alone may make pairs agree.
+const MAX_CHANCE: f64 = 0.01;
 /// Share of CPU time that a candidate must save to be recommended if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
 
@@ -140,9 +142,9 @@ impl CandidateRun {
     }
 
     /// Gives a verdict to a candidate that has run but is undecided at the end of the trial. It is
-    /// unclear unless there are at least [`MIN_PAIRS`] pairs that all show a relevant difference in
-    /// the same direction. If there are fewer fresh pairs, those that have been set aside count as
-    /// well.
+    /// unclear unless the pairs [`agree`] on a relevant difference in wall time, or on a saving of
+    /// CPU time without a loss of wall time. If there are fewer than [`MIN_PAIRS`] fresh pairs, those
+    /// that have been set aside count as well.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -153,14 +155,19 @@ impl CandidateRun {
         if self.verdict.is_some() || self.samples.count() == 0 {
             return;
         }
-        let range = range(&self.samples.wall_ratios).filter(|_| self.samples.count() >= MIN_PAIRS);
         // Few samples can prove only a large difference.
         let enough = self.qualified.is_some() || self.samples.count() >= MIN_PAIRS_FOR_MEDIAN;
         let matters = if enough { MIN_DIFFERENCE } else { CLEAR_DIFFERENCE };
-        self.verdict = Some(match range {
-            Some([_, most]) if most < 1.0 - matters => Verdict::Faster,
-            Some([least, _]) if least > 1.0 + matters => Verdict::Slower,
-            _ => Verdict::Unclear,
+        let below = |ratios: &[f64], limit: f64| agree(ratios, |ratio| ratio < limit);
+        let walls = &self.samples.wall_ratios;
+        self.verdict = Some(if below(walls, 1.0 - matters) {
+            Verdict::Faster
+        } else if agree(walls, |ratio| ratio > 1.0 + matters) {
+            Verdict::Slower
+        } else if below(&self.samples.cpu_ratios, 1.0 - MIN_CPU_SAVING) && middle(walls) <= 1.0 {
+            Verdict::Cheaper
+        } else {
+            Verdict::Unclear
         });
     }
 
@@ -197,6 +204,29 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
         return Some(Estimate::from_samples(samples.to_vec(), seed)?.ci95);
     }
     range(samples)
+}
+
+/// Returns whether there are at least [`MIN_PAIRS`] samples and all of them pass a test; of many
+/// samples, a few may fail. If half of all possible samples passed, so many would pass by chance in
+/// at most 1 of 100 trials (or in 1 of 2ⁿ, with n < 7 samples).
+fn agree(samples: &[f64], test: impl Fn(f64) -> bool) -> bool {
+    let count = samples.len();
+    let failed = samples.iter().filter(|&&sample| !test(sample)).count();
+    if count < MIN_PAIRS || failed == 0 {
+        return count >= MIN_PAIRS;
+    }
+    // The chance that at most `failed` of `count` samples fail, from the binomial distribution.
+    let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut chance = term;
+    for done in 0..failed {
+        term *= (count - done) as f64 / (done + 1) as f64;
+        chance += term;
+    }
+    chance <= MAX_CHANCE
+}
+
+fn middle(samples: &[f64]) -> f64 {
+    median(samples).unwrap_or(f64::INFINITY)
 }
 
 /// Returns the minimum and maximum, or `None` without samples.
@@ -260,7 +290,27 @@ mod tests {
         assert_eq!(judged(&[0.5, 0.6, 1.0]), Some(Verdict::Unclear));
         assert_eq!(judged(&[0.5, 0.6]), Some(Verdict::Unclear));
         assert_eq!(judged(&[]), None, "it did not run");
+        let mut ratios = vec![0.7; 11];
+        ratios.insert(4, 1.4);
+        assert_eq!(judged(&ratios), Some(Verdict::Faster), "one of 12 may differ");
+        ratios.insert(4, 1.4);
+        assert_eq!(judged(&ratios), Some(Verdict::Unclear), "two of 13 may not");
         assert_eq!(judged(&[0.5, 0.6, 0.7, 0.5, 0.6, 0.7, 0.8]), Some(Verdict::Faster));
+    }
+
+    #[test]
+    fn a_clear_saving_of_cpu_time_counts_if_wall_times_scatter() {
+        let judged = |cpu: f64, shift: f64| {
+            let mut one = CandidateRun::new(0, String::new());
+            for wall in [0.6, 1.1, 0.8, 1.2, 0.9, 0.7, 1.05] {
+                one.add((wall + shift, cpu), (1.0, 1.0));
+            }
+            one.finish();
+            one.verdict
+        };
+        assert_eq!(judged(0.7, 0.0), Some(Verdict::Cheaper));
+        assert_eq!(judged(0.97, 0.0), Some(Verdict::Unclear), "it saves too little");
+        assert_eq!(judged(0.7, 0.3), Some(Verdict::Unclear), "it may be slower");
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each result is the median of several rounds, with their minimum and maximum. Compared results
-//! come from the same rounds. TEXT selects the measurements whose names contain it.
+//! Each result is the median of several rounds (for `cycles`, of the cycles of one), with the
+//! minimum and maximum. Compared results come from the same rounds. TEXT selects the measurements
+//! whose names contain it.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]

@@ -8,7 +8,7 @@ use super::{ns_per_operation, on_worker, print_row, runtime};
 
 const OPERATION_COUNT: u64 = 1_000_000;
 
-/// Measures the time to spawn a unit that waits for a timer, as the mean of a million units.
+/// Measures the time to spawn a unit that waits for a timer, as the mean over a million units.
 pub fn spawn(rounds: usize) {
     let mut samples = Vec::new();
     for _ in 0..rounds {
@@ -66,8 +66,8 @@ pub fn round_trip(rounds: usize) {
     print_row("round trip on one Worker", "ns", &mut samples);
 }
 
-/// Measures the time to send and deliver a message, as the mean of one message to each of a million
-/// units in random order.
+/// Measures the time to send and deliver a message, as the mean over one message to each of a
+/// million units in random order.
 pub fn one_way(rounds: usize) {
     let receptor = runtime(1, Duration::ZERO);
     let mut samples = Vec::new();

@@ -121,7 +121,7 @@ impl Stash {
         std::mem::take(&mut self.all).into_values().flat_map(|backlog| backlog.messages)
     }
 
-    /// Frees unused capacity of the map, but not of single backlogs.
+    /// Frees unused capacity of the map, but not of individual backlogs.
     pub fn trim(&mut self) {
         self.all.shrink_to(0);
     }

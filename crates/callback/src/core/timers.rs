@@ -148,7 +148,7 @@ impl Timers {
 
     /// Clears the timer of a due unit and returns the unit's place. Returns `None` if the unit has
     /// ended, no longer waits for this timer, or has to wait longer because its due time was beyond
-    /// the ticks' range.
+    /// the ticks' range. In the last case, sets the timer again.
     #[inline]
     pub fn claim<K: Kind>(&mut self, due: Due, slab: &mut Slab<K>) -> Option<Place<K>> {
         let Due { tick, turn, key } = due;

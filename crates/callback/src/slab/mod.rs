@@ -57,8 +57,8 @@ use page::{class_for, is_unit_generation};
 use wheel::Wheel;
 pub(crate) use wheel::is_before;
 
-/// Number of hot pages that are kept, the newest ones, whenever there are more than twice as many.
-/// The others are returned to the kernel.
+/// Number of hot pages that remain after a release, which happens when there are more than twice as
+/// many. The oldest ones are returned to the kernel.
 const MAX_HOT_PAGES: usize = 16;
 /// Generation 0, which no unit ever has. In `floors`, it marks a page in use.
 const NO_GENERATION: u16 = 0;
@@ -79,7 +79,7 @@ pub(crate) struct Slab<K: Kind> {
     /// The number below which all pages have been populated.
     populated: u32,
     /// For each page number, the generation from which the unused page continues; [`NO_GENERATION`]
-    /// for a page in use.
+    /// for a page in use and for page 0.
     floors: Vec<u16>,
     /// Pages that have been used and can be used again, but are not in use.
     unused: Unused,
@@ -106,7 +106,7 @@ impl<K: Kind> Pages<K> {
         u32::try_from(bytes / PAGE).expect("pages have numbers of 32 bits")
     }
 
-    /// Returns the page with the given number, which must be or have been in use.
+    /// Returns the page with the given number, which must be at least 1 and less than `fresh`.
     #[inline]
     fn page(&self, number: u32) -> Page<K> {
         debug_assert!(number > 0 && number < self.fresh);
@@ -268,7 +268,8 @@ impl<K: Kind> Slab<K> {
         false
     }
 
-    /// Returns the page with the given number, which must be in use.
+    /// Returns the page with the given number, which must be at least 1 and less than
+    /// [`Pages::fresh`].
     #[inline]
     pub fn page(&self, number: u32) -> Page<K> {
         self.pages.page(number)
@@ -298,7 +299,8 @@ impl<K: Kind> Slab<K> {
         self.wheel.note(self.pages.number(place.page()), tick);
     }
 
-    /// Returns whether the timer wheel is empty. If not, there may still be no timers.
+    /// Returns whether the timer wheel is empty: no timers are left, except those of units that
+    /// [`add_due`](Self::add_due) has returned. If it is not empty, there may still be no timers.
     pub fn has_no_timers(&self) -> bool {
         self.wheel.is_empty()
     }
@@ -308,7 +310,7 @@ impl<K: Kind> Slab<K> {
         self.wheel.begin_at(now);
     }
 
-    /// Returns a tick before which no timer is due, or `None` if there are no timers.
+    /// Returns a tick before which no timer is due, or `None` if the timer wheel is empty.
     pub fn next_tick(&self) -> Option<u32> {
         self.wheel.next()
     }

@@ -95,8 +95,8 @@ fn empty_pages_are_freed_when_units_end_in_random_order() {
         slab.remove(slab.find(key).expect("it lives"));
     }
     slab.trim();
-    // A page stays in use if one of its 154 units is in the remaining hundredth, which is so for
-    // four of five pages.
+    // A page stays in use if one of its 155 units is in the remaining hundredth, which is so for
+    // four out of five pages.
     assert!(slab.bytes() < full * 85 / 100, "{} of {full}", slab.bytes());
     // New units go to the fullest pages, not to fresh ones.
     let now = slab.bytes();

@@ -7,7 +7,7 @@
 //! once. The wheel's data about a page is in an array here rather than on the page, so that moving
 //! thousands of pages touches little memory.
 //!
-//! Ticks have 32 bits and wrap around. Any two ticks compared are less than half that range apart.
+//! Ticks have 32 bits and wrap around. Any two ticks compared are less than 2³¹ apart.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -163,7 +163,7 @@ impl Wheel {
         let level = self.used.iter().position(|&used| used != 0)?;
         let shift = BUCKET_BITS * level as u32;
         let current = (self.at >> shift) % BUCKET_COUNT as u32;
-        // The last level wraps around; on other levels, only later buckets are in use.
+        // The last level wraps around; on other levels, no earlier bucket is in use.
         let ahead = self.used[level].rotate_right(current).trailing_zeros();
         let index = (current + ahead) % BUCKET_COUNT as u32;
         let begun = self.at >> shift << shift;

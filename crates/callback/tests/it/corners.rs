@@ -166,9 +166,9 @@ fn panics_of_message_destructors_are_contained() {
     quiet_panics();
     let receptor = runtime(1);
     let deaf = |context: &mut Context<'_, Bomb>| context.after(TIMEOUT, |context| context.end());
-    // A living sender's message is stashed for a unit that is then cancelled.
+    // Messages are stashed for a unit that is then cancelled.
     let cancelled = receptor.spawn_receiving(deaf).expect("it runs");
-    // A message is stashed for a unit that panics.
+    // Messages are stashed for a unit that panics.
     let panicking = receptor
         .spawn_receiving(|context: &mut Context<'_, Bomb>| {
             context.after(Duration::from_millis(20), |_| panic!("as asked"))

@@ -127,9 +127,9 @@ pub(super) fn is_small(value: &Expression) -> bool {
 }
 
 /// Returns the tallies: variables that only END changes, by adding integers in 1 to
-/// `MAX_TALLY_STATEMENTS` statements and, in some programs, by assigning small constants. The
-/// integers are small constants or elements of arrays in `sums`. `given` lists the variables that
-/// the command's arguments assign.
+/// `MAX_TALLY_STATEMENTS` statements and possibly by assigning small constants. The integers are
+/// small constants or elements of arrays in `sums`. `given` lists the variables that the command's
+/// arguments assign.
 pub(super) fn tallies<'a>(
     program: &'a Program,
     sums: &BTreeSet<&str>,

@@ -4,7 +4,8 @@
 //! The program for a chunk prints lines that the combining program reads without further parsing:
 //!
 //! ```text
-//! exact AMOUNT            sum of absolute values added; or the line "inexact"
+//! exact AMOUNT            sum of the absolute values added, except constants up to 1024, `++` and
+//!                         `--`; or the line "inexact"
 //! RECORDS                 number of records
 //! VALUE                   for each variable; empty if nothing was added to it
 //! VALUE LINES KEY...      for each element, one line each; the key takes LINES lines

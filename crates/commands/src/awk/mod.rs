@@ -67,7 +67,9 @@ pub struct Awk {
 
 impl Awk {
     /// Parses the command as [`Self::given`] does. Also returns `None` if the program cannot be
-    /// parsed, or may do anything but read standard input or files and print.
+    /// parsed, or may do more than read its input and print what depends on that alone: start
+    /// programs, redirect output, use `getline` or the environment, or print values that differ
+    /// from run to run.
     pub fn read(simple: &Simple) -> Option<Self> {
         Self::given(simple).filter(|awk| !reach::does_more(&awk.program))
     }
@@ -146,7 +148,8 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
 /// Returns `None` unless all of these hold:
 /// - the program files exist and are regular files;
 /// - all implementations have the options, and no option follows an operand;
-/// - the program certainly neither writes files nor starts other programs.
+/// - the program certainly neither writes files nor starts other programs, except commands whose
+///   output `getline` reads. This is not checked for `busybox awk`.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;

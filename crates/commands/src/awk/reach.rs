@@ -4,17 +4,16 @@ use super::ast::{Action, Expression, Output, Program, Source, Statement};
 use super::names;
 use super::walk::{Node, Walk};
 
-/// Functions that start programs, affect running ones, or return values that differ from run to
-/// run.
+/// Functions that start programs, affect running ones, flush output, load extensions, or return
+/// values that differ from run to run.
 const IMPURE_FUNCTIONS: &[&str] =
     &["system", "close", "fflush", "rand", "srand", "systime", "strftime", "mktime", "extension"];
 
 /// Variables that describe the environment or the process.
 const ENVIRONMENT_VARIABLES: &[&str] = &["ENVIRON", "PROCINFO"];
 
-/// Returns whether a program starts other programs, redirects its output, uses `getline` or the
-/// environment, or may print values that differ from run to run. Returns `true` for a program that
-/// cannot be parsed.
+/// Returns whether a program redirects its output, uses `getline` or the environment, or calls one
+/// of [`IMPURE_FUNCTIONS`]. Returns `true` for a program that cannot be parsed.
 pub(super) fn does_more(program: &str) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Getline(..)) => true,
@@ -28,9 +27,9 @@ pub(super) fn does_more(program: &str) -> bool {
     })
 }
 
-/// Returns whether a program writes files or starts other programs. With `may_read_commands`, a
-/// command whose output `getline` reads does not count as started. Returns `true` for a program
-/// that cannot be parsed.
+/// Returns whether a program writes files or starts other programs. Writing to `/dev/stdout` or
+/// `/dev/stderr` does not count. With `may_read_commands`, a command whose output `getline` reads
+/// does not count as started. Returns `true` for a program that cannot be parsed.
 pub fn writes_or_starts(program: &str, may_read_commands: bool) -> bool {
     any(program, |node| match node {
         Node::Expression(Expression::Call(name, _)) => {

@@ -14,7 +14,8 @@ pub enum Rejection {
     /// A variable or an array, by name, that may be read before it is assigned for the same record.
     #[error("`{0}` keeps its value from line to line")]
     KeepsValue(String),
-    /// A variable, by name, that describes the whole input or the command's arguments.
+    /// A variable, by name, that describes the whole input or the command's arguments, or that is
+    /// special in gawk; also `NF`, if the command's arguments assign it.
     #[error("`{0}` describes more than the line")]
     DescribesInput(String),
     /// A rule assigns the named variable, which affects later records.

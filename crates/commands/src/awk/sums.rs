@@ -150,7 +150,7 @@ fn sums<'a>(program: &'a Program, given: &[&str]) -> BTreeSet<&'a str> {
     sums
 }
 
-/// Returns whether the BEGIN action `body` uses a name only to assign zero to the variable, or not
+/// Returns whether the BEGIN action `body` uses `name` only to assign zero to that variable, or not
 /// at all.
 fn starts_at_zero(body: &[Statement], name: &str) -> bool {
     let zero = |statement: &Statement| match &statement.action {

@@ -1,8 +1,8 @@
 //! Parses bracket expressions as far as needed to find the end of a regular expression.
 
-/// Returns the number of bytes before the first delimiter that is not escaped, or `None` if the
-/// line has no such delimiter. With `shielded`, a delimiter within a bracket expression does not
-/// count, and an unclosed bracket expression also yields `None`.
+/// Returns the number of bytes before the first delimiter that is not escaped, or `None` if there
+/// is none before the first newline that is not escaped. With `shielded`, a delimiter within a
+/// bracket expression does not count, and an unclosed bracket expression also yields `None`.
 pub(super) fn length(text: &str, delimiter: char, shielded: bool) -> Option<usize> {
     let mut rest = text.chars();
     loop {

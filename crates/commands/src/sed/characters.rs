@@ -70,8 +70,9 @@ fn escape(text: &str) -> (Piece, &str) {
     }
 }
 
-/// Parses the number of a byte, which has at most `most` digits in the given base. Returns the byte
-/// with the rest. Without digits, `letter` is an ordinary escaped character.
+/// Parses the number of a byte, which has at most `most` digits in the given base. Returns the
+/// byte, which is the number modulo 256, with the rest. Without digits, `letter` is an ordinary
+/// escaped character.
 fn number(letter: char, text: &str, base: u32, most: usize) -> (Piece, &str) {
     let digits = text.chars().take(most).take_while(|c| c.is_digit(base)).count();
     let (number, rest) = text.split_at(digits);
@@ -190,7 +191,8 @@ fn token(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
     }
 }
 
-/// Returns whether a bracket expression may contain a byte given by number.
+/// Returns whether a bracket expression may contain a byte given by number or as a control
+/// character (`\cX`).
 fn has_number(inner: &str) -> bool {
     ["\\d", "\\o", "\\x", "\\c"].iter().any(|number| inner.contains(number))
 }
@@ -204,7 +206,7 @@ fn escaped(text: &str, syntax: Syntax) -> Option<(Token, &str)> {
         '|' if !syntax.extended => Token::Alternative,
         '+' | '?' | '{' if !syntax.extended => return None,
         '1'..='9' | 'b' | '<' | '>' => Token::Zero,
-        // A position within a multibyte character may not count as a word boundary.
+        // `\B` may match within a multibyte character, where there is no word boundary.
         'B' | '`' | '\'' => return None,
         'W' | 'S' => return syntax.multibyte.then_some((Token::Some, rest)),
         'd' | 'o' | 'x' | 'c' => {

@@ -115,7 +115,9 @@ impl Sed {
         })
     }
 
-    /// Returns whether the script certainly writes exactly one line for each input line.
+    /// Returns whether the script certainly writes exactly one line for each input line. The only
+    /// exception is a last line without a terminator, for which `sed` writes nothing if it becomes
+    /// empty.
     pub fn is_one_to_one(&self) -> bool {
         let changes = |command: &Command| {
             matches!(command.action, Action::Substitute { .. } | Action::Transliterate { .. })
@@ -129,8 +131,8 @@ impl Sed {
         !self.quiet && !self.commands.iter().any(|command| command.action == Action::Print)
     }
 
-    /// Returns the regular expression if the script only selects matching lines, as `sed -n '/x/p'`
-    /// does, and `None` otherwise.
+    /// Returns the regular expression of the address if the command only selects matching lines, in
+    /// the form `sed -n '/x/p'`. Returns `None` for all other forms, including `sed '/x/!d'`.
     pub fn only_keeps(&self) -> Option<&str> {
         match self.commands.as_slice() {
             [Command { address: Some(address), action: Action::Print, .. }] if self.quiet => {
@@ -148,7 +150,7 @@ impl Sed {
     }
 
     /// Returns whether a single `sed` can run the commands of both scripts: they use at most one
-    /// dialect of regular expressions, and lines end alike.
+    /// dialect of regular expressions, and lines end alike. Does not consider `-n`.
     pub fn has_same_dialect(&self, other: &Self) -> bool {
         let same_syntax = self.extended == other.extended
             || !self.uses_expressions()
@@ -224,9 +226,9 @@ fn plain_command(script: &str, command: &script::Command) -> Option<Command> {
     (!text.contains('\n')).then_some(Command { text, address, action })
 }
 
-/// Returns the source of an expression that all implementations interpret alike, and `None` for any
-/// other expression. Also returns `None` for an empty expression. It repeats the last one used,
-/// which may change when scripts are joined.
+/// Returns the source of an expression that matches within one line and that all implementations
+/// interpret alike, and `None` for any other expression. Also returns `None` for an empty
+/// expression: it repeats the last one used, which may be another when scripts are joined.
 fn plain_regex(regex: &Regex) -> Option<String> {
     let is_plain = !regex.text.is_empty() && !regex.multiline && !regex.has_odd_brackets;
     (is_plain && is_local(&regex.text)).then(|| regex.text.clone())
@@ -247,14 +249,14 @@ fn plain_substitution(s: &Substitution) -> Option<Action> {
 }
 
 /// Returns whether a replacement or a string of `y` may contain a newline, or a character given by
-/// number.
+/// number or as a control character (`\cX`).
 fn makes_lines(text: &str) -> bool {
     text.contains('\n') || has_escape(text, &['n', 'o', 'd', 'x', 'c', '\n'])
 }
 
-/// Returns whether an expression contains neither a newline, nor a character given by number, which
-/// may be a newline, nor an anchor to the start or end of the whole pattern space (`` \` `` or
-/// `\'`).
+/// Returns whether an expression contains neither a newline, nor a character given by number or as
+/// a control character (`\cX`), which may be a newline, nor an anchor to the start or end of the
+/// whole pattern space (`` \` `` or `\'`).
 fn is_local(expression: &str) -> bool {
     !expression.contains('\n') && !has_escape(expression, &['n', '`', '\'', 'o', 'd', 'x', 'c'])
 }

@@ -10,10 +10,10 @@ use super::script::{
 type Read<T> = Result<T, Unread>;
 
 impl Script {
-    /// Parses a script. The scripts of several `-e` and `-f` must be joined with newlines.
+    /// Parses a script. The scripts of several `-e` and `-f` options must be joined with newlines.
     ///
-    /// `sed` may still reject a script that parses, since the syntax of regular expressions is not
-    /// checked.
+    /// `sed` may still reject a script that parses, since the syntax of regular expressions,
+    /// references to their groups and the lengths of the strings of `y` are not checked.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
         Ok(Command { place, selection, negated, function })
     }
 
-    /// Checks the number of addresses before the command `letter`: some commands take none, and
-    /// others at most one.
+    /// Checks the number of addresses before the command `letter`: some commands take none, and `q`
+    /// and `Q` take at most one.
     fn check_addresses(&self, letter: char, selection: &Selection) -> Read<()> {
         match (letter, selection) {
             (':' | '}' | '#' | 'v', Selection::One(_) | Selection::Range(..)) => {
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         Ok(Function::Transliterate(from, self.plain(delimiter)?))
     }
 
-    /// Parses the delimiter after `s`, after `y` or after the backslash of an address.
+    /// Parses the first delimiter of `s`, of `y`, or of a regular expression in an address.
     fn delimiter(&mut self) -> Read<char> {
         match self.next() {
             // `\1` and `\n` would be ambiguous.
@@ -291,8 +291,9 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Parses the text of `a`, `i` or `c`. The text starts on the same line or, after a backslash,
-    /// on the next. A backslash at the end of a line continues the text.
+    /// Parses the text of `a`, `i` or `c`. The text starts on the same line, with or without a
+    /// backslash before it, or on the next line after a backslash. A backslash at the end of a line
+    /// continues the text.
     fn added_text(&mut self) -> Read<String> {
         self.skip_blanks();
         if self.take('\\') {

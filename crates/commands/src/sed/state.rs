@@ -70,8 +70,9 @@ pub struct Rejection(pub String);
 /// runs without `POSIXLY_CORRECT` in its environment.
 ///
 /// # Errors
-/// Names a construct that may depend on more than the current record. Also fails if the options or
-/// the script are unknown.
+/// Names a construct that may depend on more than the current record, have side effects, or be
+/// ambiguous. Also fails if the options or the script are unknown, if the script cannot be parsed,
+/// or if the command sets `POSIXLY_CORRECT`.
 pub fn of_command(
     simple: &Simple,
     multibyte: bool,
@@ -97,13 +98,14 @@ pub fn of_command(
 }
 
 /// Proves that a script processes each record independently. The scripts of several `-e` and `-f`
-/// must be joined with newlines.
+/// options must be joined with newlines.
 ///
-/// `sed` may still reject such a script, since the syntax of regular expressions is not checked. In
-/// that case, `sed` fails before it reads any input.
+/// `sed` may still reject such a script, since neither the syntax of regular expressions nor
+/// references to their groups are checked. In that case, `sed` fails before it reads any input.
 ///
 /// # Errors
-/// Names a construct that may depend on more than the current record, or that is ambiguous.
+/// Names a construct that may depend on more than the current record, have side effects, or be
+/// ambiguous. Also fails if the script cannot be parsed.
 pub fn per_record(text: &str, mode: Mode) -> Result<PerRecord, Rejection> {
     let script =
         Script::read(text, Delimiters::Shielded).map_err(|unread| Rejection(unread.to_string()))?;
@@ -320,7 +322,7 @@ fn written(function: &Function) -> Vec<Piece> {
     }
 }
 
-/// The effect of a command on how often a record is written.
+/// The effect of a command on the pattern space and on the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// The command changes the pattern space.
@@ -335,7 +337,7 @@ enum Effect {
     Removes,
     /// The command prints another line in place of the pattern space.
     Replaces,
-    /// The command is the target of a branch, so that commands may run again.
+    /// The command is a label, to which a branch may jump back, so that commands may run again.
     Jumps,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Parses all GNU `tr` commands, which translate, delete and squeeze bytes.
+//! Parses GNU `tr` commands with all their options, which translate, delete and squeeze bytes.
 
 use super::sets::{Set, Sets};
 use super::{Simple, TABLE};
@@ -9,14 +9,14 @@ use crate::options::Options;
 pub struct Effect {
     /// The replacement of each byte; `None` if the byte is deleted.
     pub map: [Option<u8>; 256],
-    /// For each output byte, whether a run of it is squeezed into one.
+    /// For each output byte, whether a run of that byte is squeezed into one.
     pub squeezed: [bool; 256],
 }
 
 impl Effect {
-    /// Parses the command. Returns `None` if it is not a `tr`, if `tr` rejects it or warns, or if a
-    /// set is not written in ASCII. With `plain_letters`, classes are those of the C locale;
-    /// otherwise, a set with a class yields `None`.
+    /// Parses the command. Returns `None` if it is not a `tr`, if `tr` rejects it or warns, if a
+    /// set is not written in ASCII, or if a repeat count is at least 2^16. With `plain_letters`,
+    /// classes are those of the C locale; otherwise, a set with a class yields `None`.
     pub fn read(simple: &Simple, plain_letters: bool) -> Option<Self> {
         if simple.name() != "tr" {
             return None;

@@ -31,8 +31,8 @@ enum Piece {
 /// Kind of a class, which decides where a translation may contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassKind {
-    /// `[:upper:]` or `[:lower:]`. The second set may contain one only where one begins in the
-    /// first set.
+    /// `[:upper:]` or `[:lower:]`. The second set may contain such a class only at an index where
+    /// one begins in the first set.
     Case,
     /// Any other class. The second set must not contain it.
     Other,

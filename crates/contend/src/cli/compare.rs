@@ -8,10 +8,10 @@ use super::lab::StoreArgs;
 
 /// Compare runs of the lab, case by case, or runs of pipelines, stage by stage.
 ///
-/// Runs of the lab may be from different machines or different days. Each experiment has a table with a
-/// row for each case, a column for each run (A, B, C …), and the ratio of each run to the first
-/// with its 95 % interval. The report also names differences between the machines, and lists cases
-/// that are missing from some runs with the reason.
+/// Runs of the lab may be from different machines or different days. Each experiment has a table
+/// with a row for each case, a column for each run (A, B, C …), and the ratio of each run to the
+/// first with its 95 % interval. The report also names differences between the machines, and lists
+/// cases that are missing from some runs with the reason.
 ///
 /// Runs of `contend pipe` and `contend run` have a row each, with the ratio of their times, and the
 /// stages that make the difference. To compare pipelines at the same time, use `contend pipe --vs`.
@@ -28,8 +28,8 @@ pub struct CompareArgs {
 
     /// Write the comparison as JSON to FILE, or `-` for stdout.
     ///
-    /// The schema is contend.compare/1, or contend.versus/1 for pipelines; `contend generate schema`
-    /// prints it. `-` replaces the report.
+    /// The schema is contend.compare/1, or contend.versus/1 for pipelines; `contend generate
+    /// schema` prints it. `-` replaces the report.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 

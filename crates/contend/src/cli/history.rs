@@ -189,7 +189,8 @@ pub enum HistoryVerb {
     },
 }
 
-/// Parses a date, with a time or only its beginning: `2026`, `2026-01-31`, `2026-01-31T14:05`.
+/// Checks a date, which may be cut short or have a time: `2026`, `2026-01-31`, `2026-01-31T14:05`.
+/// Returns it with each space replaced by `T`.
 fn date(text: &str) -> Result<String, String> {
     const FORM: &str = "0000-00-00T00:00:00Z";
     let text = text.replace(' ', "T");

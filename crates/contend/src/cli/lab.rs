@@ -176,8 +176,8 @@ pub struct StoreArgs {
     ///
     /// [default: contend/contend.db in the XDG data directory, ~/.local/share] The environment
     /// variable `CONTEND_STORE` changes the default.
-    // The variable is read where the store is opened: clap would count it as `--store`, which
-    // conflicts with `--no-store`.
+    // The variable is read in `settings::store`: clap would count it as `--store`, which conflicts
+    // with `--no-store`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub store: Option<PathBuf>,
 }

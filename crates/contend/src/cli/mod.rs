@@ -30,7 +30,8 @@ pub struct Args {
     /// Use colours: auto, always or never.
     ///
     /// `auto` uses colours on a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`;
-    /// `CLICOLOR_FORCE` enables them elsewhere, too. Files never get colours.
+    /// `CLICOLOR_FORCE` enables them elsewhere, too. Files that contend itself opens, as for
+    /// --output, never get colours.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     #[arg(hide_possible_values = true, display_order = 1000)]
     pub color: ColorArg,
@@ -52,7 +53,7 @@ pub enum ColorArg {
     /// Colours on a terminal.
     #[default]
     Auto,
-    /// Colours in pipes, too, but not in files.
+    /// Colours in pipes and redirected output, too, but not in files that contend writes itself.
     Always,
     /// No colours.
     Never,

@@ -223,7 +223,7 @@ Examples:
   contend pipe --json profile.json --output report.txt 'seq 100000 | sort'
   contend pipe --try --discard 'cat words.txt | grep -v x | sort | uniq | wc -l'
   contend pipe --vs 'sort -u words.txt | wc -l' 'sort words.txt | uniq | wc -l'
-  contend pipe --scan n=1,2,4 --fail-if 'wall > 1.05x' 'sort --parallel={n} words.txt | tail -n 1'
+  contend pipe --scan jobs=1,2,4 --fail-if 'wall > 1.05x' 'sort --parallel={jobs} words.txt'
   contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'";
 
 const DETAILS: &str = "\

@@ -81,6 +81,10 @@ Configuration:
   There may be several of these tables. `records` is lines (the default), nul, csv or json, as for
   --records. --map takes precedence for the same command.
 
+History:
+  A run of at least half a second that used several CPUs is saved for `contend history`, and so is
+  any run with --label or --store. Scripts are saved only with one of these or with --stats.
+
 Exit status:
   The pipeline's own, as the shell reports it. 2 if the command line is wrong; 125 if contend
   itself fails; 126 or 127 if the shell or a command cannot be started. With --check, 1 if the

@@ -97,11 +97,9 @@ fn explanation(records: &[PipeRecord]) -> String {
         ),
         format!("2. {}. {}", rate(slowed), about_slowed(slowed)),
         format!(
-            "3. {}. Fusing the fast stages {} the CPU time ({:.2} times), because there are fewer \
-             pipes. {} {}",
+            "3. {}. Fusing the fast stages {}. {} {}",
             rate(fused),
-            comparison(cpu(fused), cpu(slowed)),
-            cpu(fused) / cpu(slowed),
+            about_pipes(cpu(fused), cpu(slowed)),
             about_wall(slowed, fused),
             about_fused(fused),
         ),
@@ -115,6 +113,16 @@ fn explanation(records: &[PipeRecord]) -> String {
                 intervals.";
     let points: String = points.iter().map(|point| wrapped(point, "   ")).collect();
     format!("What this shows\n\n{points}\n{}", wrapped(last, ""))
+}
+
+/// Returns a clause that compares the CPU time with fewer pipes, `new`, to that with more, `old`.
+fn about_pipes(new: f64, old: f64) -> String {
+    let because = match comparison(new, old) {
+        "lowers" => ", because there are fewer pipes",
+        "raises" => ", although there are fewer pipes: the runs were disturbed",
+        _ => ": most of it is the work of the stages, not that of the pipes",
+    };
+    format!("{} the CPU time ({:.2} times){because}", comparison(new, old), new / old)
 }
 
 /// Returns a sentence that compares the wall times, or says that the load of other programs

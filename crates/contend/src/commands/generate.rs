@@ -83,7 +83,8 @@ fn unit_costs(path: &Path) -> Result<String> {
 }
 
 /// Generates a page from the record of a lab run with the function `page`. `shown` are the views
-/// that the page needs; if no case has one of them, the error names their experiments.
+/// that the page shows; if the record has nothing to show, the error names the experiments with
+/// these views.
 fn page_of(path: &Path, page: fn(&RunRecord) -> Option<String>, shown: &[View]) -> Result<String> {
     let name = path.display();
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;

@@ -61,7 +61,8 @@ pub fn run(settings: History) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Returns the report of a saved run, as it was printed after the run.
+/// Returns the report of a saved run. That of `contend run` has the statistics and, in full detail,
+/// the plan.
 fn report(entry: &Entry, text: &str, detail: render::lab::Detail) -> Result<String> {
     let width = output::width();
     let full = detail == render::lab::Detail::Full;
@@ -123,7 +124,8 @@ fn list(path: &Path, filter: &Filter, max: usize) -> Result<()> {
     output::stdout(&text)
 }
 
-/// Returns the given runs, or all that the filter accepts, oldest first, one on each line.
+/// Returns the given runs as JSON, one on each line, in ascending order of their numbers. Without
+/// `numbers`, returns all runs that the filter accepts.
 fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
     if !path.exists() {
         return Err(UsageError(format!("{} does not exist", path.display())).into());
@@ -155,7 +157,8 @@ fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
     Ok(text)
 }
 
-/// Adds the runs of a file to the store, except those that it has already.
+/// Adds the runs of a file to the store, except those that it has already. Adds none if a line of
+/// the file is not an exported run.
 fn import(path: &Path, file: &Path) -> Result<()> {
     let name = if file == Path::new("-") {
         "standard input".to_owned()

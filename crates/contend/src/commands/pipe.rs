@@ -16,11 +16,11 @@ use crate::records::save::Saving;
 use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
-/// Profiles a pipeline, or answers questions about a saved profile.
+/// Profiles a pipeline, compares several, or answers questions about a saved profile.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, the pipeline cannot be started, the cost of a pipe
-/// cannot be measured, `--try` fails, or the report cannot be written.
+/// cannot be measured, `--try` or a comparison fails, or the report cannot be written.
 pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
@@ -69,7 +69,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     if let Some(saving) = &settings.saving {
         let ending = match signals.interrupted() {
             Some(_) => "interrupted".to_owned(),
-            None => format!("exit {}", record.exit_code),
+            None => ending(record.wall_seconds, record.exit_code),
         };
         save(saving, SCHEMA, &record.command, &ending, &record);
     }
@@ -117,8 +117,16 @@ pub fn run_once(
     Ok(PipeRecord { contend: Some(version::writer()), ..result? })
 }
 
-/// Saves a record in the history. A failure is only reported, because the pipeline has run, and only
-/// if the user asked for the run to be saved: a home directory may be missing or read-only.
+/// Returns how a run ended, for the list of saved runs: its wall time and, unless it is 0, its exit
+/// code.
+pub fn ending(wall_seconds: f64, exit_code: i32) -> String {
+    let wall = contend_record::units::time(wall_seconds);
+    if exit_code == 0 { wall } else { format!("{wall}, exit {exit_code}") }
+}
+
+/// Saves a record in the history, and prints the number of the run if it has a label. A failure is
+/// not an error, because the pipeline has run. It is printed only if the user asked for the run to
+/// be saved: a home directory may be missing or read-only.
 pub fn save(
     saving: &Saving,
     schema: &str,

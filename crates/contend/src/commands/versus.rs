@@ -163,7 +163,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Runs a variant once, and compares its output with the reference.
+    /// Runs a variant once, after `--prepare`. The output and exit status of the first run become
+    /// the reference; those of later runs are compared with it.
     fn run_once(&mut self, place: usize) -> Result<PipeRecord> {
         let variant = &self.settings.variants[place];
         if let Some(prepare) = &variant.prepare {
@@ -268,7 +269,7 @@ impl<'a> Comparison<'a> {
         self.runs.iter().enumerate().map(variant).collect()
     }
 
-    /// Returns each kind of warning about the runs once.
+    /// Returns the warnings about disturbances of the runs, one of each kind.
     fn warnings(&self) -> Vec<contend_record::Warning> {
         let mut warnings: Vec<contend_record::Warning> = Vec::new();
         for warning in self.runs.iter().flat_map(|runs| &runs.records).flat_map(|r| &r.warnings) {

@@ -46,7 +46,7 @@ impl Window {
     }
 
     /// Returns the number of bytes per second that a stage read in the window, or wrote if it read
-    /// none or an unknown number. Returns `None` if both counts are unknown, or the window has
+    /// none or an unknown number. Returns `None` if the count to use is unknown, or the window has
     /// fewer than two snapshots.
     pub(super) fn rate(&self, index: usize) -> Option<f64> {
         let ((then, _), (now, _)) = (self.moments.front()?, self.moments.back()?);
@@ -76,8 +76,8 @@ impl Window {
         (total > 0.0).then(|| times.map(|time| time / total))
     }
 
-    /// Returns the bar of a stage. The bar has fewer than `CELLS` cells if a part of the time is
-    /// unknown, and none if the window covers no time of the stage.
+    /// Returns the bar of a stage. The bar may have fewer than `CELLS` cells if a part of the time
+    /// is unknown, and has none if the window covers no time of the stage.
     pub(super) fn bar(&self, index: usize) -> String {
         let Some(shares) = self.shares(index) else { return String::new() };
         let mut bar = String::new();

@@ -48,8 +48,8 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Returns the built-in patterns and the given ones. Of a match, the group `secret` is
-    /// redacted, or all of it if the pattern has no such group.
+    /// Returns the built-in patterns and the given ones. In a match, the group `secret` is
+    /// redacted, or the whole match if the pattern has no such group.
     ///
     /// # Errors
     /// Returns an error if a pattern is not a regular expression.
@@ -84,8 +84,9 @@ impl Redaction {
 }
 
 impl Saving {
-    /// Saves a record that has the fields `started_at` and `host`, with the given title and ending.
-    /// Returns the number of the run.
+    /// Saves a record that has the fields `started_at` and `host`, with the given title and ending,
+    /// after it has redacted the record and the title. Then removes the oldest runs of the schema
+    /// without a label, so that at most `max_runs` of them stay. Returns the number of the run.
     ///
     /// # Errors
     /// Returns an error if the store cannot be opened or written.

@@ -73,8 +73,8 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, json })
 }
 
-/// Returns the origin that an argument names: standard input, a saved run or a file. A file takes
-/// precedence over a saved run with the same number.
+/// Returns the origin that an argument names: standard input, a saved run or a file. A file named
+/// like a number takes precedence over the saved run with that number.
 fn origin(name: &Path) -> Origin {
     let text = name.to_string_lossy();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +85,7 @@ fn origin(name: &Path) -> Origin {
     }
 }
 
-/// The text of a record, and where it comes from in words.
+/// A record as JSON, and its origin in words.
 struct Text {
     json: String,
     from: String,

@@ -52,11 +52,13 @@ pub(super) enum Saver {
     Run,
 }
 
-/// Returns how the records of a verb are saved, or `None` if they are not: because of an option,
-/// the configuration, or because the store's directory is unknown and was not named.
+/// Returns how the records of a verb are saved, or `None` if they are not: with `--no-store`, or,
+/// unless `--store` or `--label` is given, if the configuration turns saving off or the store's
+/// directory is unknown.
 ///
 /// # Errors
-/// Returns an error if the configuration file is wrong.
+/// Returns an error if the configuration file is wrong, or if `--label` is given but the store's
+/// directory is unknown.
 pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, UsageError> {
     if args.no_store {
         return Ok(None);
@@ -89,11 +91,11 @@ pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, Usa
     Ok(Some(Saving { store, is_requested: given, label, redaction, max_runs }))
 }
 
-/// Returns how a run of `contend run` is saved, as [`saving`] does. It is called after the run, so
-/// that it does not delay it.
+/// Returns how a run of `contend run` is saved, as [`saving`] does. Must be called after the run,
+/// so that reading the configuration does not delay the run.
 ///
 /// # Errors
-/// Returns an error if the configuration file is wrong.
+/// Returns an error for the same reasons as [`saving`].
 pub fn saving_of_run(args: SaveArgs) -> Result<Option<Saving>, UsageError> {
     saving(args, Saver::Run)
 }

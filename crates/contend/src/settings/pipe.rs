@@ -213,7 +213,8 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
 /// Number of rounds of a comparison without `--runs`.
 const DEFAULT_ROUNDS: u32 = 10;
 
-/// Refuses options that do not belong together.
+/// Refuses options that do not belong together: `--warmup` and `--prepare` without a comparison,
+/// `--seed` without a comparison or a trial, and `--try` and `--what-if` in a comparison.
 fn check_comparison(versus: &VersusArgs, advice: &AdviceArgs) -> Result<(), UsageError> {
     let refuse = |message: &str| Err(UsageError(message.to_owned()));
     if !versus.is_given() {
@@ -294,7 +295,7 @@ pub(super) fn check_text(what: &str, text: &str) -> Result<(), UsageError> {
 pub const SHELLS: [&str; 6] = ["bash", "dash", "sh", "ash", "busybox", "rbash"];
 
 /// Returns the given shell, or else bash or sh. Refuses programs that are not shells, and shells
-/// that run a stage themselves.
+/// that are known to run a stage themselves.
 pub(super) fn shell(given: Option<String>) -> Result<String, UsageError> {
     let Some(shell) = given.filter(|shell| !shell.is_empty()) else {
         return Ok(default_shell().to_owned());

@@ -34,8 +34,8 @@ pub struct Run {
     pub progress: bool,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
-    /// The command line that runs the commands of a script in parallel, if `--explain` or `--stats`
-    /// reports on a pipeline that only starts a shell script.
+    /// The command line that runs the pipelines of a script in parallel, if `--explain` or
+    /// `--stats` reports on a pipeline that only starts a shell script.
     pub script_command: Option<String>,
     /// Options for saving the run. They are evaluated after the run, so that they do not delay it.
     pub save: SaveArgs,
@@ -83,7 +83,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         explain: args.explain,
         check: args.check,
         stats: args.stats,
-        record: json.is_some() || save.label.is_some() || save.store.is_some(),
+        record: args.stats || json.is_some() || save.label.is_some() || save.store.is_some(),
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
@@ -123,13 +123,18 @@ fn what(
     }
 }
 
-/// Returns the script, with the words after it as arguments. Refuses an option of `contend run`
-/// among them: it is more likely meant for contend. If the first word after the script is `--`, the
-/// script gets all words after the `--`.
+/// Returns the script, with the words after it as arguments. Refuses an option of `contend run` in
+/// place of the script or among the arguments: it is more likely meant for contend. If the first
+/// word after the script is `--`, the script gets all words after the `--`.
 fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     let mut words = words.into_iter();
     let path = words.next().unwrap_or_default();
     let mut arguments: Vec<OsString> = words.collect();
+    if let Some(option) = path.to_str().and_then(option_in) {
+        return Err(UsageError(format!(
+            "'{option}' in place of the script: write options before `--file SCRIPT`"
+        )));
+    }
     if arguments.first().is_some_and(|word| word == "--") {
         arguments.remove(0);
         return Ok(Target::Script(path.into(), arguments));

@@ -24,7 +24,7 @@ pub struct Versus {
     pub pipeline: PipelineSettings,
     /// Number of rounds to measure.
     pub rounds: u32,
-    /// Number of rounds before them.
+    /// Number of rounds to run before those that are measured.
     pub warmup: u32,
     /// Conditions that make the comparison fail.
     pub conditions: Vec<Condition>,
@@ -56,8 +56,8 @@ pub struct Variant {
 /// Returns the variants to compare: every pipeline with every combination of values.
 ///
 /// # Errors
-/// Returns an error if a pipeline cannot be parsed, if a parameter is malformed or unused, or if
-/// there are too many variants.
+/// Returns an error if a text contains a NUL byte, if a pipeline cannot be parsed, if a parameter
+/// is malformed, unused or given twice, or if there are too many variants.
 pub fn variants(
     args: &VersusArgs,
     pipeline: &str,
@@ -109,7 +109,7 @@ pub fn variants(
     Ok(variants)
 }
 
-/// Returns the error for the pipeline at `place`, from 0, of those on the command line.
+/// Returns the error for the pipeline with the index `place` among those on the command line.
 fn of_pipeline(place: usize, error: &ParseError) -> UsageError {
     UsageError(if place == 0 { error.to_string() } else { format!("--vs: {error}") })
 }
@@ -147,8 +147,8 @@ fn parameter(text: &str) -> Result<(String, Vec<String>), UsageError> {
     Ok((name.to_owned(), values))
 }
 
-/// Returns all combinations of the parameters' values. The values of the last parameter change
-/// fastest. Without parameters, returns one empty combination.
+/// Returns the combinations of the parameters' values, but at most `MAX_VARIANTS + 1` of them. The
+/// values of the last parameter change fastest. Without parameters, returns one empty combination.
 fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
     let mut all = vec![BTreeMap::new()];
     for (name, values) in parameters {

@@ -83,6 +83,12 @@ fn a_missing_shell_gives_status_127() {
     let (status, error) = refusal(&["--shell", "bsah", "echo x"]);
     assert_eq!(status, Some(127));
     assert!(error.ends_with("; did you mean 'bash'?\n"), "{error}");
+    // Text that only a shell can run.
+    for pipeline in ["echo x", "f() { cat; }; echo x | f"] {
+        let output =
+            Command::new(contend()).args(["run", "--shell", "/no/such/shell", pipeline]).output();
+        assert_eq!(output.expect("it starts").status.code(), Some(127), "{pipeline}");
+    }
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn long_strings_and_numbers_go_through_whole() {
 
 #[test]
 fn many_ways_to_one_state_are_one() {
-    // The path matches in more than 10^17 ways.
+    // The path matches in more than 10^16 ways.
     let input = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let path = "..[]".repeat(10);
     assert_eq!(printed(&input, &[&format!("{path}.a")], Format::JsonLines), "");

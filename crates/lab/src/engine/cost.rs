@@ -10,7 +10,7 @@ use crate::engine::experiment::Sampling;
 ///
 /// A cost is an estimate that an experiment declares
 /// ([`Demands::cost`](super::experiment::Demands::cost)). During a run, the engine scales it by the
-/// measured durations of earlier cases.
+/// ratio of measured to declared durations of earlier cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Time before the first sample, for example to start a runtime or to generate input.

@@ -88,9 +88,9 @@ impl Demands {
         Self { cost: CostModel::Linear { base, per_ns: &[] }, ..self }
     }
 
-    /// Returns these demands with a sample time that grows linearly with parameters: each unit of a
-    /// parameter adds the given number of nanoseconds. The base is the cost set by
-    /// [`Self::with_cost_ms`], or else [`Cost::DEFAULT`].
+    /// Returns these demands with a sample time that grows linearly with the parameters in
+    /// `per_ns`: each unit of a parameter adds the given number of nanoseconds. The base is the
+    /// cost set by [`Self::with_cost_ms`], or else [`Cost::DEFAULT`].
     #[must_use]
     pub const fn with_ns_per(self, per_ns: &'static [(&'static str, u64)]) -> Self {
         let base = match self.cost {
@@ -129,8 +129,8 @@ pub enum Fit {
 /// The rule for the number of samples of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Samples of many iterations each, until the confidence interval is narrow, the maximum number
-    /// of samples is reached, or the budget is used.
+    /// Samples of one or more iterations each, enough to take a given time, until the confidence
+    /// interval is narrow, the maximum number of samples is reached, or the budget is used.
     Adaptive,
     /// The given number of samples, or fewer if the budget is used up. Each sample is a single
     /// iteration, which takes long or counts something.
@@ -146,7 +146,7 @@ pub struct Scope {
     pub cap: Cap,
     /// Pause after each step of a demonstration, in milliseconds.
     pub step_milliseconds: u64,
-    /// Maximum number of units that exist at once while their memory is measured.
+    /// Maximum number of units that exist at once in experiments on the memory of runtimes.
     pub max_units: u64,
     /// Parameter values chosen by the user.
     pub choices: Choices,
@@ -165,12 +165,13 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Returns the CPUs that this process may use, of which at least one counts as usable.
+    /// Returns the CPUs that this process may use. At least one counts as usable, even if the
+    /// affinity mask cannot be read.
     pub fn here() -> Self {
         let allowed = topology::allowed();
         let cpu_count = allowed.len() as f64;
         let usable = cpu::quota().map_or(cpu_count, |quota| quota.min(cpu_count)).ceil();
-        // Positive, and at most the number of CPUs.
+        // Not negative, and at most the number of CPUs.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let usable = (usable as u64).max(1);
         Self { allowed, usable }
@@ -191,7 +192,8 @@ pub const DEFAULT_MAX_UNITS: u64 = 1_000_000;
 pub enum Cap {
     /// A number that depends on the size of the run.
     Default,
-    /// As `Default`, but at most half of what each limit shared with other programs allows.
+    /// As `Default`, but at most half of the units that the tightest limit shared with other
+    /// programs allows, and at least one.
     Considerate,
     /// The given number.
     At(u64),
@@ -235,8 +237,9 @@ impl Scope {
 
 /// The operation that a case measures. It is created and sampled in the process of the case.
 pub trait Subject {
-    /// Runs the operation `iterations` times and returns measurements of one iteration. A
-    /// demonstration passes its steps to `tell`.
+    /// Runs the operation `iterations` times and returns measurements of one iteration, or of one
+    /// unit of work if an iteration does several. A demonstration, or a pipeline whose lines are
+    /// followed, passes its steps to `tell`.
     ///
     /// # Errors
     /// Returns an error if the operation fails.

@@ -65,9 +65,9 @@ pub struct Machine {
 type Living = Rc<RefCell<Vec<(Pid, Duration)>>>;
 
 impl Machine {
-    /// Creates a world that runs the experiments of `registry`, and ends a sample when `signals`
-    /// asks to stop. Makes this process a child subreaper, so that it can reap the orphans of
-    /// cases.
+    /// Creates a world that runs the experiments of `registry`, and ends a sample when one of
+    /// `signals` asks the run to stop. Makes this process a child subreaper, so that it can reap
+    /// the orphans of cases.
     ///
     /// # Errors
     /// Returns an error if this process cannot become a child subreaper.
@@ -170,8 +170,8 @@ impl World for Machine {
     }
 }
 
-/// Returns the number of times since boot that the CPU was throttled because of heat, or 0 if the
-/// processor does not count them.
+/// Returns the number of times since boot that the CPU with the number `cpu` was throttled because
+/// of heat, or 0 if the kernel does not report it.
 fn thermal_throttle_count(cpu: usize) -> u64 {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
@@ -193,15 +193,16 @@ struct CaseProcess {
     reaped: bool,
     /// Maximum time to wait for a reply.
     answer_timeout: Duration,
-    /// Time by which the last sample of the run has to end, before the time for which the engine
-    /// was stopped is added; `None` without a time limit.
+    /// Time by which the last sample of the run has to end, or `None` without a time limit. It
+    /// moves by the time for which the engine is stopped (Ctrl-Z), which is not included here.
     deadline: Option<Instant>,
 }
 
-/// Maximum time to wait for a reply of an adaptive case. The process is then killed, since a
-/// command may hang.
+/// Maximum time to wait for a reply from an adaptive case. After this time, its process is killed,
+/// since a command may hang.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time to wait for a reply of a case with a fixed number of samples, which may take long.
+/// Maximum time to wait for a reply from a case with a fixed number of samples, which may take
+/// long.
 const FIXED_ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl CaseProcess {
@@ -245,10 +246,10 @@ impl CaseProcess {
         requests.write_all(line.as_bytes()).map_err(|_| gone())
     }
 
-    /// Blocks until a reply other than a step arrives, and passes steps to `on_step`. At the
-    /// timeout, at the deadline of the run, or on a signal to stop, kills the process and returns
-    /// an error. Also returns an error if the request failed, the reply cannot be parsed, or the
-    /// process has ended.
+    /// Blocks until a reply other than a step arrives, and returns it. Passes steps to `on_step`.
+    /// At the timeout, at the deadline of the run, or on a signal to stop, kills the process and
+    /// returns an error. Also returns an error if the request failed, the reply cannot be parsed,
+    /// or the process has ended.
     fn receive(&mut self, on_step: &mut dyn FnMut(Step)) -> Result<Reply, SessionError> {
         let deadline = Instant::now() + self.answer_timeout;
         loop {

@@ -1,9 +1,9 @@
 //! Detects whether other programs used the CPUs while samples were taken, and whether the
 //! hypervisor moved a CPU.
 //!
-//! The kernel accounts for CPU time in ticks of 10 ms, which is too coarse for a single sample. The
-//! samples of a time window are therefore judged together, by the CPU time that other programs used
-//! in it.
+//! The kernel counts the busy time of a CPU in ticks of 10 ms, which is too coarse for a single
+//! sample. The samples of a time window are therefore judged together, by the CPU time that other
+//! programs used in it.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub struct Reading {
     pub own: Duration,
     /// Time of these CPUs that the hypervisor gave to other virtual machines (steal).
     pub steal: Duration,
-    /// Time during which the cgroup's CPU quota throttled this process.
+    /// Time for which CPU quotas throttled this process's cgroup or an ancestor: the longest of
+    /// these times.
     pub throttled: Duration,
     /// Number of times that these CPUs were throttled because of heat.
     pub thermal_throttle_count: u64,
@@ -27,7 +28,7 @@ pub struct Reading {
 /// Minimum length of a window of time whose samples are judged together.
 pub const MIN_WINDOW: Duration = Duration::from_millis(600);
 
-/// Share of the CPU time that other programs may use without a warning.
+/// Share of the available CPU time that other programs may use before they count as a disturbance.
 pub const TOLERATED_SHARE: f64 = 0.05;
 
 /// Length of a tick of the kernel's CPU accounting: the error of a reading for each CPU.
@@ -65,8 +66,8 @@ impl Others {
 /// A virtual CPU that the hypervisor moves to another core changes the distance by more.
 const MAX_DISTANCE_RATIO: f64 = 1.5;
 
-/// Returns whether two measurements of a cache line's round-trip time differ so much that the
-/// hypervisor must have moved a CPU between them.
+/// Returns whether `before` and `after`, two measurements of a cache line's round-trip time, differ
+/// by so large a factor that the hypervisor has probably moved a CPU in the meantime.
 pub fn has_moved(before: f64, after: f64) -> bool {
     let (low, high) = if before < after { (before, after) } else { (after, before) };
     high > MAX_DISTANCE_RATIO * low

@@ -201,8 +201,9 @@ impl Plan {
         self.cases.iter().filter(|case| case.skipped.is_none())
     }
 
-    /// Returns the expected wall time of the run. Every case takes its first sample, and the
-    /// remaining samples use at most the rest of the budget.
+    /// Returns the expected wall time of the run, on the assumption that every case that is not
+    /// skipped takes its first sample, and that the other samples use at most the rest of the
+    /// budget.
     pub fn expected(&self) -> Duration {
         let costs = self.measured().map(|case| &case.cost);
         let first = cost::first_samples(costs.clone());
@@ -213,8 +214,9 @@ impl Plan {
     }
 }
 
-/// Returns the default budget. It is 3 s per case for a full run, at most `max` seconds; 0.5 s per
-/// case for a quick run, at most 8 s; and 0.1 s for a run of the smallest size.
+/// Returns the default budget. It is 3 s per case, skipped ones included, for a full run, at most
+/// `max` seconds; 0.5 s per case for a quick run, at most 8 s; and 0.1 s for a run of the smallest
+/// size.
 fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {

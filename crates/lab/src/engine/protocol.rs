@@ -41,7 +41,7 @@ pub enum Request {
 pub enum Reply {
     /// The subject exists and has these facts.
     Ready(Facts),
-    /// A step of a demonstration, whose sample follows later.
+    /// A step that the subject reports, such as one of a demonstration. The sample follows later.
     Step(Step),
     /// The requested sample.
     Sampled(Box<Measurement>),

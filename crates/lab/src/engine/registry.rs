@@ -23,9 +23,9 @@ pub struct Registry {
 /// among [`Registry::experiments`] too.
 #[derive(Debug, Clone, Copy)]
 pub struct Calibrators {
-    /// Experiment that times an empty operation. The facts `clock_ns`, `clock_resolution_ns` and
+    /// Experiment that times an empty operation. Its facts `clock_ns`, `clock_resolution_ns` and
     /// `empty_loop_ns` are the cost and the resolution of the clock, and the cost of an iteration
-    /// of the loop.
+    /// of the loop, in nanoseconds.
     pub empty: &'static Experiment,
     /// Experiment that bounces a cache line between two CPUs. The value is the distance between
     /// them, as a round-trip time in nanoseconds.

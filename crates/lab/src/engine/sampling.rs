@@ -75,8 +75,8 @@ impl Samples {
     }
 
     /// Returns why no more samples are needed, or `None` if more are. With adaptive sampling,
-    /// computes the interval each time the number of undisturbed samples has grown by a quarter,
-    /// and remembers whether it was narrow.
+    /// computes the interval at `MIN_INTERVAL_SAMPLES` undisturbed samples, and again each time
+    /// their number has grown by a quarter, and remembers whether it was narrow.
     pub fn check_complete(&mut self) -> Option<Stopped> {
         match self.sampling {
             Sampling::Fixed(count) => (self.taken.len() >= count).then_some(Stopped::Count),
@@ -105,9 +105,9 @@ impl Samples {
         all.filter(|&(disturbed, _)| !(disturbed && retaken)).collect()
     }
 
-    /// Returns the record of the case `planned`, with statistics over the samples that count.
-    /// `stopped` is why the case takes no more samples, or `None` if it continues or was never
-    /// started.
+    /// Returns the record of the case `planned`, with statistics over the samples that count, and
+    /// with the limit and the facts of the last one. `stopped` is why the case takes no more
+    /// samples, or `None` if it continues or was never started.
     pub fn summarise(&self, planned: &PlannedCase, stopped: Option<Stopped>) -> Case {
         let experiment = planned.experiment;
         let mut case = Case::new(
@@ -166,7 +166,7 @@ fn stages(samples: &[&Sample]) -> Vec<Stage> {
 
 /// Returns the number of iterations with which a sample takes about `target`, extrapolated from
 /// `trial`, a sample of `iterations` iterations. The result is at least 1, and at most a hundred
-/// times `iterations`.
+/// times `iterations` or 10^12, whichever is lower.
 pub fn iterations_for(target: Duration, trial: &Measurement, iterations: u64) -> u64 {
     let took = trial.elapsed.as_secs_f64().max(1e-9);
     let factor = (target.as_secs_f64() / took).clamp(0.0, 100.0);

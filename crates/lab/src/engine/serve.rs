@@ -19,9 +19,10 @@ const ORPHAN_LIFETIME_SECONDS: u32 = 20;
 /// Answers requests from standard input on standard output, as [`serve`] does. First prepares this
 /// process:
 ///
-/// - Resets the dispositions of signals, except that SIGPIPE stays ignored.
+/// - Resets the dispositions of signals, except that SIGPIPE stays ignored, and unblocks all
+///   signals.
 /// - Lets this process outlive its parent by at most 20 s.
-/// - Replaces both streams by `/dev/null`, so that children can neither read requests nor write
+/// - Replaces both streams with `/dev/null`, so that children can neither read requests nor write
 ///   between replies.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use contend_record::parameters::{Parameters, Value};
 pub struct Setting {
     /// Name of the parameter.
     pub name: &'static str,
-    /// Description with the default, for the generated reference.
+    /// Description for the generated reference, usually with the default.
     pub summary: &'static str,
     values: Values,
 }
@@ -61,7 +61,7 @@ impl Setting {
         }
     }
 
-    /// Returns an example of an allowed value.
+    /// Returns an example of an allowed value, or an empty text if there is none.
     pub fn example(&self) -> Value {
         match self.values {
             Values::Numbers(min, max) => Value::Number(max.min(min + 2)),

@@ -15,9 +15,9 @@ pub struct Suite {
     /// Patterns for experiment names, and names of families. The suite has the experiments that
     /// match one of them.
     pub patterns: &'static [&'static str],
-    /// Conditions on cases: a pattern for experiment names, a parameter, and a value. Experiments
-    /// with the parameter run only cases with one of the values given for it; an empty value admits
-    /// cases without the parameter.
+    /// Conditions on cases: a pattern for experiment names, a parameter, and a value. Matching
+    /// experiments with the parameter run only cases with one of the values given for it; an empty
+    /// value admits cases without the parameter.
     pub only: &'static [(&'static str, &'static str, &'static str)],
     /// Upper bound on the default budget of a full run, in seconds.
     pub budget_seconds: f64,

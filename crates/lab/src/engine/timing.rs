@@ -118,7 +118,7 @@ fn elapsed(operation: &mut dyn FnMut() -> io::Result<()>, iterations: u64) -> io
 pub struct Timed<F> {
     overhead: Overhead,
     operation: F,
-    /// Number of units that one operation creates. Measurements are divided by it.
+    /// Number of units of work in one operation. Measurements are divided by it.
     units: u64,
     /// Children that outlive an operation. Their CPU time counts like that of children that have
     /// ended.
@@ -133,8 +133,8 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
         Self { overhead, operation, units: 1, children: Vec::new(), facts: Facts::new() }
     }
 
-    /// Sets the number of units that one operation creates, by which measurements are divided. It
-    /// has to be positive; the default is 1.
+    /// Sets the number of units of work in one operation, such as created processes, by which
+    /// measurements are divided. It has to be positive; the default is 1.
     #[must_use]
     pub fn of_units(mut self, units: u64) -> Self {
         self.units = units;
@@ -170,8 +170,8 @@ impl<F: FnMut() -> io::Result<()>> Timed<F> {
     }
 }
 
-/// Resource usage so far: CPU time of this process and its children, and the switches and faults of
-/// this process.
+/// Resource usage so far: CPU time of this process and its children, and the context switches and
+/// minor page faults of this process.
 struct Resources {
     own: Duration,
     children: Duration,

@@ -1,8 +1,8 @@
 //! Selects the cases to leave out of a plan so that it fits into a time limit.
 //!
 //! Cases of an experiment that differ only in numbers, such as `n`, form a group: one subject at
-//! several sizes. Each step leaves out the case with the highest cost in relation to its worth,
-//! until the remaining cases fit:
+//! several sizes. Each step considers one of the most expensive sizes of each group, and leaves out
+//! the one with the highest cost in relation to its worth, until the remaining cases fit:
 //!
 //! | case that a step leaves out | worth |
 //! |---|---|
@@ -74,8 +74,10 @@ fn groups(candidates: &[Candidate<'_>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Selects the case to leave out next: the one with the highest cost in relation to its worth.
-/// Returns the index of its group and its index in the group, or `None` if there is no group.
+/// Selects the case to leave out next: among the sizes that [`size_to_leave_out`] selects, one per
+/// group, the one with the highest cost in relation to its worth. The cost of a group's last size
+/// includes the group's part of the shared work. Returns the index of the group and the index in
+/// the group, or `None` if there is no group.
 fn next_to_leave_out(
     candidates: &[Candidate<'_>],
     groups: &[Vec<usize>],
@@ -94,10 +96,10 @@ fn next_to_leave_out(
     losses.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
 }
 
-/// Returns the index of the size to leave out first, which is the most expensive one. `costs` has
-/// the costs of a group's sizes, in ascending order of size. If several sizes cost about the same,
-/// prefers the largest that is not at an end of the group, since a line needs both ends. If there
-/// is none, prefers the smallest, since the largest size gives the best mean.
+/// Returns the index of the size to leave out first: the most expensive one, or one that costs
+/// about as much. `costs` has the costs of a group's sizes, in ascending order of size. Of several
+/// such sizes, prefers the largest that is not at an end of the group, since a line needs both
+/// ends. If there is none, prefers the smallest, since the largest size gives the best mean.
 fn size_to_leave_out(costs: &[f64]) -> usize {
     let max = costs.iter().copied().fold(0.0, f64::max);
     let last = costs.len().saturating_sub(1);

@@ -53,7 +53,8 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {
         for (index, from) in cpus.iter().enumerate() {
-            // Two spinning partners cannot share a CPU.
+            // Two spinning partners cannot share a CPU. On a machine with a single CPU, the case
+            // stays in the list, as unavailable.
             let include_same = mechanism != CACHE_LINE || cpus.len() == 1;
             let others = &cpus[index + usize::from(!include_same)..];
             cases.extend(others.iter().map(|to| case(mechanism, from, to)));

@@ -7,8 +7,7 @@ use hdrhistogram::Histogram;
 use crate::engine::experiment::SubjectError;
 use crate::engine::timing::nanoseconds;
 
-/// Creates a histogram of durations in nanoseconds, with two significant digits. Durations above
-/// one minute count as one minute.
+/// Creates a histogram of durations in nanoseconds, up to one minute, with two significant digits.
 ///
 /// # Errors
 /// Returns an error if the library rejects the bounds, which are constants.

@@ -1,4 +1,4 @@
-//! Generated inputs of pipelines, identical on every machine.
+//! Generated inputs for pipelines, identical on every machine.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

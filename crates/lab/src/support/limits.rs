@@ -44,7 +44,7 @@ pub fn typical_resources(kind: UnitKind) -> UnitResources {
 
 /// A limit with a function that reads its current use.
 pub struct WatchedLimit {
-    /// The limit, with its use at the time of creation.
+    /// The limit, with its use when this value was created.
     pub limit: Limit,
     in_use: Box<dyn Fn() -> Option<u64> + Send>,
     /// File in which the kernel counts refusals, if it does.
@@ -72,7 +72,8 @@ pub enum Exhaustion {
     },
     /// The limit is full, without a counted refusal; the message has its name, use and value.
     Full(String),
-    /// The limit allows more units, or its use cannot be read.
+    /// The kernel has counted no refusal, and either the limit allows more units or its use cannot
+    /// be read.
     No,
 }
 
@@ -106,7 +107,8 @@ impl WatchedLimit {
     pub fn read_exhaustion(&self) -> Exhaustion {
         let Limit { name, value, per_unit, .. } = &self.limit;
         let used = (self.in_use)();
-        // Other programs create and end units too, so one thousandth of the limit may be free.
+        // Other programs create and end units too, so up to a thousandth of the limit may be free
+        // just after it has refused a unit.
         let near = value.saturating_sub(self.slack).saturating_sub(value / 1000);
         let is_full = used.is_some_and(|used| used as f64 + per_unit > near as f64);
         let refused = self.refusals.as_deref().and_then(refusal_count).unwrap_or(0);
@@ -159,8 +161,8 @@ pub fn memory_available() -> u64 {
 }
 
 /// Returns the known limits on units that this process creates, if each unit takes the resources
-/// `unit`. The limit that allows the fewest units comes first. Omits limits whose use cannot be
-/// read.
+/// `unit`. The limit that allows the fewest units comes first. Omits limits that are not set, or
+/// whose use cannot be read.
 pub fn limits_on(kind: UnitKind, unit: UnitResources) -> Vec<WatchedLimit> {
     let mut all: Vec<WatchedLimit> = Vec::new();
     all.extend(user_task_limit());
@@ -248,9 +250,9 @@ pub fn own_mappings() -> u64 {
     fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count() as u64)
 }
 
-/// Returns the limits on the memory map of this process, which all its threads share, and on the
-/// committed memory of the machine if the kernel enforces it. Each applies to threads with the
-/// resources `unit`.
+/// Returns the limits on the memory map of this process, which all its threads share, and the limit
+/// on the committed memory of the machine if the kernel enforces one. Each applies to threads with
+/// the resources `unit`.
 fn address_space_limits(unit: UnitResources) -> Vec<WatchedLimit> {
     let guard = 4096;
     let path = "/proc/sys/vm/max_map_count";

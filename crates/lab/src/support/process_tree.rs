@@ -38,8 +38,8 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
 }
 
 /// Calls `read` every 50 ms until the proportional set sizes of two consecutive results differ by
-/// at most 64 KiB, or about a second has passed. Returns the last result. Kernels and runtimes
-/// defer some of their memory management.
+/// at most 64 KiB, or about a second has passed. Returns the last result. The kernel and language
+/// runtimes defer some of their memory management.
 ///
 /// # Errors
 /// Returns the error of `read`.

@@ -48,8 +48,8 @@ pub(super) fn first(cut: &Cut, data: &[u8]) -> Option<usize> {
     places.find(|&place| place > 1 && place < data.len() && is_cut(cut, data, place))
 }
 
-/// A scanner for the last position at which an input may be cut. When more data has arrived, it
-/// resumes where it stopped.
+/// A scanner for the last position at which an input may be cut. Formats that must be scanned from
+/// the beginning are scanned only once: when more data has arrived, it resumes where it stopped.
 #[derive(Debug)]
 pub(super) struct Scanner {
     cut: Cut,

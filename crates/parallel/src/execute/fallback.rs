@@ -4,12 +4,13 @@ use std::fmt;
 
 use super::input::ChunkSource;
 
-/// The reason for running a group once over its whole input, which `--stats` shows.
+/// The reason, shown by `--stats`, for running a group once over its whole input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fallback {
     /// Running over chunks would not be faster.
     NotFaster,
-    /// The guard rejected input, for the given reason.
+    /// Input was rejected for the given reason: by the guard, or because the stream is slow or
+    /// silent, or its records are too long.
     GuardRefused(String),
     /// Commands failed over a chunk, or wrote to standard error.
     CommandFailed,
@@ -30,9 +31,9 @@ pub(super) enum Fallback {
 }
 
 impl Fallback {
-    /// Returns a more precise reason if the state of the input shows one: a rejection by the guard,
-    /// which is the cause of later failures, or an empty input, on which some commands fail.
-    /// Otherwise, returns `self`.
+    /// Returns a more precise reason if the state of the input shows one: a rejection of input,
+    /// which is the cause of later failures, or, for [`Self::CommandFailed`], an empty input, on
+    /// which some commands fail. Otherwise, returns `self`.
     pub(super) fn refined(self, chunks: &ChunkSource<'_>) -> Self {
         let is_empty = || chunks.size().map_or_else(|| chunks.none_was_taken(), |size| size == 0);
         match (chunks.refused(), self) {

@@ -32,8 +32,8 @@ pub(super) enum Gathered {
     /// The outputs of the workers. If they had shares of the input, the outputs are in the order of
     /// the shares.
     Outputs(Vec<Output>),
-    /// Workers stopped before the end of the input: the guard rejected input that can be read
-    /// again, a worker could not be started, or the run is being ended.
+    /// Workers stopped before the end of the input: input that can be read again was rejected, a
+    /// worker could not be started, or the run is being ended.
     Unfit,
 }
 
@@ -307,7 +307,7 @@ impl<'env> Work<'env> {
         }
     }
 
-    /// Feeds instances with chunks until there are no more, the guard rejects one, or resources are
+    /// Feeds instances with chunks until there are no more, one is rejected, or resources are
     /// scarce. Returns the instances, of which the last one may still run.
     fn feed(
         &self,

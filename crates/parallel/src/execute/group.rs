@@ -18,7 +18,7 @@ use crate::plan::ir::{Combine, Group};
 /// The maximum number of bytes of a stream that are read to decide whether chunks pay off.
 const MAX_PEEK_BYTES: usize = 1 << 20;
 
-/// Runs a group from `input` to `output`, and returns who read the input.
+/// Runs a group from `input` to `output`, and returns the reader of the input.
 ///
 /// # Errors
 /// Returns an error if the input cannot be read, a command cannot be started, commands fail over
@@ -86,7 +86,7 @@ fn judge(
 }
 
 /// Runs the group over chunks, or once over the whole input if that fails or if the commands fail
-/// even on empty input. Returns who read the input.
+/// even on empty input. Returns the reader of the input.
 fn run_into(
     group: &Group,
     context: &Context<'_>,

@@ -61,8 +61,8 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// Writes `left` to the commands, and forwards their output. Returns `Break` if the reader
-    /// wants no more output.
+    /// Writes `left` to the commands while they accept input, and forwards their output. Returns
+    /// `Break` if the reader wants no more output.
     ///
     /// # Errors
     /// Returns an error if reading `left`, writing to the commands, or forwarding their output

@@ -19,7 +19,7 @@ use rustix::process::kill_process;
 use super::threads::{self, RetryLimit};
 use crate::plan::ir::Command;
 
-/// Upper bound of the time until a pending signal has been handled.
+/// Upper bound on the time until a pending signal has been handled.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
 /// A starter of commands, which knows the running ones and can end them.

@@ -112,8 +112,8 @@ struct Place<'a> {
 
 impl Local<'_> {
     /// Returns the steps of a plan, with neighbouring serial steps merged. Unless the size of
-    /// chunks is set, a group after the first step becomes a serial step if it cannot be faster
-    /// over chunks.
+    /// chunks is set, a group after the first step becomes a serial step, which the tally notes, if
+    /// it cannot be faster over chunks.
     fn steps(&self, plan: &Plan) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (index, step) in plan.steps.iter().enumerate() {

@@ -111,7 +111,7 @@ struct Context<'a> {
     steps: &'a [Step],
     /// The index of the group's step in `steps`.
     at: usize,
-    /// For each step, whether its commands run plain, that is, forward their input as it arrives.
+    /// For each step, whether its commands run plain: once, without chunks, on input as it arrives.
     plain: &'a [AtomicBool],
     /// CPU time of the group's commands other than sorts, in nanoseconds per byte of its input, or
     /// `None` if it has not been estimated.

@@ -98,7 +98,7 @@ impl Kind<'_> {
 }
 
 /// Returns a number that decides most comparisons by the given key. `key_text` is the content of
-/// the key in a line. If the numbers of two lines differ, the lines have the order of the numbers,
+/// the key in a line. If the numbers of two lines differ, their keys have the order of the numbers,
 /// or the opposite order if the key is reversed.
 pub(super) fn key_prefix(key: &SortKey, key_text: &[u8]) -> u64 {
     match key {

@@ -25,7 +25,7 @@ const START_CPU_SHARE: f64 = 0.6;
 /// Minimum CPU time of a command over the sample, as a multiple of the usual CPU time of its start.
 /// If a command needs less, the actual starts of the commands are measured.
 const MIN_STARTS: f64 = 6.0;
-/// Upper bound of the expected CPU time of a trial in seconds, unless the sample has its minimum
+/// Upper bound on the expected CPU time of a trial in seconds, unless the sample has its minimum
 /// size.
 const MAX_TRIAL_SECONDS: f64 = 0.01;
 /// Minimum size of any sample in bytes.
@@ -50,8 +50,9 @@ pub(super) struct Trial {
 }
 
 /// Decides whether chunks pay off for a group whose output goes into a pipe, or into a file if
-/// `to_file` is true. Runs the commands before a sort over a sample of the input, unless their
-/// usual rates suffice or they start other programs.
+/// `to_file` is true. Runs the commands, or those before a sort, over a sample of the input, unless
+/// their usual rates suffice or they start other programs. Chunks always pay off for a sort that
+/// might otherwise use too much memory.
 ///
 /// # Errors
 /// Returns an error if the sample cannot be read or a command cannot be started.
@@ -104,9 +105,10 @@ pub(super) fn judge(
     Ok(Trial { is_worth_it, rate: Some(rate) })
 }
 
-/// Returns the CPU time of the commands of other steps, in nanoseconds per byte of the group's
-/// input. `volume` and `line` describe the group's output. Later steps count only as long as
-/// outputs are concatenated: after other combinations, the amount of data is unknown.
+/// Returns the CPU time of each command of other steps that runs at the same time, in nanoseconds
+/// per byte of the group's input. `volume` and `line` describe the group's output. Later steps
+/// count only as long as outputs are concatenated: after other combinations, the amount of data is
+/// unknown.
 fn concurrent(group: &Group, context: &Context<'_>, volume: f64, line: f64) -> Vec<f64> {
     let (before, rest) = context.steps.split_at(context.at);
     let (before, _) = estimate::before(before);
@@ -135,8 +137,9 @@ fn sample_size(of: Option<u64>, cpu: f64) -> usize {
     size.min(enough).max(MIN_SAMPLE_BYTES)
 }
 
-/// Returns the CPU time of starting `commands` for every chunk, in nanoseconds per byte, or 0 if
-/// each worker starts them only once. The rate in `context` must not be `None`.
+/// Returns the CPU time of starting `commands` for every chunk, in nanoseconds per byte of input.
+/// Returns 0 for combiners other than [`Combine::Concatenate`] and [`Combine::Adjoin`]. The rate in
+/// `context` must not be `None`.
 fn starts(
     group: &Group,
     commands: &[Command],

@@ -1,4 +1,4 @@
-//! Results of running a group: whether it is done, and who read its input.
+//! Results of running a group: whether it is done, and the reader of its input.
 
 use super::fallback::Fallback;
 use super::sink::Sink;

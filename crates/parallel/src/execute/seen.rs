@@ -10,8 +10,9 @@ use std::hash::BuildHasher as _;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Hash bits that are zero for lines of the sample, which has about one distinct line in 16. They
-/// are in the middle, because the table uses the lowest and the highest bits.
+/// Hash bits that are zero for lines of the sample, which therefore contains about a sixteenth of
+/// all distinct lines. These bits are in the middle of the hash, because the table uses the lowest
+/// and the highest ones.
 const SAMPLE_MASK: u64 = 15 << 40;
 /// The number of lines of the sample between two decisions on which lines to look up.
 const WINDOW_LINES: u32 = 1024;

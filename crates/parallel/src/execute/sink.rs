@@ -107,7 +107,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Returns whether a reader that closes the output causes an error: the output is standard
-    /// output, and commands run with SIGPIPE ignored, so that the last one would fail.
+    /// output, and commands run with SIGPIPE ignored or blocked, so that the last one would fail.
     fn fails_unread(&self) -> bool {
         self.before_write.is_some() && inherited::children_survive_sigpipe()
     }

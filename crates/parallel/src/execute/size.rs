@@ -15,7 +15,7 @@ const CHUNK_TIME: Duration = Duration::from_millis(150);
 /// Minimum processing time of a chunk, as a multiple of the time that its slowest command takes to
 /// start.
 const STARTS_PER_CHUNK: f64 = 20.0;
-/// Size of chunks in bytes until the speed of the commands is known.
+/// Intended size of chunks in bytes until the speed of the commands is known.
 const FIRST_CHUNK_BYTES: u64 = 256 << 10;
 /// Ratio of the intended size of a stream's chunks to the minimum size of its first ones.
 const EARLY_DIVISOR: u64 = 8;

@@ -20,9 +20,9 @@ use super::{counted, keyed};
 
 /// Maximum size in bytes of the lines in memory: offsets have 32 bits.
 const MAX_TEXT_BYTES: usize = 1 << 31;
-/// Ratio of available memory to the memory in use for lines. If it is reached and there is no room
-/// on disk, the memory for lines may be doubled. It is large, because other workers may double
-/// theirs at the same time.
+/// Minimum ratio of available memory to the memory in use for lines at which the latter may be
+/// doubled, if there is no room on disk. It is large, because other workers may double theirs at
+/// the same time.
 const MEMORY_DIVISOR: u64 = 8;
 
 /// A collector of lines, which sorts them in memory and spills them to disk if there are too many.
@@ -136,8 +136,8 @@ impl<'a> Sorter<'a> {
         Ok(())
     }
 
-    /// Appends a line to the text, after its number of occurrences unless that is 0. Returns the
-    /// offset of the line.
+    /// Appends a line to the text, preceded by its number of occurrences unless that is 0. Returns
+    /// the offset of the line.
     fn add(&mut self, line: &[u8], count: u64) -> usize {
         if count > 0 {
             self.text.extend_from_slice(&count.to_le_bytes());
@@ -185,7 +185,7 @@ impl<'a> Sorter<'a> {
         self.sort();
         match self.write_run() {
             Ok(file) => self.spilled.push(file),
-            // With no room on disk, GNU sort keeps its lines in memory, too.
+            // GNU sort might need no room on disk here, because it uses more memory by default.
             Err(_) if self.may_grow() => {
                 self.limit = self.limit.max(self.used()).saturating_mul(2);
                 if self.kind.equal != Equal::Kept {
@@ -254,7 +254,8 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Appends a line and its separator to `out`, after its number of occurrences if lines are counted.
+/// Appends a line and its separator to `out`, preceded by its number of occurrences if lines are
+/// counted.
 pub(super) fn write(out: &mut Vec<u8>, kind: Kind<'_>, line: &[u8], count: impl Fn() -> u64) {
     if kind.equal == Equal::Counted {
         counted::write(out, count(), line);

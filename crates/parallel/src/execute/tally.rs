@@ -133,7 +133,7 @@ impl Tally {
     }
 
     /// Records the exit status of a command. A command such as `grep` succeeds if it finds a match
-    /// in any chunk; of other commands, the last exit code other than 0 counts.
+    /// in any chunk; for other commands, the last exit code other than 0 counts.
     pub(super) fn status(&self, command: &Command, status: ExitStatus) {
         let code = status.shell_code();
         let mut stages = self.lock();

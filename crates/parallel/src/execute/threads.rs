@@ -105,7 +105,10 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>>
 
 /// Runs `work` on the calling thread and on up to `count - 1` others, as far as they can be
 /// started. Waits for all of them, and returns their results, with that of the calling thread
-/// first. Panics if one of the threads has panicked.
+/// first.
+///
+/// # Panics
+/// Panics if one of the threads has panicked.
 pub(super) fn run_on_all<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let others: Vec<_> =

@@ -34,7 +34,7 @@ fn reading(group: &Group, chunks: &ChunkSource<'_>) -> io::Result<Option<(Vec<Co
     Ok(Some((std::iter::once(first).chain(rest).collect(), stdin)))
 }
 
-/// Runs the commands as the shell would, and returns who read the input. They read the input
+/// Runs the commands as the shell would, and returns the reader of the input. They read the input
 /// themselves if they can; otherwise, contend copies it into a pipe.
 pub(super) fn plain(
     group: &Group,
@@ -69,7 +69,7 @@ pub(super) fn succeeds_on_empty_input(
 }
 
 /// Runs the commands once over the rest of the input, which is the whole input for files, and
-/// forwards their output. Returns who read the input.
+/// forwards their output. Returns the reader of the input.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,

@@ -60,7 +60,7 @@ impl Expectation {
     /// Returns the decision for an input of the given size, with the reason.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
-        let verdict = if parallel { "justifies" } else { "does not justify" };
+        let verdict = if parallel { "is worth" } else { "is not worth" };
         let (cpu, cost) = (time(self.cpu), time(self.cost));
         let why = format!("an estimated {cpu} of CPU work {verdict} {cost} of overhead");
         let expected_cpu_seconds = Some(self.cpu);
@@ -80,14 +80,14 @@ const TO_FILE_NS_PER_BYTE: f64 = 0.3;
 /// never wait.
 const IMBALANCE_FACTOR: f64 = 1.08;
 /// Time that each pipe adds because its commands wait for each other, as a fraction of the CPU time
-/// of all commands divided by the number of CPUs.
+/// of the concurrent commands divided by the number of CPUs.
 const STALL_SHARE: f64 = 0.05;
 /// Maximum number of pipes that add time.
 const MAX_STALLING_PIPES: usize = 4;
 /// CPU time of contend's own sort, relative to that of the `sort` program.
 const OWN_SORT_FACTOR: f64 = 0.4;
 
-/// Lower bound of a step's output, in bytes per byte of input.
+/// Lower bound on the output of the steps before a group, in bytes per byte of their input.
 const MIN_OUTPUT_SHARE: f64 = 0.01;
 /// Ratio of the usual CPU time of a command in another step to the least CPU time that it may need.
 const UNCERTAINTY_FACTOR: f64 = 2.0;
@@ -218,7 +218,7 @@ pub(crate) fn runs_others(group: &Group) -> bool {
     group.serial.iter().any(name)
 }
 
-/// Returns whether contend can sort in place of a `sort` at the end of the group.
+/// Returns whether contend can sort in place of the group's `sort`.
 pub(crate) fn sorts_here(group: &Group) -> bool {
     let by_bytes = match &group.combine {
         Combine::Merge(merge) => merge.lines.is_some(),
@@ -228,8 +228,8 @@ pub(crate) fn sorts_here(group: &Group) -> bool {
     by_bytes && group.any_order
 }
 
-/// Returns the expected gain and cost of running the groups among the given steps over chunks of an
-/// input.
+/// Returns the expected CPU time of the groups among the given steps, and the expected gain and
+/// cost of running them over chunks on `jobs` CPUs. `input` is the input of the first step.
 pub(crate) fn expect(steps: &[Step], input: Amount, jobs: usize) -> Expectation {
     let mut stream = Stream::of_lines(input.line);
     let (mut cpu, mut gain, mut starts) = (0.0, 0.0, 0.0);
@@ -256,7 +256,7 @@ pub(crate) fn break_even_bytes(step: &Step, line: f64, jobs: usize) -> u64 {
     (MIN_BENEFIT_FACTOR * for_a_byte.cost / for_a_byte.gain) as u64
 }
 
-/// Returns an upper bound of the gain, and the cost on two CPUs. `commands` is the number of
+/// Returns an upper bound on the gain, and the cost on two CPUs. `commands` is the number of
 /// commands, which together need `cpu` nanoseconds per byte of an input of `bytes` bytes.
 pub(crate) fn upper_bound(cpu: f64, commands: usize, bytes: u64) -> Expectation {
     let cpu = cpu * bytes as f64 * 1e-9;

@@ -62,7 +62,7 @@ impl Stream {
     }
 
     /// Replaces the stream by the output of a command, and returns the flow through that command.
-    /// Returns `None` if the command is unknown.
+    /// Returns `None`, and leaves the stream unchanged, if the command is unknown.
     pub(crate) fn flow_through_known(
         &mut self,
         program: &str,

@@ -2,8 +2,8 @@
 //! which runs it.
 //!
 //! A [`Plan`] defines where the input may be cut, which commands run over each chunk, and how the
-//! outputs are combined. It does not define who runs it, nor on how many CPUs of which machine. It
-//! is plain data that serializes, so that an executor may ship it to another machine.
+//! outputs are combined. It does not define which executor runs it, nor on how many CPUs of which
+//! machine. It is plain data that serializes, so that an executor may ship it to another machine.
 //!
 //! `contend run` publishes a plan as JSON in another type, `contend_record::run::PlanRecord`, which
 //! follows a published schema. The types here may change with the executor. Only the conversion, in
@@ -82,8 +82,8 @@ pub struct Command {
     /// Whether the command may run in the C locale if the group's input is ASCII without NUL: its
     /// output is the same there, and it is faster.
     pub ascii_in_c: bool,
-    /// The operator that can replace the process, provided that the neighbouring commands have
-    /// operators as well.
+    /// The operator that can replace the process, provided that all commands that run over the same
+    /// chunk have operators as well.
     pub operator: Option<Operator>,
 }
 
@@ -93,7 +93,7 @@ pub struct Group {
     /// The stages as written, for the fallback: one pipeline over the whole input.
     pub serial: Vec<Command>,
     /// The first command of `serial` in the form that opens the plan's source files itself; `None`
-    /// unless that command names the files in the pipeline.
+    /// unless that command, as written in the pipeline, names the files.
     pub opening: Option<Command>,
     /// Where the input may be cut.
     pub cut: Cut,
@@ -185,8 +185,8 @@ pub enum Combine {
 /// A merge of sorted outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merge {
-    /// The command that merges sorted outputs. The executor appends file names by which the command
-    /// can open the outputs to its arguments, in input order.
+    /// The command that merges sorted outputs. The executor appends to the arguments the names of
+    /// the files from which the command reads the outputs, in input order.
     pub command: Command,
     /// The order of the lines if contend can merge them itself; `None` if only the command can.
     pub lines: Option<LineOrder>,

@@ -26,7 +26,7 @@ pub struct Annotation {
 impl Annotation {
     /// Parses the words with which a command begins: a program, and possibly arguments. Variables
     /// set before the program are ignored. Returns `None` if `command` is not a plain command, or
-    /// if it has an input file.
+    /// if it redirects its input.
     pub fn read(command: &str, records: Records) -> Option<Self> {
         let simple = Simple::read(command).filter(|simple| simple.input.is_none())?;
         let words = std::iter::once(simple.program).chain(simple.arguments);
@@ -54,7 +54,7 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);
     match plan.steps.first_mut() {
-        // The first command's behaviour may depend on who opens its files, or on reading a pipe.
+        // The first command may behave differently if contend opens its files, or over a pipe.
         Some(Step::Serial(_)) => {
             let why = plan.stages.first().map(|stage| stage.why.clone());
             let why = why.filter(|_| found.first.is_some());
@@ -346,7 +346,7 @@ fn describe_combiner(combine: &Combine) -> &'static str {
         Combine::Merge(_) => "sorted chunks are merged",
         Combine::Counts { .. } => "counts of chunks are merged",
         Combine::Numbers(_) => "numbers of chunks are combined",
-        Combine::Through(_) => "the outputs of chunks pass through it once more",
+        Combine::Through(_) => "it runs once more, on the outputs of all chunks",
         Combine::Totals(_) => "totals of chunks are summed, unless one was rounded",
     }
 }

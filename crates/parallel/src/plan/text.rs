@@ -90,8 +90,8 @@ pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
 
-/// Parses a pipeline. Anything but plain commands joined by `|` needs a shell, and so do shell
-/// builtins.
+/// Parses a pipeline. Anything but plain commands joined by `|`, with an optional `!` before them
+/// and `;` after them, needs a shell, and so do shell builtins.
 pub fn read(text: &str) -> Reading {
     let parsed = match parse::parse(text) {
         Ok(parsed) => parsed,

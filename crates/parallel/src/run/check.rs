@@ -159,8 +159,8 @@ impl Input {
             }
             Self::Kept(keeping) => {
                 let (reader, mut writer) = pipe()?;
-                // This closes contend's reader of the pipe. The thread that saves the stream ends
-                // once the pipe has no reader.
+                // This closes contend's read end of the pipe that has been standard input. The
+                // thread that saves the stream ends once that pipe has no reader.
                 dup2_stdin(&reader).context("cannot redirect standard input")?;
                 let SavedStream { mut file, rest } = joined(keeping)?;
                 file.rewind().context(cannot_read)?;
@@ -258,9 +258,10 @@ impl Captured {
 }
 
 impl FinishedRun {
-    /// Runs the original, compares the outputs, and notifies the observer of the result. Returns
-    /// the exit code of the run, or 1 if the outputs or exit codes differ. If the reader has closed
-    /// the output of the run, nothing is compared, and the exit code is that of the run.
+    /// Runs the original, compares the outputs, notifies the observer of the result, and stores it
+    /// in `outcome`. Returns the exit code of the run, or 1 if the outputs or exit codes differ. If
+    /// the reader has closed the output of the run, nothing is compared, and the exit code is that
+    /// of the run.
     ///
     /// # Errors
     /// Returns an error if the original cannot be run, if standard input has not been saved, or if

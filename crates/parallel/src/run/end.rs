@@ -29,7 +29,7 @@ pub enum End {
         /// Why the program could not be executed.
         source: io::Error,
         /// The exit code to use: 127 if the program does not exist, else 126, as in a shell; always
-        /// 126 if the program is a shell.
+        /// 126 if the program is the shell that should have started a stage's command.
         exit_code: u8,
     },
     /// Another process runs the stage of this process.

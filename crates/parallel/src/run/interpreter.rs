@@ -42,8 +42,9 @@ pub(super) fn interpreter(text: &str) -> Option<Interpreter> {
     Some(Interpreter::Shell { program: program.to_owned(), options })
 }
 
-/// Returns whether the file is a script that contend can run: its first line names a shell, or its
-/// name ends in `.sh` and it has no such line. Returns `false` for a file that cannot be read.
+/// Returns whether the file is a script that contend can run: its `#!` line names a known shell, or
+/// its name ends in `.sh` and it has no usable `#!` line. Returns `false` for a file that cannot be
+/// read.
 pub fn is_shell_script(path: &Path) -> bool {
     let mut start = Vec::new();
     let limit = MAX_SHEBANG_BYTES as u64;

@@ -44,7 +44,7 @@ pub(super) fn status(
     })
 }
 
-/// Exit codes of commands that cannot write their output, for commands that use another code than
+/// Exit codes of commands that cannot write their output, for commands that use a code other than
 /// 1.
 const FAILED_WRITES: &[(&[&str], i32)] = &[
     (&["sort", "grep", "egrep", "fgrep", "jq"], 2),

@@ -24,8 +24,8 @@ use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
 
-/// Runs a pipeline with the shell, which may replace this process, or only explains how it would
-/// run if the settings ask for that. `why` is the reason why contend cannot run it itself.
+/// Runs a pipeline with the shell, which may replace this process, or, if the settings ask for
+/// that, only explains how it would run. `why` is the reason why contend cannot run it itself.
 ///
 /// # Errors
 /// Returns an error if the shell cannot be started or supervised, or if the run cannot be compared
@@ -52,8 +52,8 @@ pub(super) fn pipeline(
     run_plan(task(&command, records)?, report, settings, check, observer)
 }
 
-/// Runs a script with the shell, which may replace this process, or only explains how it would run
-/// if the settings ask for that.
+/// Runs a script with the shell, which may replace this process, or, if the settings ask for
+/// that, only explains how it would run.
 ///
 /// # Errors
 /// Returns an error if the script cannot be read or names another interpreter, or if the shell
@@ -129,12 +129,18 @@ fn report(
     settings: &Settings,
 ) -> Box<Report> {
     let parallel = !rewritten.taken.is_empty();
-    let takes = "contend runs these stages where that pays off, and the shell runs the rest";
-    let takes = parallel.then(|| takes.to_owned());
+    let takes = "these stages, where that pays off";
+    let parts: Vec<String> = match (parallel, why) {
+        (true, Some(why)) => {
+            vec![takes.to_owned(), format!("a shell runs the rest, because {why}")]
+        }
+        (true, None) => vec![takes.to_owned(), "the shell runs the rest".to_owned()],
+        (false, Some(why)) => vec![format!("a shell runs the text, because {why}")],
+        (false, None) => Vec::new(),
+    };
     let left = rewritten.refused.iter();
     let left = left.map(|why| format!("all of it is left to the shell: {why}"));
-    let needs = why.map(|why| format!("a shell runs the text, because {why}"));
-    let sentences: Vec<String> = needs.into_iter().chain(takes).chain(left).collect();
+    let sentences: Vec<String> = parts.into_iter().chain(left).collect();
     let mut report = Report::new(text, settings);
     report.by_shell = true;
     report.record.taken.clone_from(&rewritten.taken);

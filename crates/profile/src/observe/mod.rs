@@ -51,11 +51,11 @@ pub enum Wait {
     Child,
     /// Any of several descriptors, whose kinds differ or are unknown.
     Poll,
-    /// A peer on a socket.
+    /// A peer on a socket other than the stage's input and output, or a connection.
     Network,
-    /// A pipe other than the stage's input and output.
+    /// A pipe other than the stage's input and output, or the other end of a FIFO.
     Pipe,
-    /// Input from a terminal, or output to one.
+    /// Input from a terminal, or output to one, unless it is the stage's own input or output.
     Terminal,
     /// Continuation of the stopped process by job control.
     Stopped,

@@ -50,7 +50,7 @@ impl End {
     }
 
     /// Returns the number of bytes in the pipe and its capacity, or `None` if the object is not a
-    /// pipe or this user may not open it.
+    /// pipe or its fill cannot be read.
     pub fn fill(&self) -> Option<Fill> {
         self.probe.as_ref()?.fill().ok()
     }
@@ -220,7 +220,8 @@ enum CombinedWait {
 
 /// Combines the waits for any of several descriptors. A network peer has precedence, then the
 /// stage's input and output. Descriptors that usually only wake the process up (timers, counters,
-/// other pipes) decide only if there are no others. Without descriptors, the wait is a sleep.
+/// other pipes) decide only if there are no others. If the deciding waits differ, the result is
+/// [`Wait::Poll`]. Without descriptors, it is a sleep.
 fn combine_waits(waits: &[Wait]) -> CombinedWait {
     let has = |wait| waits.contains(&wait);
     if has(Wait::Network) {
@@ -272,8 +273,9 @@ fn fd_path(pid: Pid, fd: i32) -> String {
     format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero())
 }
 
-/// Returns the descriptors in an `fd_set` of another process, which has `count` bits at `address`.
-/// The set is empty if `address` is 0. Returns `None` if the memory cannot be read.
+/// Returns the descriptors in the `fd_set` of `count` bits, at most 1,024, at `address` in the
+/// memory of `pid`. The set is empty if `address` is 0. Returns `None` if the memory cannot be
+/// read.
 fn bits(pid: Pid, address: u64, count: u64) -> Option<Vec<i32>> {
     let mut set = [0; 128];
     let length = usize::try_from(count.div_ceil(8)).unwrap_or(0).min(set.len());

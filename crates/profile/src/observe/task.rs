@@ -9,7 +9,7 @@ use contend_sys::syscall::Waiting;
 
 use super::{Ends, State, Wait};
 
-/// A task that is sampled repeatedly. Its files in `/proc` stay open.
+/// A task that is sampled repeatedly. Its `schedstat` and `syscall` files stay open.
 #[derive(Debug)]
 pub struct Task {
     process: Pid,
@@ -37,7 +37,8 @@ impl Task {
     /// Opens the files of thread `id` of `process`.
     ///
     /// # Errors
-    /// Returns an error if the thread has ended, or its counters may not be read.
+    /// Returns an error if the thread no longer exists, not even as a zombie, or if its counters
+    /// may not be read.
     pub fn open(process: Pid, id: Pid) -> io::Result<Self> {
         let folder = format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero());
         Ok(Self {

@@ -100,7 +100,7 @@ impl Tree {
     /// `leader` are those of the stage.
     ///
     /// # Errors
-    /// Returns an error if the process has ended, or `/proc` is not mounted.
+    /// Returns an error if the process has been reaped, or `/proc` is not mounted.
     pub fn open(leader: Pid) -> std::io::Result<Self> {
         Ok(Self {
             processes: vec![Process::open(leader)?],
@@ -154,8 +154,8 @@ impl Tree {
         let ends = &self.ends;
         let ended_sched = &mut self.ended_sched;
         for (index, process) in self.processes.iter_mut().enumerate() {
-            // The counters of the stage's own process are needed until its end, even from its
-            // zombie.
+            // The counters of the stage's own process are needed until it has been reaped, so keep
+            // its task even if it is a zombie.
             let leader = (self.has_leader && index == 0).then_some(process.id);
             process.tasks.retain_mut(|task| {
                 let is_alive = task.sample(ends, buffer).is_ok() || leader == Some(task.id);
@@ -226,7 +226,8 @@ impl Tree {
         }
     }
 
-    /// Searches for new descendants and threads, and reads peak memory.
+    /// Searches for new descendants and threads, and reads which processes are stopped, and their
+    /// peak memory.
     pub fn refresh(&mut self, buffer: &mut [u8]) {
         for process in &mut self.processes {
             process.refresh(buffer);
@@ -256,9 +257,10 @@ impl Tree {
         self.several_tasks |= self.several_processes;
     }
 
-    /// Returns the bytes and calls so far of the stage's living processes, including those of
-    /// children for which they have waited. Returns `None` if no process is left, or if the
-    /// counters of the first one, usually the stage's own process, cannot be read.
+    /// Returns the bytes and calls so far of the stage's processes that have not been reaped,
+    /// including those of children for which they have waited. Returns `None` if no process is
+    /// left, or if the counters of the first one, usually the stage's own process, cannot be read.
+    /// Leaves out other processes whose counters cannot be read.
     pub fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
         let (leader, others) = self.processes.split_first()?;
         let mut sum = leader.read_io(buffer)?;

@@ -1,10 +1,11 @@
 //! Finds the critical stage of each sample: the one for which the others wait.
 //!
-//! A stage works if it waits for neither of its neighbours. If only one stage works, it is critical.
-//! If several do, two kinds of stages are not critical: a stage before a blocked one, which is ahead
-//! of it, and a stage after a starved one, which still has input. The remaining stages pass data on
-//! chunk by chunk, and the slowest of them is critical: the one that has worked for longest
-//! recently. If no stage works, the pipeline's input or output is critical.
+//! A stage works if it waits for neither of its neighbours. If only one stage works, it is
+//! critical. If several do, two kinds of stages are not critical: a stage before a blocked one is
+//! ahead, and a stage after a starved one still has input. The remaining stages pass data on chunk
+//! by chunk, and the slowest of them is critical: the one that has worked for longest recently. If
+//! none remains, this is the slowest of all stages that work. If no stage works, the pipeline's
+//! input or output is critical.
 //!
 //! The time for which a stage is critical is what can be saved by making it faster, as far as no
 //! other stage works during that time. All states must be from one sample.
@@ -24,14 +25,15 @@ pub enum Critical {
     Output,
 }
 
-/// For how long each stage worked recently: older times count less.
+/// The time for which each stage worked recently: earlier work counts less.
 #[derive(Debug, Clone, Default)]
 pub struct RecentWork {
     /// Weighted times in seconds.
     seconds: Vec<f64>,
 }
 
-/// Time after the start of the pipeline up to which all work counts about equally.
+/// Minimum of the time since the start of the pipeline from which the decay of earlier work is
+/// computed.
 const MIN_MEMORY: Duration = Duration::from_millis(700);
 
 impl RecentWork {
@@ -40,8 +42,8 @@ impl RecentWork {
         Self { seconds: vec![0.0; stages] }
     }
 
-    /// Adds `time` to the stages that work. `elapsed` is the time since the start of the pipeline;
-    /// work counts half as much after about a tenth of that time.
+    /// Adds `time` to the stages that work. `elapsed` is the time since the start of the pipeline.
+    /// Work counts half as much after about a tenth of that time, or after 70 ms if that is longer.
     pub fn add(&mut self, states: &[Option<State>], time: Duration, elapsed: Duration) {
         let memory = elapsed.max(MIN_MEMORY).as_secs_f64() / 7.0;
         let decay = (-time.as_secs_f64() / memory).exp();
@@ -56,8 +58,8 @@ impl RecentWork {
     }
 }
 
-/// For how long each stage, the input and the output were critical, and which stages worked during
-/// that time.
+/// The times for which each stage, the input and the output were critical, and for which each stage
+/// worked meanwhile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CriticalTime {
     stages: usize,
@@ -72,8 +74,9 @@ impl CriticalTime {
         Self { stages, times: vec![Duration::ZERO; (stages + 2) * (stages + 1)] }
     }
 
-    /// Adds `time`. `states` are the states of the stages, first to last; `None` for a stage that
-    /// has ended. `work` is the work of the stages until now.
+    /// Adds `time` to the critical stage, input or output, and to the stages that work. Does
+    /// nothing if none is critical. `states` are the states of the stages, first to last; `None`
+    /// for a stage that has ended. `work` is the work of the stages until now.
     pub fn add(&mut self, states: &[Option<State>], work: &RecentWork, time: Duration) {
         let Some(critical) = critical(states, work) else { return };
         let row = self.row(critical);
@@ -86,23 +89,23 @@ impl CriticalTime {
         }
     }
 
-    /// Returns for how long `critical` was critical.
+    /// Returns the time for which `critical` was critical.
     ///
     /// # Panics
-    /// Panics if the pipeline has no such stage.
+    /// May panic if the pipeline has no such stage.
     pub fn of(&self, critical: Critical) -> Duration {
         self.times[self.row(critical)]
     }
 
-    /// Returns for how long `stage`, from 0, worked while `critical` was critical.
+    /// Returns the time for which `stage`, from 0, worked while `critical` was critical.
     ///
     /// # Panics
-    /// Panics if the pipeline has no such stages.
+    /// Panics if the pipeline has no stage `stage`, and may panic if it has no stage `critical`.
     pub fn worked(&self, critical: Critical, stage: usize) -> Duration {
         self.times[self.row(critical)..][..=self.stages][stage + 1]
     }
 
-    /// Returns the sum of `before` and `share`, from 0 to 1, of the difference to `after`.
+    /// Returns the times at `share`, from 0 to 1, of the way from `before` to `after`.
     pub fn interpolate(before: &Self, after: &Self, share: f64) -> Self {
         let pairs = before.times.iter().zip(&after.times);
         let times = pairs.map(|(&a, &b)| a + b.saturating_sub(a).mul_f64(share)).collect();
@@ -124,7 +127,7 @@ impl CriticalTime {
         Self { stages: self.stages, times }
     }
 
-    /// Returns the place of the row of `critical`.
+    /// Returns the index in `times` at which the row of `critical` begins.
     fn row(&self, critical: Critical) -> usize {
         let row = match critical {
             Critical::Input => 0,
@@ -142,8 +145,9 @@ fn works(state: Option<State>) -> bool {
 const STARVED: State = State::Waiting(Wait::Starved);
 const BLOCKED: State = State::Waiting(Wait::Blocked);
 
-/// Returns what is critical, or `None` if all stages have ended or wait for each other, which is
-/// about to change.
+/// Returns the critical stage, input or output. Returns `None` if no stage works, and neither the
+/// first stage waits for input nor the last one for its reader: all stages have ended, or one is
+/// about to continue.
 fn critical(states: &[Option<State>], work: &RecentWork) -> Option<Critical> {
     let last_blocked = states.iter().rposition(|state| *state == Some(BLOCKED));
     let first_starved = states.iter().position(|state| *state == Some(STARVED));

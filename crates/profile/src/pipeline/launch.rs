@@ -318,7 +318,8 @@ fn scan_for_children(parent: Pid) -> Vec<Pid> {
 }
 
 /// Ends the starter and waits until contend is the parent of its children. Shells do not report
-/// deaths by SIGPIPE, so this sends SIGPIPE, and SIGKILL if SIGPIPE is ignored or blocked.
+/// deaths by SIGPIPE, so this sends SIGPIPE, but SIGKILL if SIGPIPE is ignored or blocked, or has
+/// no effect for 20 ms.
 fn end_starter(starter: Pid, stages: &[Pid]) {
     let own = std::process::id().cast_signed();
     let mut gentle = !inherited::children_survive_sigpipe();

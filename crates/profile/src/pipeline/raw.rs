@@ -18,7 +18,8 @@ pub struct RawRun {
     pub fills: Vec<FillSamples>,
     /// Fill of the pipe that feeds the first stage; without samples if there is no such pipe.
     pub input_fill: FillSamples,
-    /// Time from the opening of the gate to the end of the last stage.
+    /// Time from the opening of the gate until all stages have ended: the largest
+    /// [`RawStage::ended`].
     pub wall: Duration,
     /// Whether `pipefail` was on, set by the setup or requested by the user.
     pub pipefail: bool,
@@ -32,7 +33,7 @@ pub struct RawRun {
     pub orphans_cpu: Duration,
     /// CPU time of contend itself during the run.
     pub own_cpu: Duration,
-    /// Largest resident set of contend itself so far, in bytes.
+    /// Largest resident set of contend itself since its start, in bytes; 0 if it cannot be read.
     pub own_peak_rss: u64,
     /// Counters of the stages over time.
     pub timeline: Timeline,
@@ -122,7 +123,7 @@ pub(super) mod tests {
         RawRun { pipefail, ..raw_run(stages) }
     }
 
-    /// Returns a run of 1 s without samples.
+    /// Returns a run of 1 s with an empty timeline.
     pub(in crate::pipeline) fn raw_run(stages: Vec<RawStage>) -> RawRun {
         RawRun {
             stages,

@@ -8,8 +8,8 @@ use contend_record::warning::{Warning, WarningId};
 const BOOTSTRAP_SEED: u64 = 0x00c0_17e4_d000;
 
 /// Returns the run with the median wall time, or the faster of the two middle runs, and adds the
-/// medians over all runs to it. Its exit code is that of the last run that failed, if any. Returns
-/// a single run unchanged, and `None` without runs.
+/// medians over all runs to it. Its exit code is that of the last run that failed, if any. Adds a
+/// warning if the exit codes differ. Returns a single run unchanged, and `None` without runs.
 ///
 /// # Panics
 /// Panics if a run has fewer stages than the first one.

@@ -45,16 +45,16 @@ use crate::observe::{State, Wait};
 
 /// Minimum time between two samples of the stages.
 const MIN_SAMPLING_INTERVAL: Duration = Duration::from_millis(1);
-/// Ratio of the run's time so far to the sampling interval, unless the interval would exceed its
-/// limits. Between the limits, the number of samples thus grows only with the logarithm of the
+/// Maximum ratio of the run's time so far to the sampling interval, unless the interval would
+/// exceed its maximum. Until then, the number of samples thus grows only with the logarithm of the
 /// time. Each wake-up disturbs the run: stages that pass single lines to each other lose the rhythm
 /// in which the scheduler runs them, and may then make 50 % more context switches.
 const ELAPSED_PER_INTERVAL: u32 = 64;
 /// Minimum ratio of the sampling interval to the CPU time of a sample, which limits sampling to 1 %
 /// of one CPU unless the interval would exceed its maximum.
 const INTERVAL_PER_SAMPLE_COST: u32 = 100;
-/// Time between two searches for new children and threads, which also read the pipes' fill. A stage
-/// that waits for a child is searched at every sample.
+/// Minimum time between two searches for new children and threads. The pipes' fill is read at the
+/// same times. A stage that waits for a child is searched at every sample.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(50);
 /// Time from the opening of the gate to the first search for new children and threads.
 const FIRST_SEARCH_DELAY: Duration = Duration::from_millis(10);
@@ -392,9 +392,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads the stages' counters of bytes and calls, last stage first. If a reader waits for
-    /// input, and its writer is found afterwards to have written nothing, then the reader has read
-    /// only its libraries.
+    /// Reads the stages' counters of bytes and calls, last stage first. Without `all`, skips stages
+    /// that do not need it. If a reader waits for input, and its writer is found afterwards to have
+    /// written nothing, then the reader has read only its libraries.
     fn sample_io(&mut self, now: Duration, all: bool) {
         let mut waiting_reader = None;
         for index in (0..self.stages.len()).rev() {

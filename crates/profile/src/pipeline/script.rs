@@ -113,7 +113,8 @@ fn push_setup(script: &mut String, setup: &str) {
 }
 
 /// Appends the commands that save the shell's options, and on request `$?` and the ERR trap, in
-/// variables, and turn off what would react to the script's own commands.
+/// variables. They also suspend `-e`, `-x` and the trap, which would react to the script's own
+/// commands, and on request set `pipefail`.
 fn push_save(script: &mut String, asks_status: bool, traps_errors: bool, pipefail: bool) {
     let status = if asks_status { "_contend_status=$?; " } else { "" };
     let _ = write!(script, "{{ {status}_contend=$-; command set +ex; }} 2>/dev/null; ");

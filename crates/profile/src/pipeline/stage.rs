@@ -37,14 +37,14 @@ pub struct RawStage {
     /// stage has left writing to its output.
     pub ended: Duration,
     /// Resources that the kernel charges to the stage: those of its own process, of descendants
-    /// waited for, and of known processes that ended later.
+    /// for which it waited, and of its orphans, for which contend waited.
     pub usage: Usage,
     /// The scheduler's counters of the stage's main thread when the gate opened.
     pub sched_before: SchedStat,
     /// The scheduler's counters of the stage's main thread at its end.
     pub sched_after: SchedStat,
-    /// Time for which all tasks of the stage were queued for a CPU, including time before the gate
-    /// opened.
+    /// Time for which the stage's tasks were queued for a CPU, summed over the tasks, including
+    /// time before the gate opened.
     pub run_queue: Duration,
     /// Context switches and peak memory of the stage's own process before the gate opened.
     pub status_before: Status,
@@ -58,7 +58,8 @@ pub struct RawStage {
     pub children_seen: u64,
     /// Whether any sample found a wait that could not be classified.
     pub unreadable: bool,
-    /// Bytes and calls, as last read; `None` if this user may not read them.
+    /// Bytes and calls, as last read; `None` if they were never read, or this user may not read
+    /// them.
     pub io: Option<Io>,
     /// Whether `io` is exact: it was read at the stage's end, and no process of the stage was seen
     /// running afterwards.
@@ -74,8 +75,8 @@ pub struct RawStage {
     /// Time from the opening of the gate to the first sample at which the pipe after the stage held
     /// bytes; `None` if there was no such sample.
     pub first_in_pipe: Option<Duration>,
-    /// Number of bytes that the stage had read at the sample before its first output; 0 if no
-    /// output was noticed.
+    /// Number of bytes that the stage had read before its first output, as of the nearest sample;
+    /// 0 if no output was noticed.
     pub read_before_output: u64,
     /// Number of bytes that the stage had read, from its libraries, when it was first seen waiting
     /// for input while its writer had written nothing. `None` if this was not observed, or if the

@@ -1,8 +1,8 @@
 //! The counters of all stages over time, from which parts of a run are accounted.
 //!
-//! A timeline has a point for every sample at first. Once it has its maximum of points, every second
-//! one is dropped, and from then on only every second sample adds one, and so on. A timeline thus
-//! has bounded memory, and a point for at least every 256th part of a run of up to 16 stages.
+//! A timeline has a point for every sample at first. Once it has its maximum number of points,
+//! every second one is dropped, and from then on only every second sample adds one, and so on. The
+//! memory of a timeline is thus bounded. With up to 16 stages, at least 256 points remain.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::observe::tree::SampledTime;
 /// Maximum number of points in a timeline.
 const MAX_POINTS: usize = 512;
 /// Maximum number of points of a timeline, multiplied by the square of its number of stages, unless
-/// that would leave less than [`MIN_POINTS`].
+/// that would allow fewer than [`MIN_POINTS`].
 const MAX_CELLS: usize = MAX_POINTS * 256;
-/// Smallest limit of the number of points.
+/// Smallest maximum number of points, for pipelines with many stages.
 const MIN_POINTS: usize = 64;
 
 /// Counters of a stage: their values at a point in time, or their increase during a period.
@@ -44,8 +44,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Offers the critical times and the counters of all stages at time `now` as the next sample. Takes the
-    /// counters from `read`, first stage to last, if the sample becomes a point.
+    /// Takes the next sample, at time `now` since the gate opened. Adds a point if one is due: the
+    /// critical times, and the counters of all stages from `read`, first stage to last.
     pub fn sample(
         &mut self,
         now: Duration,
@@ -63,7 +63,8 @@ impl Timeline {
         }
     }
 
-    /// Adds the last point: the critical times and the counters of all stages at the end of the run.
+    /// Adds the last point: the critical times and the counters of all stages at the end of the
+    /// run, at time `now` since the gate opened.
     pub fn finish(
         &mut self,
         now: Duration,

@@ -28,7 +28,7 @@ pub const FROM: &str = "from";
 pub const KEEP_ALIVE: &str = "keep_alive";
 /// Kind of the units of concurrency, such as threads.
 pub const KIND: &str = "kind";
-/// Mechanism by which one partner signals the other, or sends messages to it.
+/// Mechanism by which one partner hands its turn to the other, or sends messages to it.
 pub const MECHANISM: &str = "mechanism";
 /// Number of messages in a sample.
 pub const MESSAGES: &str = "messages";

@@ -28,12 +28,13 @@ pub struct RunRecord {
     /// if contend runs the text without a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<TakenOver>,
-    /// Stages that look as if they could run in parallel but stay with the shell, and why. Present
-    /// only if a shell runs the text and an explanation was requested.
+    /// Stages that stay with the shell, and why, without those that `left_others` counts. Present
+    /// only if contend takes over other stages of the text, and an explanation was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
-    /// Number of further commands that stay with the shell: builtins, functions, and commands that
-    /// contend does not know. Absent unless a shell runs the text and an explanation was requested.
+    /// Number of further commands that stay with the shell, each alone in its pipeline: builtins,
+    /// functions, and commands that contend does not know. Absent unless contend takes over stages
+    /// of the text, and an explanation was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_others: Option<usize>,
     /// Whether the plan runs in parallel, and why.
@@ -79,12 +80,13 @@ pub struct Left {
 /// Whether a plan runs in parallel, or the pipeline runs unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// Whether chunks of the input are processed at the same time.
+    /// Whether chunks of the input are processed at the same time; if a shell runs the text,
+    /// whether it passes any stages to contend.
     pub parallel: bool,
     /// The reason for the decision, in a sentence.
     pub why: String,
-    /// Size of the input in bytes; null if it is not known before the run, and if a shell runs the
-    /// text.
+    /// Size of the input in bytes; null if it is not known before the run, if the decision was made
+    /// without it, and if a shell runs the text.
     pub input_bytes: Option<u64>,
     /// CPU time that the stages are expected to need, in seconds, from typical rates of their
     /// commands; null if the decision does not depend on it.
@@ -105,7 +107,8 @@ pub struct Outcome {
     pub own_cpu_seconds: f64,
     /// Peak memory of contend itself (resident set size), in bytes.
     pub own_max_rss_bytes: u64,
-    /// Largest peak memory (resident set size) of any one command, in bytes.
+    /// Largest peak memory (resident set size) of any one command, in bytes. The kernel counts the
+    /// memory of contend as the command's until the command starts its program.
     pub command_max_rss_bytes: u64,
     /// Peak memory of contend and its commands together, in bytes, sampled every 200 ms. A page
     /// that several processes share counts once (proportional set size). Null if the run ended
@@ -131,7 +134,7 @@ pub struct Outcome {
 pub struct StageOutcome {
     /// Position of the stage in the pipeline, from 1.
     pub index: usize,
-    /// Exit status of the stage. Of several commands over chunks, the last status other than 0
+    /// Exit status of the stage. If several commands ran over chunks, the last status other than 0
     /// counts; a command such as `grep` has status 0 if any chunk has a match and none failed.
     pub exit_code: i32,
     /// CPU time of the stage's commands, in seconds; if `starts` is 0, the CPU time that contend

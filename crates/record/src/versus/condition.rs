@@ -1,11 +1,11 @@
-//! Conditions on the figures of a pipeline, such as `wall > 1.05x`.
+//! Conditions on the figures or the output of a pipeline, such as `wall > 1.05x`.
 
 use std::str::FromStr;
 
 use super::{Tested, Variant};
 use crate::stats::{Estimate, MIN_CI95_SAMPLES};
 
-/// A condition that the figures of a pipeline may meet.
+/// A condition that the figures or the output of a pipeline may meet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     text: String,
@@ -15,7 +15,7 @@ pub struct Condition {
 /// The reason why a text is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// The text does not have three parts.
+    /// The text has none of the forms `FIGURE > LIMIT`, `FIGURE < LIMIT` and `output differs`.
     #[error(
         "expected FIGURE > LIMIT or FIGURE < LIMIT, such as 'wall > 1.05x', or 'output differs'"
     )]
@@ -23,7 +23,8 @@ pub enum ConditionError {
     /// The figure is unknown.
     #[error("unknown figure '{0}'; expected wall, cpu, memory or output")]
     Figure(String),
-    /// The limit cannot be read.
+    /// The limit is invalid: it must be a ratio or an amount with a unit of the figure, and not
+    /// negative.
     #[error("'{limit}' is not a limit for {figure}: expected {expected}")]
     Limit {
         /// The limit as given.
@@ -111,18 +112,20 @@ impl Figure {
     }
 }
 
-/// Units of time in seconds; a suffix of another one comes after it.
+/// Suffixes of times, and their units in seconds. `s` comes after `ms`, which also ends with `s`.
 const TIMES: [(&str, f64); 3] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
-/// Units of size in bytes.
+/// Suffixes of sizes, and their units in bytes.
 const SIZES: [(&str, f64); 3] = [("k", 1024.0), ("M", 1_048_576.0), ("G", 1_073_741_824.0)];
 
 impl Condition {
-    /// Returns whether the condition compares with the baseline, and thus needs another pipeline.
+    /// Returns whether the limit is a ratio to the baseline, so that the condition needs another
+    /// pipeline.
     pub fn is_relative(&self) -> bool {
         matches!(self.test, Test::Figure { limit: Limit::Ratio(_), .. })
     }
 
-    /// Tests the condition for every pipeline but the baseline, or for that one if it is alone.
+    /// Tests the condition for every pipeline but the baseline, or for the baseline if it is the
+    /// only pipeline.
     pub fn test(&self, variants: &[Variant]) -> Tested {
         let tested = if variants.len() > 1 { &variants[1..] } else { variants };
         let names = |wanted: Answer| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use contend_record::Warning;
 use contend_record::pipe::{Bottleneck, PipeRecord, Stage, Total};
 use contend_record::run::{Outcome, RunRecord};
-use contend_record::stats::{Estimate, Ratio, median};
+use contend_record::stats::{Estimate, Ratio};
 use contend_record::versus::{self, Ratios, Variant, VersusRecord};
 use contend_record::warning::WarningId;
 
@@ -13,7 +13,8 @@ use contend_record::warning::WarningId;
 const SEED: u64 = 0x00c0_17e4_d000;
 
 /// Returns the record of a parallel run as that of a profile, with the figures that both have: the
-/// times of the whole and of each stage, and memory. Returns `None` if the pipeline was not run.
+/// wall time and CPU time of the whole, the CPU time of each stage, and peak memory, which is that
+/// of the whole for every stage. Returns `None` if the pipeline was not run.
 pub fn of_parallel_run(record: &RunRecord) -> Option<PipeRecord> {
     let outcome = record.outcome.as_ref()?;
     let texts: Vec<&str> =
@@ -50,8 +51,8 @@ fn memory(outcome: &Outcome) -> u64 {
 }
 
 /// Returns a comparison of saved runs of pipelines, the first of which is the baseline. `runs` are
-/// pairs of a record and its origin in words. Of a record of several runs, all of them count. Returns
-/// `None` without runs.
+/// pairs of a record and its origin in words. If a record summarises several runs, the wall and CPU
+/// times of all of them are compared, but the memory of only one. Returns `None` without runs.
 pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord> {
     let samples = |record: &PipeRecord, figure: Figure| match (&record.runs, figure) {
         (Some(runs), Figure::Wall) => runs.wall_seconds.samples.clone(),
@@ -68,10 +69,13 @@ pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord
     let variant = |(place, (record, origin)): (usize, (PipeRecord, String))| {
         let ratio = |figure: Figure| {
             let (own, base) = (samples(&record, figure), samples(&first, figure));
-            let middle = median(&base).unwrap_or(0.0).max(1e-9);
-            let mut ratios = estimate(own.iter().map(|value| value / middle).collect())?;
-            if let Some(ci95) = Ratio::of(&own, &base, SEED).and_then(|ratio| ratio.ci95) {
-                ratios.ci95 = ci95;
+            // A figure may be 0 in both runs, such as the CPU time of a short one.
+            let by = |base: &f64| base.max(f64::MIN_POSITIVE);
+            let quotients = own.iter().flat_map(|own| base.iter().map(move |base| own / by(base)));
+            let mut ratios = estimate(quotients.collect())?;
+            if let Some(ratio) = Ratio::of(&own, &base, SEED) {
+                ratios.median = ratio.ratio;
+                ratios.ci95 = ratio.ci95.or(ratio.range).unwrap_or(ratios.ci95);
             }
             Some(ratios)
         };
@@ -106,7 +110,7 @@ pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord
         rounds: counts.min().unwrap_or(0),
         seed: SEED,
         host: first.host.clone(),
-        warnings: machines_differ(&variants),
+        warnings: machines_differ(&variants).into_iter().chain(disturbances(&variants)).collect(),
         variants,
         ..VersusRecord::default()
     })
@@ -120,8 +124,19 @@ enum Figure {
     Memory,
 }
 
+/// Returns the warnings about disturbances, each with the name of the run.
+fn disturbances(variants: &[Variant]) -> Vec<Warning> {
+    let of_variant = |variant: &Variant| {
+        let disturbing = variant.profile.warnings.iter().filter(|one| one.is_disturbance());
+        let named =
+            |one: &Warning| Warning::new(one.id, format!("{}: {}", variant.name, one.message));
+        disturbing.map(named).collect::<Vec<_>>()
+    };
+    variants.iter().flat_map(of_variant).collect()
+}
+
 /// Returns a warning if the runs were measured on different machines.
-fn machines_differ(variants: &[Variant]) -> Vec<Warning> {
+fn machines_differ(variants: &[Variant]) -> Option<Warning> {
     let machine = |variant: &Variant| {
         let host = &variant.profile.host;
         (host.cpu_model.clone(), host.cpus_allowed, host.kernel.clone())
@@ -129,7 +144,7 @@ fn machines_differ(variants: &[Variant]) -> Vec<Warning> {
     let first = variants.first().map(machine);
     let differ = variants.iter().any(|variant| Some(machine(variant)) != first);
     let message = "the runs were measured on different machines or kernels";
-    differ.then(|| Warning::new(WarningId::MachinesDiffer, message)).into_iter().collect()
+    differ.then(|| Warning::new(WarningId::MachinesDiffer, message))
 }
 
 #[cfg(test)]
@@ -171,6 +186,10 @@ mod tests {
         let ratios = compared.variants[1].ratios.as_ref().expect("a baseline");
         assert!((ratios.wall.median - 2.0).abs() < 1e-9);
         assert!(compare_pipelines(Vec::new()).is_none());
+        let few = vec![(record(1.0, 2), "run 1".to_owned()), (record(2.0, 2), "run 2".to_owned())];
+        let compared = compare_pipelines(few).expect("two runs");
+        let [low, high] = compared.variants[1].ratios.as_ref().expect("a baseline").wall.ci95;
+        assert!(low < 1.99 && high > 2.01, "both sides scatter: {low} to {high}");
     }
 
     #[test]
@@ -179,7 +198,20 @@ mod tests {
         other.host = Host { cpu_model: "other".to_owned(), ..Host::default() };
         let runs = vec![(record(1.0, 1), String::new()), (other, String::new())];
         let warnings = compare_pipelines(runs).expect("two runs").warnings;
-        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!(warnings[0].id, WarningId::MachinesDiffer);
+    }
+
+    #[test]
+    fn disturbances_of_each_run_are_repeated() {
+        let mut noisy = record(1.0, 1);
+        noisy.warnings = vec![
+            Warning::new(WarningId::OtherLoad, "other programs used 30 %"),
+            Warning::new(WarningId::FailedStage, "a stage failed"),
+        ];
+        let runs = vec![(record(1.0, 1), String::new()), (noisy, String::new())];
+        let warnings = compare_pipelines(runs).expect("two runs").warnings;
+        let messages: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(messages, ["B: other programs used 30 %"]);
     }
 }

@@ -55,6 +55,7 @@ pub fn list(entries: &[Entry], width: usize) -> String {
 }
 
 /// Returns the word for the kind of a record with the given schema: `pipe`, `versus`, `run`, `lab`.
+/// Returns a schema of another program unchanged.
 fn kind(schema: &str) -> &str {
     schema.strip_prefix("contend.").and_then(|rest| rest.split('/').next()).unwrap_or(schema)
 }

@@ -158,8 +158,8 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// Wraps a string into lines. Never breaks a line after a digit, because a unit may follow, nor
-/// between "stage" and its number, nor at a hyphen within a name.
+/// Wraps a string into lines, but not at a space after a digit, because a unit may follow, nor
+/// between "stage" and its number, nor at a hyphen within a word.
 pub(super) fn wrapped<'a>(text: &str, options: impl Into<textwrap::Options<'a>>) -> Vec<String> {
     let mut joined = String::with_capacity(text.len());
     let mut after_digit = false;

@@ -100,7 +100,7 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
     let source = match &plan.source {
         SourceRecord::Standard => "standard input".to_owned(),
         SourceRecord::Files(names) => names.join(", "),
-        SourceRecord::Own => "whatever the first stage generates or opens".to_owned(),
+        SourceRecord::Own => "what the first stage generates or opens".to_owned(),
     };
     hanging(out, "reads ", &source, width);
     for step in &plan.steps {
@@ -172,6 +172,36 @@ pub fn statistics_in_script(record: &RunRecord, width: usize) -> String {
     let stages: Vec<_> = plan.stages.iter().map(|stage| printable(&stage.text)).collect();
     let source = cut(&stages.join(" | "), width.max(MIN_REPORT_COLUMNS));
     format!("{BOLD}{source}{BOLD:#}\n{statistics}")
+}
+
+/// Renders the wall time of shell text, and how many of its pipelines ran in parallel; if none was
+/// taken over, the reason.
+pub fn script_summary(record: &RunRecord, width: usize) -> String {
+    let width = width.max(MIN_REPORT_COLUMNS);
+    let mut out = String::new();
+    let Some(outcome) = &record.outcome else { return out };
+    let (name, text) = if record.taken.is_empty() {
+        ("plain:", record.decision.why.clone())
+    } else {
+        let parts =
+            |one: &&RunRecord| one.outcome.as_ref().is_some_and(|outcome| outcome.parts > 0);
+        let parallel: Vec<_> = record.pipelines.iter().filter(parts).collect();
+        let times = parallel.iter().filter_map(|one| one.outcome.as_ref());
+        let time: f64 = times.map(|outcome| outcome.wall_seconds).sum();
+        let all = counted(record.pipelines.len() as u64, "pipeline");
+        let text = match parallel.len() {
+            0 => format!("none of {all} that contend took over ran in parallel"),
+            count => format!(
+                "{count} of {all} that contend took over ran in parallel, for {}",
+                seconds(time)
+            ),
+        };
+        ("total:", text)
+    };
+    let _ = write!(out, "{BOLD}{name}{BOLD:#} ");
+    let text = format!("{}; {text}", seconds(outcome.wall_seconds));
+    paragraph_after(&mut out, name.len() + 1, &text, width);
+    out
 }
 
 /// Renders the outcome with the figures of each stage, and the CPU time and memory used. Returns an
@@ -252,7 +282,7 @@ fn peak_memory(outcome: &Outcome) -> String {
 /// contend performs as part of its merge, have no figures.
 fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usize) -> String {
     let mut table = plain_table();
-    let heading = ["#", "stage", "status", "CPU", "starts"];
+    let heading = ["#", "stage", "status", "CPU", "processes"];
     let cells = heading.iter().enumerate().map(|(at, text)| aligned(at, (*text).to_owned()));
     table.set_header(cells);
     // Leaves room for the other columns, their gaps, and a note on work done elsewhere.
@@ -339,6 +369,19 @@ mod tests {
         assert_eq!(rest, plain(&statistics(&record(), 60)));
         let unfinished = RunRecord { outcome: None, ..record() };
         assert_eq!(statistics_in_script(&unfinished, 60), "");
+    }
+
+    #[test]
+    fn a_script_s_summary_has_the_pipelines_that_ran_in_parallel() {
+        let taken = vec![TakenOver { line: 1, text: "sort a".to_owned(), stages: Vec::new() }];
+        let script = RunRecord { taken, pipelines: vec![record(), record()], ..record() };
+        assert_eq!(
+            plain(&script_summary(&script, 80)),
+            "total: 2.00s; 2 of 2 pipelines that contend took over ran in parallel, for 4.00s\n"
+        );
+        let none = RunRecord { taken: Vec::new(), ..script };
+        let text = plain(&script_summary(&none, 80));
+        assert_eq!(text, format!("plain: 2.00s; {}\n", none.decision.why));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::pipe::Detail;
 use super::text::printable;
 use super::units::{bytes, counted, ratio, seconds};
 
-/// Number of further pipelines for which reasons are given without `--verbose`.
+/// Number of pipelines, besides the first, for which reasons are given without `--verbose`.
 const MAX_REASONS: usize = 2;
 
 /// Returns the report of a comparison, for a terminal with `width` columns, or with 60 if `width`
@@ -59,6 +59,8 @@ fn visible(record: &VersusRecord) -> VersusRecord {
     for variant in &mut record.variants {
         variant.command = printable(&variant.command);
         variant.difference = variant.difference.as_deref().map(printable);
+        variant.origin = variant.origin.as_deref().map(printable);
+        variant.parameters.values_mut().for_each(|value| *value = printable(value));
         for stage in &mut variant.profile.stages {
             stage.command = printable(&stage.command);
         }
@@ -73,7 +75,8 @@ fn visible(record: &VersusRecord) -> VersusRecord {
 }
 
 /// Writes how the fastest pipeline compares with the first one or, if that is the fastest, how the
-/// second fastest does; for a single pipeline, its wall time.
+/// second fastest does; for a single pipeline, its wall time. Then writes how many runs there were,
+/// and in which order.
 fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let Some(first) = record.variants.first() else { return };
     let ratio_of = |variant: &Variant| variant.ratios.as_ref().map_or(1.0, |of| of.wall.median);
@@ -81,33 +84,35 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let compared = best.and_then(|best| Some((best, best.ratios.as_ref()?)));
     let (headline, rest) = if let Some((best, ratios)) = compared {
         let (wall, cpu) = (ratio(ratios.wall.median), ratio(ratios.cpu.median));
-        let interval = interval(&ratios.wall, ratio);
+        let interval = after_space(&interval(&ratios.wall, ratio));
         let (a, b) = (&first.name, &best.name);
-        let of_both = format!(": {wall} of its wall time {interval}, {cpu} of its CPU time");
-        match side(&ratios.wall) {
+        let of_both = format!(": {wall} times the wall time{interval}, {cpu} times the CPU time");
+        match side(&ratios.wall, record.rounds) {
             Side::Below => {
                 let times = ratio(1.0 / ratios.wall.median);
                 (format!("{b} is {times} times as fast as {a}"), of_both)
             }
             Side::Above => (
-                format!("{a} is the fastest: {b} takes {wall} times as long"),
-                format!(" {interval}, with {cpu} times the CPU time"),
+                match record.variants.len() {
+                    2 => format!("{a} is faster: {b} takes {wall} times as long"),
+                    _ => format!("{a} is the fastest: {b} takes {wall} times as long"),
+                },
+                format!("{interval} and {cpu} times the CPU time"),
             ),
             Side::Unclear => (
                 format!("No clear difference between {a} and {b}"),
-                format!(
-                    ": {b} takes {wall} times as long {interval}, with {cpu} times the CPU time"
-                ),
+                format!(": {b} takes {wall} times as long{interval} and {cpu} times the CPU time"),
             ),
         }
     } else {
         let wall = &first.wall_seconds;
-        (format!("{} wall", time(wall.median)), format!(" {}", interval(wall, time)))
+        (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)))
     };
     let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
     let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
     paragraph_after(out, length, &format!("{rest}."), width);
     let runs = counted(record.rounds as u64, "run");
+    let is_single = record.rounds < 2;
     let mut note = if record.in_turn {
         format!("{runs} each, in random order")
     } else {
@@ -121,7 +126,12 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     }
     let is_few = record.rounds < MIN_CI95_SAMPLES;
     let brackets = if is_few { "minimum and maximum" } else { "95 % interval" };
-    super::layout::dimmed(out, &format!("{note}; median [{brackets}]"), width);
+    let legend = if is_single {
+        "a single run shows no difference"
+    } else {
+        &format!("median [{brackets}]")
+    };
+    super::layout::dimmed(out, &format!("{note}; {legend}"), width);
 }
 
 /// On which side of 1 a ratio lies.
@@ -132,10 +142,19 @@ enum Side {
     Unclear,
 }
 
-fn side(ratio: &Estimate) -> Side {
+/// Minimum number of runs for a claim that one pipeline is faster.
+const MIN_RUNS: usize = 3;
+/// Difference from 1 that all ratios must exceed for such a claim if there are too few for an
+/// interval.
+const CLEAR_DIFFERENCE: f64 = 0.05;
+
+/// Returns on which side of 1 the interval of a ratio lies. A few runs show only a large difference.
+fn side(ratio: &Estimate, rounds: usize) -> Side {
+    let margin = if rounds < MIN_CI95_SAMPLES { CLEAR_DIFFERENCE } else { 0.0 };
     match range(ratio) {
-        [_, high] if high < 1.0 => Side::Below,
-        [low, _] if low > 1.0 => Side::Above,
+        _ if rounds < MIN_RUNS => Side::Unclear,
+        [_, high] if high < 1.0 - margin => Side::Below,
+        [low, _] if low > 1.0 + margin => Side::Above,
         _ => Side::Unclear,
     }
 }
@@ -149,9 +168,17 @@ fn range(estimate: &Estimate) -> [f64; 2] {
     [samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max)]
 }
 
+/// Returns the interval in brackets, or nothing for a single sample.
 fn interval(estimate: &Estimate, shown: fn(f64) -> String) -> String {
+    if estimate.samples.len() < 2 {
+        return String::new();
+    }
     let [low, high] = range(estimate);
     format!("[{}, {}]", shown(low), shown(high))
+}
+
+fn after_space(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" {text}") }
 }
 
 /// Renders a table with a row for each pipeline.

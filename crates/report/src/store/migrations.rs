@@ -15,7 +15,7 @@ const STEPS: &[&str] = &[
     ending TEXT NOT NULL,
     record TEXT NOT NULL
 ) STRICT;",
-    // JSON operators are part of the SQLite that contend brings along.
+    // The SQLite that is bundled with contend has JSON operators.
     "ALTER TABLE run ADD COLUMN label TEXT NOT NULL DEFAULT '';
 ALTER TABLE run ADD COLUMN host TEXT NOT NULL DEFAULT '';
 UPDATE run SET host = coalesce(record ->> '$.host.name', '') WHERE json_valid(record);

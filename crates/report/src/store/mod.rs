@@ -27,7 +27,7 @@ pub struct Store {
 /// The reason why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store's file cannot be opened or created.
+    /// The store's file cannot be opened, or the file or its directory cannot be created.
     #[error("cannot open the store {}: {reason}", path.display())]
     Open {
         /// Path of the store.
@@ -101,8 +101,8 @@ pub struct Filter {
     pub label: Option<String>,
     /// Earliest start in UTC, formatted as in RFC 3339 or a beginning of that.
     pub since: Option<String>,
-    /// Latest start in UTC, in the same format; a run that starts within the day or hour that a
-    /// beginning names is included.
+    /// Latest start in UTC, in the same format. A beginning of a time, such as a day or an hour,
+    /// includes the runs that start within it.
     pub until: Option<String>,
 }
 

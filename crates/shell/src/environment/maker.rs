@@ -82,8 +82,8 @@ impl Marks {
     }
 }
 
-/// Returns whether a script only passes all its arguments to `grep -E` or `grep -F`. Newer
-/// versions, which print a deprecation warning first, do not count.
+/// Returns whether a script only passes all its arguments to `grep -E` or `grep -F`. Newer versions
+/// of `egrep` and `fgrep`, which print a deprecation warning first, do not count.
 fn is_grep_script(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let forwards = ["\nexec grep -E \"$@\"", "\nexec grep -F \"$@\""];

@@ -154,7 +154,7 @@ fn executed(name: &str, arguments: &[Word]) -> Result<(), Change> {
     let used = if name == "eval" { behind } else { behind.get(..1).unwrap_or(&[]) };
     let text = used.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     match (text.contains(UNKNOWN), text.starts_with('-')) {
-        // `trap - PIPE` and `trap -p` set nothing.
+        // `trap - PIPE` and `trap -p` install no command.
         (false, true) if name == "trap" => Ok(()),
         (false, false) => program(&text),
         _ => Err(Change::Starts(name.to_owned())),

@@ -20,7 +20,7 @@ pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a RawWord>) -> Result<
 }
 
 /// Checks that expanding a word has no side effects. Returns the expanded word, with `UNKNOWN` for
-/// each part that is known only at run time.
+/// each part that is known only at run time. Braces, patterns and tildes stay unexpanded.
 pub(super) fn read(raw: &str) -> Result<Word, Change> {
     // Tilde expansion depends only on a user name, not on the working directory.
     let options =

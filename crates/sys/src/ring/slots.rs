@@ -38,7 +38,7 @@ pub enum WaitPolicy {
     Sleep(u32),
 }
 
-/// The control words of one direction. All zeros are an empty ring.
+/// The control words of one direction. All zeros mean an empty ring.
 #[repr(C)]
 struct Control {
     /// Number of messages that the receiver has freed, modulo 2³².
@@ -325,8 +325,8 @@ impl Waiter for AtomicU32 {
 
 impl Sender {
     /// Returns the buffer of the next message, with unspecified contents; blocks until there is
-    /// room. Calls `gives_up` from time to time, and after a signal, and stops waiting if it
-    /// returns true.
+    /// room. While it waits, calls `gives_up` every few thousand polls and before each sleep, hence
+    /// also after a signal, and stops waiting if it returns true.
     ///
     /// # Errors
     /// `BrokenPipe` if `gives_up` returned true.
@@ -436,7 +436,8 @@ impl Receiver {
             return &self.tiny[..bytes];
         }
         let message = self.side.message(place);
-        // SAFETY: the slot is the receiver's until it is freed, with the next call at the earliest.
+        // SAFETY: the slot is the receiver's until it is freed, by the next `receive` at the
+        // earliest.
         unsafe { std::slice::from_raw_parts(message.as_ptr(), bytes) }
     }
 

@@ -76,7 +76,7 @@ fn restart_delays_double_up_to_the_maximum() {
     assert_eq!(run(supervisor, 1_000 * NS_PER_MS), None);
     let gaps = gaps(&starts, 0);
     assert_gaps(&gaps, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100, 100].map(|ms| ms * NS_PER_MS));
-    // The child starts 8 times in the first 127 ms, then once every 100 ms.
+    // The child is restarted 8 times in the first 127 ms, then once every 100 ms.
     assert_eq!(gaps.len(), 8 + 8, "{gaps:?}");
 }
 
@@ -104,7 +104,8 @@ fn a_child_that_outlives_the_maximum_delay_resets_the_backoff() {
     let starts = Starts::default();
     let supervisor =
         Supervisor::new(RestartStrategy::OneForOne).limit(1_000, Duration::from_hours(1));
-    // The fifth start lives for longer than the maximum delay, which resets the back-off.
+    // After its fifth start, the child lives for longer than the maximum delay, which resets the
+    // back-off.
     let lives = |times| if times == 5 { 101 * NS_PER_MS } else { 0 };
     let supervisor = failing(supervisor, 0, Restart::Permanent, lives, &starts);
     assert_eq!(run(supervisor, 200 * NS_PER_MS), None);

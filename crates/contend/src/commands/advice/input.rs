@@ -140,7 +140,8 @@ fn kind_of(file: &impl AsFd) -> FileType {
 
 impl Rereadable {
     /// Finds the input of the first stage: `saved` if there is one, else the file that the stage
-    /// names, else standard input.
+    /// names, else standard input if the stage is known to read that. A relative path counts only
+    /// without a setup.
     pub fn of(draft: &Draft, pipeline: &PipelineSettings, saved: Option<&SavedInput>) -> Self {
         if let Some(saved) = saved {
             let copy = || saved.file.try_clone().ok();

@@ -1,5 +1,5 @@
-//! Determines the cost of pipes and of starting programs on this machine, from saved lab runs or by
-//! measurement, and answers `--what-if`.
+//! Determines the cost of pipes and of starting programs on this machine, by measurement and from
+//! saved lab runs, and answers `--what-if`.
 
 use std::path::Path;
 

@@ -26,8 +26,9 @@ use contend_commands::behaviour::sorts;
 use contend_parallel::plan::planner::Situation;
 use contend_record::advice::{Trial, TrialInput};
 use contend_record::pipe::{Figure, PipeRecord, Stage};
+use contend_record::shell::quote;
 use contend_record::warning::{Warning, WarningId};
-use contend_shell::environment::Environment;
+use contend_shell::environment::{Environment, default_shell};
 use contend_shell::runner::{RunError, Runner};
 use contend_shell::side_effects::{check_repeatable, check_setup};
 use contend_sys::interrupt::Signals;
@@ -50,18 +51,20 @@ const PASS_SECONDS: f64 = 0.15;
 /// Target duration of one pass if a stage sorts, in seconds. It is longer because `sort` changes
 /// its method as the data grows.
 const SORTING_PASS_SECONDS: f64 = 0.4;
-/// Minimum number of passes in the pilot of a pipeline that takes less than a second.
+/// Number of passes that should fit into the pilot of a pipeline that takes less than a second.
 const MIN_PASSES: f64 = 8.0;
 /// Minimum and maximum size of the sample for the pilot, in bytes.
 const PILOT_SIZE_RANGE_BYTES: [u64; 2] = [256 << 10, 32 << 20];
-/// Number of runs of each candidate for which the budget of a trial should suffice.
+/// Number of runs of the original and of each candidate for which the budget of a trial should
+/// suffice.
 const RUNS_PER_CANDIDATE: f64 = 14.0;
 /// Minimum size of the sample that a trial derives from its budget, in bytes. With a smaller one, a
 /// run consists mostly of start-up.
 const MIN_SAMPLE_BYTES: f64 = 1e6;
 
 /// Adds answers, suggested changes and their trial to the record, as far as the settings ask for
-/// them. Without `--try`, a run of less than `MIN_WALL_SECONDS` gets no suggestions.
+/// them, and a warning if only a part of standard input was saved. Without `--try`, a run of less
+/// than `MIN_WALL_SECONDS` gets no suggestions.
 ///
 /// # Errors
 /// Returns an error if the cost of a pipe cannot be measured, or `--try` fails.
@@ -135,11 +138,12 @@ fn find_changes(
     let Some((environment, draft)) = read_environment(record, settings, signals)? else {
         return Ok(());
     };
-    add_parallelism_finding(record, settings, &environment);
     let pipeline = &settings.pipeline;
+    let parallel = parallel_run(record, settings, &draft, &environment);
+    let own = parallel.as_ref().and_then(|_| own_function());
     let runner = Runner {
         shell: &pipeline.shell,
-        setup: pipeline.setup.as_deref(),
+        setup: pipeline.setup.as_deref().or(own.as_deref()),
         pipefail: pipeline.pipefail,
         signals,
     };
@@ -154,6 +158,10 @@ fn find_changes(
     let prepared = adviser.candidates(&draft);
     line.clear();
     let mut prepared = prepared?;
+    if let Some(parallel) = parallel {
+        let place = prepared.iter().position(|one| parallel.is_expected_before(one));
+        prepared.insert(place.unwrap_or(prepared.len()), parallel);
+    }
     let tried =
         settings.advice.trial.as_ref().map(|trial| {
             try_out(trial, runner, &draft, &mut prepared, rereadable, line, &mut adviser)
@@ -174,23 +182,43 @@ fn find_changes(
     Ok(())
 }
 
-/// Adds a finding if `contend run` is expected to run the pipeline faster than the shell. Does
-/// nothing if there is a setup, because `contend run` has no such option.
-fn add_parallelism_finding(record: &mut PipeRecord, settings: &PipeRun, environment: &Environment) {
-    let parsed = &settings.parsed;
+/// Returns a candidate that runs the pipeline with `contend run`, if it is expected to be faster.
+/// Returns `None` if there is a setup, because `contend run` has no such option.
+fn parallel_run(
+    record: &PipeRecord,
+    settings: &PipeRun,
+    draft: &Draft,
+    environment: &Environment,
+) -> Option<Prepared> {
+    let (parsed, pipeline) = (&settings.parsed, &settings.pipeline);
     let stages: Option<Vec<Simple>> =
         parsed.stages.iter().map(|stage| Simple::read(&parsed.text[stage.span.clone()])).collect();
-    // `contend run` has no --setup.
-    let Some(stages) = stages.filter(|_| settings.pipeline.setup.is_none()) else { return };
+    let stages = stages.filter(|_| pipeline.setup.is_none())?;
     // Reading the metadata does not open the path, which may be a FIFO and block.
-    let input = settings.pipeline.stdin.as_ref().and_then(|path| path.metadata().ok());
+    let input = pipeline.stdin.as_ref().and_then(|path| path.metadata().ok());
     let situation = Situation {
         environment,
         annotations: &[],
         input_bytes: input.filter(Metadata::is_file).map(|input| input.len()),
         output_is_terminal: false,
     };
-    record.findings.extend(contend_advise::parallelism::find(record, &stages, &situation));
+    let mut command = "contend run".to_owned();
+    if pipeline.pipefail {
+        command += " --pipefail";
+    }
+    if pipeline.shell != default_shell() {
+        command += &format!(" --shell {}", quote(&pipeline.shell));
+    }
+    contend_advise::parallelism::candidate(record, draft, &command, &stages, &situation)
+}
+
+/// Returns the definition of a shell function with which `contend run` in a trial starts this
+/// program, wherever it is, and saves nothing. Returns `None` if the path of this program is unknown
+/// or not UTF-8.
+fn own_function() -> Option<String> {
+    let own = std::env::current_exe().ok()?;
+    let own = quote(own.to_str()?);
+    Some(format!("contend() {{ shift; {own} run --no-store --no-progress \"$@\"; }}"))
 }
 
 /// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.
@@ -374,8 +402,8 @@ fn config<'a>(
 }
 
 /// Returns the maximum number of input bytes to use in a trial: the size in the settings, or else
-/// the part of the `whole` bytes that the budget allows for the given number of candidates.
-/// `u64::MAX` stands for the whole input.
+/// the part of the `whole` bytes that the budget allows for the given number of candidates, at
+/// least `MIN_SAMPLE_BYTES`. `u64::MAX` stands for the whole input.
 fn sample_bytes(
     settings: &TrialSettings,
     record: &PipeRecord,

@@ -1,4 +1,4 @@
-//! `contend run`: runs a pipeline in parallel.
+//! `contend run`: runs a pipeline or script in parallel.
 
 mod progress;
 mod reporter;
@@ -9,9 +9,10 @@ use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
 use contend_parallel::run::stage::{self, Begun};
 use contend_parallel::run::{self as engine, End, Report};
-use contend_record::run::{RunRecord, SCHEMA};
+use contend_record::run::{Outcome, RunRecord, SCHEMA};
 use contend_report::render;
 
+use super::pipe::ending;
 use crate::cli::history::SaveArgs;
 use crate::exit::Exit;
 use crate::output::ReportFile;
@@ -19,7 +20,8 @@ use crate::settings::{self, Run};
 use crate::{host, output, version};
 use reporter::Reporter;
 
-/// Runs the request, and writes the reports that the user asked for.
+/// Runs the request, writes the reports that the user asked for, and saves the run if it is worth
+/// saving.
 ///
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
@@ -92,14 +94,16 @@ fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
 }
 
 /// Prints the statistics of a run with `statistics`, if given, and writes its record to `json`, if
-/// given. In a script that a shell ran, each pipeline has already printed its own statistics.
+/// given. If a shell ran the text, each pipeline has already printed its own statistics, and only a
+/// summary follows.
 fn report_on(
     report: Report,
     statistics: Option<Render>,
     json: Option<ReportFile>,
     save: Option<SaveArgs>,
 ) -> Result<()> {
-    if let Some(render) = statistics.filter(|_| !report.by_shell) {
+    if let Some(render) = statistics {
+        let render = if report.by_shell { render::run::script_summary } else { render };
         output::stderr(&render(&report.record, output::width()))?;
     }
     let save = save.filter(|save| is_worth_saving(&report.record, save));
@@ -111,8 +115,8 @@ fn report_on(
     if let Some(save) = save {
         match settings::saving_of_run(save) {
             Ok(Some(saving)) => {
-                let code = record.outcome.as_ref().map_or(0, |outcome| outcome.exit_code);
-                let ending = format!("exit {code}");
+                let of = |outcome: &Outcome| ending(outcome.wall_seconds, outcome.exit_code);
+                let ending = record.outcome.as_ref().map_or_else(String::new, of);
                 super::pipe::save(&saving, SCHEMA, &record.command, &ending, &record);
             }
             Ok(None) => {}
@@ -127,7 +131,7 @@ fn report_on(
 const MIN_SAVED_SECONDS: f64 = 0.5;
 
 /// Returns whether a run is saved: if the user asks for it, or if it ran in parallel and was not
-/// short.
+/// short. A run whose outcome is unknown is not saved.
 fn is_worth_saving(record: &RunRecord, save: &SaveArgs) -> bool {
     let Some(outcome) = &record.outcome else { return false };
     let is_asked_for = save.label.is_some() || save.store.is_some();

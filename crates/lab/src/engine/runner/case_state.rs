@@ -20,7 +20,8 @@ pub(super) struct CaseState<'a> {
     /// Whether the first process started fast enough for every sample to have a process of its own;
     /// `None` before that start.
     pub(super) opens_fast: Option<bool>,
-    /// Time at which the first sample was complete, or `None` until then.
+    /// Time at which the first sample was complete, on the clock of `World::now`, or `None` until
+    /// then.
     pub(super) first_sample_at: Option<Duration>,
     /// Number of processes started for the case.
     pub(super) processes: u64,
@@ -33,8 +34,9 @@ pub(super) struct CaseState<'a> {
     /// Declared duration of the first visit, including the shared work that it did; zero before the
     /// visit.
     pub(super) declared: Duration,
-    /// Time charged to the case's share of the budget: the duration of all its visits. Visits of an
-    /// adaptive case up to its first sample are not charged, because they include the warm-up.
+    /// Time charged to the case's share of the budget: the duration of its visits. Those of an
+    /// adaptive case up to its first sample are not charged, because they include the search for
+    /// the number of iterations.
     pub(super) used: Duration,
     pub(super) steps: Vec<Step>,
     pub(super) stopped: Option<Stopped>,

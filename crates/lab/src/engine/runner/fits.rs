@@ -12,8 +12,8 @@ use crate::engine::plan::PlannedCase;
 
 /// Fits lines to the cases of each experiment that asks for them. Cases that differ only in the
 /// parameter of the line form a group, which has one line for the value of the samples and one for
-/// each metric. Omits lines that the points do not determine. `cases` are the records of the cases
-/// in `planned`.
+/// each metric of its first case. Omits lines that the points do not determine. `cases` are the
+/// records of the cases in `planned`.
 pub(super) fn fits(planned: &[PlannedCase], cases: &[Case]) -> Vec<Fit> {
     let mut groups: BTreeMap<(usize, Parameters), Vec<(&'static str, &Case)>> = BTreeMap::new();
     for (index, (planned, case)) in planned.iter().zip(cases).enumerate() {
@@ -64,9 +64,9 @@ fn fits_of(common: &Parameters, members: &[(&'static str, &Case)]) -> Vec<Fit> {
 /// Cases that differ only in their number of workers, each with that number.
 type Members<'a> = Vec<(u64, &'a Case)>;
 
-/// Returns the scaling laws fitted to the cases, which were measured with `cpus` usable CPUs.
-/// `cases` are the records of the cases in `planned`, and `seed` seeds the random numbers that
-/// determine the intervals.
+/// Fits scaling laws to the cases of each experiment that asks for them. `cases` are the records of
+/// the cases in `planned`, which were measured with `cpus` usable CPUs. `seed` seeds the random
+/// numbers that determine the intervals.
 pub(super) fn scaling(
     planned: &[PlannedCase],
     cases: &[Case],
@@ -128,8 +128,8 @@ fn mark_disturbed_law(law: Scaling, members: &[(u64, &Case)]) -> Scaling {
 }
 
 /// Fits Amdahl's law and the universal law to the points at which each worker has a CPU of its own.
-/// The universal law needs one more point than Amdahl's; if these points are too few for it, it is
-/// fitted to all points. Omits a law for which there are still too few points.
+/// The universal law needs one more point than Amdahl's; if these points do not determine it, it is
+/// fitted to all points. Omits a law that its points do not determine.
 fn laws(points: &[Point<'_>], cpus: f64, seed: u64) -> Vec<Scaling> {
     let has_cpus = |point: &&Point<'_>| point.0 as f64 <= cpus + 0.01;
     let within: Vec<Point<'_>> = points.iter().filter(has_cpus).copied().collect();

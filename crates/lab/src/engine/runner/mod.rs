@@ -1,15 +1,14 @@
-//! Takes samples of all cases in rounds, until their confidence intervals are narrow or the time is
-//! used up.
+//! Takes samples of all cases in rounds, until each case has enough samples or the time is used up.
 //!
 //! A run is a sequence of rounds. A round visits cases that need samples. The order is random once
-//! every case with a fixed number of samples has been visited, so that slow changes of the machine
-//! affect all cases alike. A visit takes one sample:
+//! every case with a fixed number of samples has been visited, so that slow changes in the speed of
+//! the machine affect all cases alike. A visit takes one sample:
 //!
 //! ```text
 //!            ┌── no session ──► open a process, find the number of iterations
 //!  visit ────┤                                      │
 //!            └── session ───────────────────────────┴──► sample ──► window ──► next case
-//!                                                          │           └ each 600 ms: mark
+//!                                                          │           └ every 600 ms: mark
 //!                                                          │             disturbed samples
 //!                                                          └ adaptive: end the process
 //! ```
@@ -27,13 +26,14 @@
 //!
 //! Rules:
 //!
-//! - Adaptive cases share evenly what cases with a fixed number of samples leave of the budget. A
-//!   case that has used such a share waits for the others.
+//! - Adaptive cases share equally the part of the budget that cases with a fixed number of samples
+//!   have not used. A case that has used such a share waits for the others.
 //! - A case with a fixed number of samples takes the first one even if the budget is used. The time
 //!   limit of a plan has no such exception.
-//! - Every adaptive sample has a process of its own, unless the process takes long to start.
-//!   Samples of a single process would vary too little: each process adds its own bias.
-//! - The engine reaches processes and clocks through [`World`] only, so that tests run in simulated
+//! - Every sample of an adaptive case has a process of its own, unless the process takes longer to
+//!   start than a sample should take. Samples of a single process would vary too little: each
+//!   process adds its own bias.
+//! - The engine reaches processes and clocks only through [`World`], so that tests run in simulated
 //!   time.
 
 mod case_state;
@@ -64,7 +64,8 @@ pub use world::{
 };
 
 /// Minimum time that the samples of an adaptive case span before a narrow interval ends the case,
-/// in multiples of the target duration of a sample. The speed of a machine changes within seconds.
+/// in multiples of the target duration of a sample. The speed of a machine may change every few
+/// seconds.
 const MIN_SPAN_FACTOR: u32 = 150;
 
 /// If the first iteration of a case takes longer than this multiple of a sample's target duration,
@@ -117,10 +118,11 @@ struct Run<'a> {
     states: Vec<CaseState<'a>>,
     random: fastrand::Rng,
     started: Duration,
-    /// Time from which the budget is counted. A failed visit moves it by the duration of the visit,
-    /// so that such a visit does not use the budget.
+    /// Time from which the budget is counted. A failed visit moves it forward by the duration of
+    /// the visit, so that such a visit does not use the budget.
     measuring_since: Duration,
-    /// Time at which the last sample has to end, or `None` without a time limit.
+    /// Time by which the last sample has to end, on the clock of [`World::now`], or `None` without
+    /// a time limit.
     deadline: Option<Duration>,
     first_reading: Reading,
     window: Window,
@@ -202,7 +204,8 @@ impl<'a> Run<'a> {
     }
 
     /// Visits the cases of a round ([`Self::order`]), and ends those that are complete or for which
-    /// no time is left. Returns whether another round is needed.
+    /// no time is left, or all cases if a signal asks the run to stop. Returns whether another
+    /// round is needed.
     fn round(&mut self) -> bool {
         for index in self.order() {
             if self.world.interrupted() {
@@ -227,8 +230,8 @@ impl<'a> Run<'a> {
     /// case with a fixed number of samples has not been visited, the round consists of all
     /// unfinished cases that have used none of the budget. Adaptive cases are then first, since
     /// they take little time; with a time limit, cases of low declared cost are first. Later rounds
-    /// consist of the unfinished cases that have not used their share of the budget, or else of all
-    /// unfinished cases, in random order.
+    /// consist, in random order, of the unfinished cases that have not used an adaptive case's
+    /// share of the budget or, if there are none, of all unfinished cases.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
@@ -276,7 +279,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the time until the deadline, or `None` without a time limit.
+    /// Returns the time until the deadline, zero if it has passed, or `None` without a time limit.
     fn until_deadline(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_sub(self.world.now()))
     }
@@ -377,8 +380,8 @@ impl<'a> Run<'a> {
         if distance.is_some_and(moved) {
             state.samples.mark_disturbed(sample_index);
         }
-        // The memory layout of a process and the CPU on which it started stay the same throughout
-        // its life and bias its samples, so the next sample gets a new process.
+        // The memory layout of a process, and the CPU on which it started, bias all its samples, so
+        // the next sample gets a new process.
         if state.opens_fast == Some(true) && state.planned.sampling == Sampling::Adaptive {
             state.session = None;
         }
@@ -478,7 +481,8 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the cases that have enough samples. An adaptive case continues at least until the
-    /// window of its latest sample has been judged.
+    /// window of its latest sample has been judged. Even if its interval is narrow, it continues
+    /// until its samples span the minimum time (`MIN_SPAN_FACTOR`).
     fn finish_complete_cases(&mut self) {
         for index in 0..self.states.len() {
             let waiting = self.window.samples.iter().any(|&(state, _)| state == index);
@@ -492,7 +496,7 @@ impl<'a> Run<'a> {
             let short =
                 !fixed && since.is_none_or(|since| since < MIN_SPAN_FACTOR * self.plan.sample_time);
             match self.states[index].samples.check_complete() {
-                // Too early: the samples do not yet cover changes within seconds.
+                // Too early: the speed of the machine may change every few seconds.
                 Some(Stopped::Interval) if short => {}
                 Some(why) => self.states[index].stop(why),
                 None => {}

@@ -53,8 +53,8 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
     case
 }
 
-/// Returns the mean number of preemptions in a sample, or 0 if the subject waits or its children
-/// use CPU time.
+/// Returns the mean number of preemptions in a sample, or 0 if the case does not count them, if the
+/// subject waits at least once in a sample, on average, or if its children use CPU time.
 fn lost_cpu(case: &Case) -> f64 {
     let mean = |name: &str| {
         let samples = case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);

@@ -216,7 +216,7 @@ fn plan(experiments: &[&'static Experiment], budget: Duration) -> Plan {
     Plan::new(None, experiments, Scope::of(Size::Full), &[], Some(budget), 42)
 }
 
-/// Returns the time of an iteration in nanoseconds: always `n` milliseconds.
+/// Returns the time of an iteration in nanoseconds, which is always `n` milliseconds.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a script")]
 fn steady(parameters: &Parameters, _: usize) -> Result<f64, SessionError> {
     Ok(1e6 * parameters.number("n").unwrap_or(0) as f64)
@@ -447,7 +447,7 @@ fn progress_includes_cases_with_a_fixed_number_of_samples() {
             if *share > 0.9 {
                 assert!(true_share > 0.75, "{budget:?}: {share} at {elapsed:?} of {total:?}");
             }
-            // Cases whose interval gets narrow end before the budget does.
+            // Cases whose interval becomes narrow end before the budget is used.
             if budget < total {
                 let truly = total.saturating_sub(*elapsed);
                 let error = remaining.abs_diff(truly).as_secs_f64();

@@ -50,7 +50,7 @@ pub trait World {
 /// Conditions under which a case is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeasuringConditions {
-    /// Time at which the last sample of the run has to end, on the clock of [`World::now`], or
+    /// Time by which the last sample of the run has to end, on the clock of [`World::now`], or
     /// `None` without a time limit.
     pub deadline: Option<Duration>,
     /// Whether to leave out metrics that require a long wait.
@@ -61,7 +61,8 @@ pub struct MeasuringConditions {
 pub trait Session {
     /// Returns the subject's facts for the record.
     fn facts(&self) -> Facts;
-    /// Takes a sample of `iterations` iterations. Passes the steps of a demonstration to `tell`.
+    /// Takes a sample of `iterations` iterations. Passes the steps that the subject reports, such
+    /// as those of a demonstration, to `tell`.
     ///
     /// # Errors
     /// Returns an error if the subject fails or takes too long, its process ends, the deadline
@@ -91,7 +92,7 @@ pub enum SessionError {
 pub trait Observer {
     /// Called before each sample.
     fn measuring(&mut self, progress: &Progress<'_>);
-    /// Called at each step of a demonstration.
+    /// Called with each step that a subject reports, such as those of a demonstration.
     fn step(&mut self, case: &PlannedCase, step: &Step);
     /// Called with the unfinished record: first once there is a sample, then at intervals of a few
     /// seconds or more.

@@ -28,8 +28,8 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Returns the value of the `limit` fact for a copy that spends the largest share of its time
-    /// waiting for this storage.
+    /// Returns the value of the `limit` fact for a copy on this storage that spends the largest
+    /// share of its time waiting for anything but a CPU.
     pub fn waiting_limit(self) -> &'static str {
         match self {
             Self::Memory => "waiting, but not for a disk",
@@ -93,8 +93,9 @@ impl Location {
         }
     }
 
-    /// Returns why two files of `bytes` bytes each cannot be stored at this location, or `None` if
-    /// they can or the free space is unknown.
+    /// Returns why two files of `bytes` bytes each may not be stored at this location, or `None` if
+    /// they may or the free space is unknown. Some space, and on a tmpfs some memory, has to stay
+    /// free for other programs.
     pub fn unavailable(self, bytes: u64) -> Option<String> {
         /// Number of bytes to leave free for other programs.
         const RESERVED_BYTES: u64 = 64 << 20;

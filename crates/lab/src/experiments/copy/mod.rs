@@ -1,6 +1,6 @@
 //! `copy/file`: the time to copy a file, by method, and what limits it.
 //!
-//! A sample makes one copy. Only the middle step is timed:
+//! A sample makes one copy. Only the middle column is timed:
 //!
 //! ```text
 //! before                      timed                    after
@@ -239,8 +239,8 @@ struct CopyMeasurement {
     /// Time spent queued for a CPU.
     queued: Duration,
     tally: Tally,
-    /// Numbers of read and of write calls counted by the kernel, including the read of the counters
-    /// themselves; `None` if the kernel does not report them.
+    /// Numbers of read and of write calls counted by the kernel, including this process's own reads
+    /// of `/proc`; `None` if the kernel does not report them.
     io: Option<[u64; 2]>,
 }
 
@@ -258,7 +258,7 @@ fn run_queue_time() -> Duration {
 }
 
 /// Returns the time that a task has spent queued for a CPU, from its `schedstat` file; zero if the
-/// file cannot be read.
+/// file cannot be read or parsed.
 fn run_queue_time_of(schedstat: &Path) -> Duration {
     let text = std::fs::read(schedstat).unwrap_or_default();
     SchedStat::parse(&text).map_or(Duration::ZERO, |known| Duration::from_nanos(known.run_queue))
@@ -298,7 +298,7 @@ impl Subject for FileCopy {
             }
             tally.total()
         } else {
-            // Do not count the read of /proc/self/io itself.
+            // Do not count the read of /proc/self/io itself. Reads of schedstat files still count.
             let [reads, writes] =
                 io.map_or([0; 2], |[reads, writes]| [reads.saturating_sub(1), writes]);
             sample = sample.with("calls.read", Unit::Count, reads as f64);

@@ -35,9 +35,10 @@ struct CacheLine(AtomicU32);
 const STOP: u32 = u32::MAX;
 /// Value that makes the partner park until it is unparked.
 const PARK: u32 = u32::MAX - 1;
-/// Number of batches in a sample. The sample's value is their median.
+/// Number of batches in a sample. The sample's value is the median of their mean round-trip times.
 const BATCHES_PER_SAMPLE: u64 = 20;
-/// Maximum number of round trips in a sample, which keeps the numbers below `PARK`.
+/// Maximum number of round trips in a sample, before rounding up to whole batches. Keeps the
+/// numbers below `PARK`.
 const MAX_ROUND_TRIPS: u64 = 1 << 30;
 
 /// A shared number and the partner thread that replies to it.

@@ -26,8 +26,8 @@ impl LoadMeter {
         Self { main: Clock::of_this_thread(), sub: OnceLock::new(), done: AtomicBool::new(false) }
     }
 
-    /// Sets `sub`, without which there are no samples. Has no effect if `sub` has no CPU clock or
-    /// another partner has been set.
+    /// Sets `sub`, without which there are no samples. Has no effect if `sub` has no CPU clock, or
+    /// if a sub has been set before.
     pub fn watch(&self, sub: Sub) {
         if let Some(clock) = sub.clock() {
             let _ = self.sub.set(clock); // already set only if `watch` was called twice
@@ -35,8 +35,8 @@ impl LoadMeter {
     }
 
     /// Returns the current time and the total CPU time of both partners; `None` if sub has not
-    /// started or has exited, if a partner has no CPU clock, or if this thread was preempted
-    /// between the readings.
+    /// started or has exited, if a partner has no CPU clock, or if the readings took 1% of the
+    /// sampling interval or longer, for example because this thread was preempted.
     fn read_cpu_time(&self) -> Option<(Instant, Duration)> {
         let begun = Instant::now();
         let cpu = self.main?.time()? + self.sub.get()?.time()?;
@@ -45,9 +45,9 @@ impl LoadMeter {
     }
 
     /// Runs `body` and returns its result and the largest load between two consecutive samples, in
-    /// percent of the CPUs that this process may use. The load is `None` if there were no two such
-    /// samples, for example because `body` was too short. Only the first call measures a load; the
-    /// load of later calls is `None`.
+    /// percent of the CPUs that this process may use. The load is `None` if no two such samples are
+    /// at least half a sampling interval apart, for example because `body` was too short. Only the
+    /// first call measures a load; the load of later calls is `None`.
     pub fn measure_during<T>(&self, body: impl FnOnce() -> T) -> (T, Option<f64>) {
         std::thread::scope(|scope| {
             let meter = scope.spawn(|| {

@@ -71,7 +71,7 @@ const SETTINGS: [&Setting; 5] = [&MECHANISM, &PARTNERS, &PLACEMENT, &SLACK, &PER
 /// The subject of a case, in which two partners alternate turns without work.
 pub struct HandOff {
     partners: Partners,
-    /// Number of turns of a sample that are timed together; `None` until calibrated.
+    /// Number of turns that a sample times together; `None` until calibrated.
     turns: Option<u64>,
     /// Description of the mechanism, for the record.
     mechanism_summary: &'static str,
@@ -88,8 +88,8 @@ impl HandOff {
         Ok(Self { partners, ..hand_off })
     }
 
-    /// Creates a subject that uses the mechanism called `name` in both directions, with sleeps of 1
-    /// ms if it sleeps.
+    /// Creates a subject in which the partners of `pair` use the mechanism called `name` in both
+    /// directions, with sleeps of 1 ms if it sleeps.
     ///
     /// # Errors
     /// Returns an error if the mechanism does not exist.
@@ -118,9 +118,9 @@ const SAMPLE_TIME: Duration = Duration::from_millis(15);
 /// Maximum expected time for timing up to `MIN_P999_SAMPLES` turns individually, if the turns timed
 /// together are fewer.
 const SINGLE_TURNS_TIME: Duration = Duration::from_millis(45);
-/// Minimum number of turns of a sample that are timed together.
+/// Minimum number of turns that a sample times together.
 const MIN_TURNS: u64 = 4;
-/// Maximum number of turns of a sample that are timed together.
+/// Maximum number of turns that a sample times together.
 const MAX_TURNS: u64 = 100_000;
 
 impl HandOff {

@@ -42,14 +42,14 @@ pub struct SessionStats {
     pub used: [ResourceUsage; 2],
     /// Number of measured turns in which main's wait had at least one failed poll.
     pub not_ready_turns: u64,
-    /// Start of main's first measured turn; `None` before the session.
+    /// Start of main's first measured turn; `None` until main has finished all turns.
     begun: Option<Instant>,
 }
 
 impl Partners {
-    /// Runs a session of `turns` measured turns after the warm-up. `work` has the work of main and
-    /// of sub in a turn, in this order. Calls `on_turn_time`, if given, with the time of every
-    /// measured turn, from main's post until its wait returns.
+    /// Runs a session of `turns` measured turns after the warm-up. `work` holds the functions that
+    /// do the work of main and of sub in a turn, in this order. Calls `on_turn_time`, if given,
+    /// with the time of every measured turn, from main's post until its wait returns.
     ///
     /// # Errors
     /// Returns an error if the mechanisms cannot be combined, a system call fails, or sub exits
@@ -86,7 +86,7 @@ impl Partners {
             end: make(3)?,
         };
         let link = Link::new().context("map shared memory")?;
-        // Waiters register before any partner can post.
+        // Main registers before sub can post. Sub registers for `to_sub` itself.
         for primitive in [&primitives.start, &primitives.to_main, &primitives.end] {
             primitive.register_waiter().context("register a waiter")?;
         }

@@ -18,8 +18,8 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Creates a preset in which sub announces its start with a semaphore, only sub works, with a
-    /// factor of 1, and the scheduler places the partners.
+    /// Creates a preset with the given mechanisms, in which sub announces its start with a
+    /// semaphore, only sub works, with a factor of 1, and the scheduler places the partners.
     pub const fn new(
         to_sub: &'static Mechanism,
         to_main: &'static Mechanism,

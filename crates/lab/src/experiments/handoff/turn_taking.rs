@@ -26,7 +26,7 @@ pub const SETTINGS: [&Setting; 12] = [
     &TURNS,
 ];
 
-/// Number of turns of a run in the test report, to which values are scaled.
+/// Number of turns in a run of the test report, to which values are scaled.
 const REPORT_TURNS: u64 = 10_000;
 /// Default CPU time of the work in a turn.
 const DEFAULT_WORK: Duration = Duration::from_micros(37);
@@ -36,7 +36,8 @@ const DEFAULT_PERIOD: Duration = Duration::from_millis(1);
 const DEFAULT_TIMER_SLACK: Duration = Duration::from_micros(50);
 /// Maximum expected time of a sample. A case that is expected to take longer is refused.
 const MAX_SAMPLE_TIME: Duration = Duration::from_secs(200);
-/// Maximum duration of the hand-off measurement that a prediction needs if main is notified.
+/// Approximate maximum duration of the hand-off measurement that a prediction needs if main is
+/// notified.
 const MAX_CALIBRATION_TIME: Duration = Duration::from_millis(300);
 
 /// A case: a preset, overridden by the user's parameters.
@@ -157,7 +158,8 @@ fn turns(parameters: &Parameters) -> u64 {
 /// The kinds of main's wait for sub that the model distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum MainWait {
-    /// Main polls, and sleeps for the given time after each failed poll.
+    /// Main polls, and sleeps for the given time after each failed poll. With `pause`, main always
+    /// sleeps once instead.
     Polling(Duration),
     /// Main blocks until it is notified.
     Notified,
@@ -194,7 +196,7 @@ impl TurnTaking {
     /// Predicts the time of a turn, or returns `None` if the model does not cover the case.
     /// `not_ready` is the fraction of turns in which main finds sub not ready. If main is notified,
     /// measures hand-offs for about `taken`, the duration of the session to predict, or
-    /// [`MAX_CALIBRATION_TIME`] if that is less.
+    /// [`MAX_CALIBRATION_TIME`] if that is less, but in at most 2,000 turns.
     fn predict(&self, not_ready: f64, taken: Duration) -> Result<Option<Duration>, SubjectError> {
         let work = self.case.work;
         if !self.case.is_modelled() {

@@ -43,8 +43,8 @@ fn all() -> impl Iterator<Item = Exchange> {
     })
 }
 
-/// Returns the number of messages to send: `default`, but at most 50 if messages are long, or if
-/// partners only spin, so that each message may take a time slice.
+/// Returns the number of messages to send: `default`, but at most 50 if messages are longer than
+/// 10,000 bytes, or if partners only spin, because each message may then take a time slice.
 fn messages(exchange: &Exchange, default: u64) -> u64 {
     let spins = exchange.mechanism.waiting == WaitStrategy::Spin;
     let max = if exchange.bytes > 10_000 || spins { 50 } else { default };
@@ -220,7 +220,7 @@ fn leftovers(process: u32) -> Vec<String> {
         let names = entries.map(|entry| entry.path().display().to_string());
         left.extend(names.filter(|name| name.contains(&format!("contend-{process}-"))));
     }
-    // Fields 5 and 6 of a queue's line, counted from 0, are the ids of the last sender and
+    // Fields 5 and 6 of a queue's line, counted from 0, are the process ids of the last sender and
     // receiver.
     let queues = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
     let involves =

@@ -168,7 +168,7 @@ impl Exchange {
     /// # Errors
     /// Returns an error in these cases:
     /// - A system call fails.
-    /// - A side fails, such as because a message arrives damaged or out of order.
+    /// - A side fails, for example because a message arrives damaged or out of order.
     /// - A partner exits early.
     pub fn run(
         &self,

@@ -107,7 +107,7 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
     scope.choices.applied(cases, &SETTINGS)
 }
 
-/// Whether sub answers each message.
+/// The pattern of an exchange: whether sub answers each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     OneWay,
@@ -167,8 +167,8 @@ impl MessageExchange {
         Ok(*self.count.insert(count))
     }
 
-    /// Times about `affordable` round trips individually ([`MIN_MESSAGES`] to
-    /// [`MIN_P999_SAMPLES`]), and adds the percentiles of their times to the sample. The time of
+    /// Times `affordable` round trips individually, but at least [`MIN_MESSAGES`] and at most
+    /// [`MIN_P999_SAMPLES`], and adds the percentiles of their times to the sample. The time of
     /// reading the clock is subtracted from each.
     fn with_percentiles(&self, sample: Sample, affordable: u64) -> Result<Sample, SubjectError> {
         let mut histogram = histogram()?;

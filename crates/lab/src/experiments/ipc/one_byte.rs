@@ -174,7 +174,7 @@ impl OneByte {
                 link.finish(&[values.as_slice(), &[received]].concat());
                 Ok(())
             },
-            // Only main's loop at the start blocks, and it checks the link itself.
+            // Main waits only in its loop at the start, which checks the link.
             Release { main: &|_| (), sub: &|_| over.store(true, Ordering::Release) },
             &|_| (),
         )?;

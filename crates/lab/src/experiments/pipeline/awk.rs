@@ -8,7 +8,7 @@ pub const TOKENIZER: &str = include_str!("awk/tokenizer.awk");
 pub const JOIN: &str = include_str!("awk/join.awk");
 /// Program that parses tokens and calls a function for each event.
 pub const PARSER: &str = include_str!("awk/parser.awk");
-/// Functions that the parser calls, which print its events. Users can replace them by their own.
+/// Functions that the parser calls, which print its events. Users can replace them with their own.
 pub const CALLBACKS: &str = include_str!("awk/callbacks.awk");
 
 /// Supported awk implementations and their commands.

@@ -103,8 +103,8 @@ fn steps(stage: &str, produced: &[Duration], arrived: &[Duration]) -> Vec<Step> 
 type LineTimes = (Vec<Duration>, Vec<Duration>);
 
 /// Writes [`LINE_COUNT`] lines to `input` in a thread, with a pause after each, while reading
-/// `output` to its end. Returns when lines were produced and when they arrived, counted from
-/// `begun`. Each word of the output counts as a line, because `xargs` joins lines.
+/// `output` to its end. Returns the times at which lines were produced and at which they arrived,
+/// counted from `begun`. Each word of the output counts as a line, because `xargs` joins lines.
 fn time_lines(
     mut input: ChildStdin,
     output: ChildStdout,

@@ -1,6 +1,6 @@
 //! Runs pipelines without a shell: one program for each stage, connected by pipes.
 //!
-//! This process closes its ends of the pipes once the stages have started, polls their pidfds, and
+//! This process closes its ends of the pipes as the stages start, polls the stages' pidfds, and
 //! reaps each stage that exits, which yields the stage's CPU time. The wall time of a stage runs
 //! from its start to its exit. On any error, all stages are killed and reaped.
 

@@ -41,7 +41,7 @@ const BUILT_IN: RuntimeCost = RuntimeCost { runtime: "", start_ms: 20, compile_m
 /// Time to create and to end a unit that is a kernel task.
 const TASK_TIME: Duration = Duration::from_micros(400);
 
-/// Time to read memory until it is stable, both before the units of a sample are created and after
+/// Total time to read memory until it is stable, before the units of a sample are created and after
 /// they have ended, in milliseconds.
 const READ_MS: u64 = 250;
 /// Time to exchange messages until a runtime is warm, in milliseconds.
@@ -74,7 +74,7 @@ fn compilation(row: &Row) -> Option<SharedCost> {
 }
 
 /// Returns whether the cache has a compiled probe with the program's name. Does not check which
-/// toolchain has compiled it, which takes as long as starting the toolchain.
+/// toolchain compiled it, because that takes as long as starting the toolchain.
 fn was_compiled(program: &Program) -> bool {
     let prefix = format!("{}-", program.files[0].0);
     let entries = caches().and_then(|folder| std::fs::read_dir(folder).ok());

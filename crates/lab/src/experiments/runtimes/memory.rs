@@ -52,8 +52,9 @@ fn cases(scope: &Scope) -> Vec<Parameters> {
 }
 
 /// Returns the numbers of units to measure: the default numbers that do not exceed `max`. If fewer
-/// than two of several default numbers are left, which are too few to fit a line, returns a
-/// hundredth, a tenth and all of `max` instead, as far as these are not 0.
+/// than two of several default numbers are left, which are too few to fit a line, or if a single
+/// default number exceeds `max`, returns a hundredth, a tenth and all of `max` instead, as far as
+/// these are not 0.
 fn counts(scope: &Scope, max: u64) -> Vec<u64> {
     let many = [100, 1000, 10_000, 100_000, 1_000_000];
     let default_counts = scope.choose(&many, &many[..4], &[20]);
@@ -69,7 +70,7 @@ fn counts(scope: &Scope, max: u64) -> Vec<u64> {
 struct Memory {
     n: u64,
     row: &'static Row,
-    /// Whether memory is read again one second after the units have ended.
+    /// Whether memory is read once more, one second after the reading for `left`.
     reads_later: bool,
 }
 

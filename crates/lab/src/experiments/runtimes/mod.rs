@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `memory.rs` reads the probe's memory before it creates n units, while all of them wait, and
-//! after they have ended. `round_trip.rs` has the probe time messages to one unit and back.
+//! after they have ended. `round_trip.rs` makes the probe time messages to one unit and back.
 //! `document.rs` repeats an evaluation of 2018 in Elixir. `table.rs` has a row for each kind of
 //! unit, `requirements.rs` checks what some of them need, and `cost.rs` estimates how long cases
 //! take. `probes/README.md` describes the protocol.

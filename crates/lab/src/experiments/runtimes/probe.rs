@@ -253,8 +253,8 @@ impl Probe {
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// Waits for the probe to exit after its input or output was closed, and returns an error with
-    /// its exit status.
+    /// Ends the probe after its input or output was closed. Returns an error with its exit status,
+    /// or without one if the probe had to be killed.
     fn exit_error(&mut self) -> SubjectError {
         let status = match self.end() {
             Some(Ok(status)) => format!("the probe ended: {status}"),

@@ -166,7 +166,7 @@ fn install(made: &Path, kept: &Path) -> bool {
     fs::rename(made, kept).is_ok()
 }
 
-/// Prefix of the names of folders with unfinished builds.
+/// Prefix of the names of folders with unfinished or temporary builds.
 const BUILD_PREFIX: &str = "contend-making-";
 
 /// Removes unfinished builds that are more than an hour old: those of killed processes.

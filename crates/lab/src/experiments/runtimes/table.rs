@@ -39,7 +39,7 @@ pub struct Row {
     pub has_messages: bool,
 }
 
-/// Where a probe comes from.
+/// The origin of a probe.
 #[derive(Debug)]
 pub enum Source {
     /// A probe that is part of this program.

@@ -43,7 +43,8 @@ pub struct GroupResult {
     pub cpu: Duration,
     /// Number of involuntary context switches of all workers since the opening of the gate.
     pub involuntary_switches: u64,
-    /// Time for which the CPU quota of the cgroup throttled the workers; `None` without a quota.
+    /// Time for which CPU quotas throttled this process's cgroup or an ancestor during the run;
+    /// `None` without a quota.
     pub throttled: Option<Duration>,
 }
 

@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// Stops watching the connection, which stays open. The client sends no further requests.
-    /// Returns when its request in flight was due, or `None` if it had none.
+    /// Returns the time at which its request in flight was due, or `None` if it had none.
     pub fn abandon(&mut self, epoll: impl AsFd) -> Option<Instant> {
         self.phase = Phase::Abandoned;
         if let Some(stream) = &self.stream {
@@ -250,7 +250,8 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     }
 }
 
-/// Writes a request, which is short enough to fit into the socket's buffer; a partial write fails.
+/// Writes a request, which is short enough to fit into the socket's buffer. A partial write is an
+/// error.
 fn write_whole(stream: Option<&TcpStream>, request: &[u8]) -> io::Result<()> {
     let mut stream = stream.ok_or(ErrorKind::NotConnected)?;
     match stream.write(request)? {

@@ -32,8 +32,8 @@ pub struct Clients {
     free: VecDeque<usize>,
     /// Number of requests that wait for a response, without those of abandoned clients.
     in_flight: usize,
-    /// Number of clients that failed: the server closed or refused their connection, or sent a
-    /// wrong response.
+    /// Number of clients that failed, for example because the server closed or refused their
+    /// connection, or sent a wrong response.
     pub failed: u64,
     /// Error that kept further connections from being opened, or `None` if all of them were opened.
     pub refused: Option<io::Error>,
@@ -46,7 +46,8 @@ pub struct FullLoad {
     pub answered: u64,
     /// Number of requests in flight at the deadline, without those that failed.
     pub unanswered: u64,
-    /// Wall time from the first request to the last response, or to the deadline.
+    /// Wall time from the first request until the load ended: after the last response, at the
+    /// deadline, or when all clients had been abandoned.
     pub elapsed: Duration,
 }
 
@@ -69,7 +70,7 @@ impl Clients {
     ///
     /// # Errors
     /// Returns an error if the timer slack cannot be set, or the kernel refuses an epoll instance.
-    /// A connection that cannot be opened is no error, but is stored in `refused`.
+    /// If a connection cannot be opened, its error is stored in `refused` instead.
     pub fn open(port: u16, wanted: u64, reuse: Reuse) -> Result<Self, SubjectError> {
         // Requests are sent when they are due, not 50 µs later.
         rustix::thread::set_current_timer_slack(NonZero::new(1)).context("set the timer slack")?;
@@ -232,7 +233,8 @@ impl Clients {
         }
     }
 
-    /// Abandons a client. Returns when its request in flight was due, or `None` if it had none.
+    /// Abandons a client. Returns the time at which its request in flight was due, or `None` if it
+    /// had none.
     fn abandon(&mut self, index: usize) -> Option<Instant> {
         self.free.retain(|&free| free != index);
         let due = self.all[index].abandon(&self.epoll);
@@ -240,7 +242,8 @@ impl Clients {
         due
     }
 
-    /// Abandons the clients with unanswered requests, and returns when these requests were due.
+    /// Abandons the clients with unanswered requests, and returns the times at which these requests
+    /// were due.
     fn abandon_unanswered(&mut self) -> Vec<Instant> {
         let unanswered = (0..self.all.len()).filter(|&index| self.all[index].is_waiting());
         let unanswered: Vec<_> = unanswered.collect();

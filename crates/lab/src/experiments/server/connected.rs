@@ -16,7 +16,7 @@ use crate::support::limits::UnitKind;
 /// total.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server and its clients. Each client has got one response, unless a limit prevented it.
+/// A server and its clients. Each client has got one response, unless `stopped_by` says why not.
 #[derive(Debug)]
 pub struct ConnectedServer {
     /// The running server, which ends when this is dropped.
@@ -41,7 +41,7 @@ impl ConnectedServer {
     }
 
     /// Opens the connections of a case, sends a request on each, and waits for the responses. Fewer
-    /// connections or responses than wanted are no error.
+    /// connections or responses than wanted are not an error.
     ///
     /// # Errors
     /// Returns an error if the load generator cannot be set up, events cannot be fetched, or

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-/// When a server responds to a request.
+/// The time at which a server responds to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
     /// The server responds immediately.
@@ -235,8 +235,9 @@ impl Work {
         Ok(read)
     }
 
-    /// Moves complete requests out of `incoming` and adds their responses to `outgoing`. Returns
-    /// whether a request is left that must be delayed first.
+    /// Moves complete requests out of `incoming` and adds their responses to `outgoing`. Discards
+    /// all input after a request that is rejected or closes the connection. Returns whether a
+    /// request is left that must be delayed first.
     fn answer(&mut self, handler: Handler) -> bool {
         let mut begin = 0;
         let mut pauses = false;

@@ -102,8 +102,8 @@ impl ServerProcess {
         self.supervised.as_ref().map_or_else(|| Pid::from_child(&self.child), |server| server.pid)
     }
 
-    /// Returns the names and versions of the program and of its application's language, or `None`
-    /// for a model.
+    /// Returns the names and versions of the program and, if known, of its application's language,
+    /// or `None` for a model.
     pub fn version(&self) -> Option<&str> {
         self.supervised.as_ref().map(|server| server.version.as_str())
     }

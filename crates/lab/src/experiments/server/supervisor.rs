@@ -5,10 +5,10 @@
 //!   load generator                         scratch folder     (loopback port)
 //! ```
 //!
-//! The supervisor is this program itself, in a process of its own. It ends the server when its
-//! standard input ends, which also happens if the process of the case is killed, and when it gets
-//! SIGINT, SIGTERM or SIGHUP. It is the subreaper of the server's processes, so that it can find
-//! and end all of them before it exits.
+//! The supervisor is this program itself, in a process of its own. It ends the server when it gets
+//! SIGINT, SIGTERM or SIGHUP, and when its standard input ends, which also happens if the process
+//! of the case is killed. It is the subreaper of the server's processes, so that it can find and
+//! end all of them before it exits.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

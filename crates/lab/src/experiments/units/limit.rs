@@ -177,8 +177,8 @@ impl Subject for LimitSearch {
     }
 }
 
-/// Returns `limit`, with the creator counted as a further unit in use if the limit applies to
-/// processes or to all tasks.
+/// Returns `limit`. If it limits the number of processes or tasks, counts the creator as a further
+/// unit in use.
 fn with_creator_process(mut limit: Limit) -> Limit {
     if limit.name.contains("pid")
         || [limits::NPROC, "kernel.threads-max"].contains(&limit.name.as_str())

@@ -142,8 +142,8 @@ pub(super) struct ParkedMeasurement {
     n: u64,
     before: MemorySnapshot,
     waiting: MemorySnapshot,
-    /// Whether other programs created or ended more than a few tasks during the measurement. If so,
-    /// the kernel memory of the whole machine does not describe the units.
+    /// Whether the number of other tasks on the machine changed by more than 2 plus 2% of the units
+    /// that are tasks. If so, the kernel memory of the whole machine does not describe the units.
     disturbed: bool,
     /// Time from the creation of the first unit until all units wait.
     pub create_time: Duration,

@@ -11,7 +11,7 @@ use crate::engine::experiment::SubjectError;
 const BEGUN: u64 = 0;
 /// State after sub has finished its part.
 const DONE: u64 = 1;
-/// State after a partner has ended or failed before sub finished.
+/// State after sub has ended, or main has failed, before sub finished.
 const BROKEN: u64 = 2;
 
 /// Maximum number of values that sub can pass to main.
@@ -23,7 +23,7 @@ const MAX_EXPLANATION_WORDS: usize = 24;
 ///
 /// ```text
 /// BEGUN ── sub calls finish ──────────────────► DONE     values are set
-///   └───── a partner ends, or main fails ─────► BROKEN   the explanation may be set
+///   └───── sub ends, or main fails ───────────► BROKEN   the explanation may be set
 /// ```
 #[derive(Debug)]
 pub struct Link {
@@ -51,7 +51,7 @@ impl Link {
         self.state.compare_exchange(BEGUN, BROKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns whether a partner has ended or failed before sub finished.
+    /// Returns whether sub has ended, or main has failed, before sub finished.
     pub fn is_broken(&self) -> bool {
         self.state.load(Ordering::Relaxed) == BROKEN
     }

@@ -33,7 +33,7 @@ use crate::engine::experiment::{ErrorContext, SubjectError};
 /// The kind of two partners: processes or threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerKind {
-    /// Two processes, of which main creates sub.
+    /// Two processes: main creates sub.
     Processes,
     /// Two threads of one process.
     Threads,
@@ -46,7 +46,7 @@ pub struct Pair {
     pub kind: PartnerKind,
     /// CPUs on which the partners run.
     pub placement: Placement,
-    /// Timer slack of both partners, or `None` for the default.
+    /// Timer slack of both partners; `None` or zero for the default.
     pub slack: Option<Duration>,
 }
 
@@ -97,11 +97,15 @@ impl Pair {
     ///
     /// # Errors
     /// Returns an error if:
-    /// - `main` fails;
-    /// - `sub` is a thread and fails or panics (a process breaks the link instead);
-    /// - a partner cannot be started, bound to its CPU or reaped;
+    /// - `main` fails, or main cannot be bound to its CPU;
+    /// - sub is a thread, and `sub` fails or panics, or sub cannot be bound to its CPU (a process
+    ///   breaks the link instead);
+    /// - the process of sub cannot be created or reaped;
     /// - the CPU affinity of the calling thread cannot be read;
     /// - a CPU cannot be kept awake.
+    ///
+    /// # Panics
+    /// Panics if a thread cannot be created.
     pub fn run<T>(
         &self,
         link: &Link,

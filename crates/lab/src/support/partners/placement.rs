@@ -9,7 +9,8 @@ pub enum Placement {
     Free,
     /// One CPU for both partners.
     Same,
-    /// Two CPUs, on different cores if possible. Each may idle while its partner waits.
+    /// Two CPUs, on different cores if possible, preferably with a common cache. Each may idle
+    /// while its partner waits.
     TwoCpus,
     /// The CPUs of `Placement::TwoCpus`, kept awake by spinning threads of the lowest priority.
     TwoAwakeCpus,
@@ -17,7 +18,7 @@ pub enum Placement {
     Sibling,
     /// Two cores without a common cache.
     OtherCache,
-    /// The given CPUs of main and sub.
+    /// The CPUs with these numbers, for main and for sub.
     On([usize; 2]),
 }
 

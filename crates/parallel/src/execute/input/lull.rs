@@ -23,9 +23,9 @@ use crate::plan::ir::Records;
 
 /// Time without data after which a stream counts as silent.
 const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
-/// Upper bound of the time for which bytes are held back.
+/// Upper bound on the time for which bytes are held back.
 const MAX_HOLD: Duration = Duration::from_millis(50);
-/// Upper bound of the time for which bytes are held back while no cut is found.
+/// Upper bound on the time for which bytes are held back while no cut is found.
 const MAX_HOLD_WITHOUT_CUT: Duration = Duration::from_millis(200);
 /// Number of bytes per [`MAX_HOLD`] below which a stream counts as slow.
 const SLOW_STREAM_BYTES: usize = 64 << 10;
@@ -46,7 +46,8 @@ pub(in super::super) enum Lull<'a> {
     /// The commands run plain from then on, unless an earlier step still works on chunks: the
     /// output of such a step comes in bursts.
     RunsPlain {
-        /// For each earlier step, whether it runs plain, that is, forwards its input as it arrives.
+        /// For each earlier step, whether it runs plain: once, without chunks, on input as it
+        /// arrives.
         earlier: &'a [AtomicBool],
         /// Input to which the commands may respond.
         answers: Answers,
@@ -69,7 +70,7 @@ pub enum Beginning {
     Over,
     /// The stream has fallen silent or is slow.
     Slow,
-    /// Enough bytes have arrived, or the stream keeps flowing.
+    /// Enough bytes have arrived, the stream keeps flowing, or its pause does not matter.
     Flowing,
 }
 
@@ -121,7 +122,8 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Reads the stream until at least `enough` bytes are buffered, or it ends or pauses. Returns
-    /// whether it has ended, is slow, or keeps flowing. Files always count as flowing.
+    /// whether it has ended, is slow, or keeps flowing. Files always count as flowing, and so does
+    /// a silent stream whose lull does not matter.
     ///
     /// # Errors
     /// Returns an error if the stream cannot be read.

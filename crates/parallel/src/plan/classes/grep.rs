@@ -24,8 +24,8 @@ const REFUSED: &[(char, &str)] = &[
     ('R', "it searches for files to read"),
 ];
 
-/// Options that keep lines independent. They affect which lines match, and which part of a line is
-/// written.
+/// Options that keep lines independent, such as those that affect which lines match, or which part
+/// of a line is written.
 const PER_LINE: &str = "EFGPefiyvwxsahoUz\u{2}\u{6}\u{7}";
 
 const COLOUR: char = '\u{2}';

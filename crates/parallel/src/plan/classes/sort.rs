@@ -23,8 +23,8 @@ const REFUSED: &[(char, &str)] = &[
     ('\u{6}', "`--random-source` shuffles the whole input"),
 ];
 
-/// Suffixes of memory sizes, each with the maximum number of digits before it. So no accepted size
-/// exceeds 64 bits, which GNU sort would reject.
+/// Suffixes of memory sizes, each with the maximum number of digits before it. These limits keep
+/// every accepted size within 64 bits, because GNU sort rejects larger ones.
 const SUFFIXES: &[(&str, usize)] = &[
     ("", 9),
     ("%", 3),
@@ -203,8 +203,9 @@ fn merging(options: &Options) -> Vec<String> {
     arguments
 }
 
-/// Returns the directory for temporary files, if the command names one. If it names several, among
-/// which sort would alternate, the first one is returned.
+/// Returns the directory for temporary files that the command names with `-T` or, failing that,
+/// with `TMPDIR`. If it names several with `-T`, among which sort would alternate, returns the
+/// first.
 fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     let variable = || {
         let mut variables = subject.simple.variables.iter();
@@ -214,8 +215,8 @@ fn folder(subject: &Subject<'_>, options: &Options) -> Option<String> {
     options.values('T').next().or_else(variable).map(str::to_owned)
 }
 
-/// Returns why GNU sort would refuse an option's value, or why its meaning is unknown. Returns
-/// `None` if all values are supported.
+/// Returns why GNU sort may reject its options, or why the meaning of an option's value is unknown.
+/// Returns `None` if all options are supported.
 fn objection(options: &Options) -> Option<&'static str> {
     let mut separators = options.values('t');
     let first = separators.next();

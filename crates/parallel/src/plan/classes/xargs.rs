@@ -91,7 +91,7 @@ fn replaces(options: &Options) -> bool {
 }
 
 /// Returns where the input may be cut without splitting an item, and the precondition on chunks.
-/// Fails unless there is one command for each item or line.
+/// Fails unless there is one command for each item or line, and the separator of items is known.
 fn items(options: &Options) -> Result<(Cut, Guard), &'static str> {
     let per_item = options.value('n') == Some("1");
     let ways = [replaces(options), options.has('n'), options.has('L'), options.has('l')];

@@ -141,8 +141,7 @@ impl Drafting {
     /// begins with the commands of the open group if possible. `stage` is the index of the
     /// command's stage.
     pub(super) fn begin_combining(&mut self, class: &Combinable, stage: usize) -> Combining {
-        // If the input cannot be read again, commands must have failed before their outputs are
-        // combined.
+        // If the input cannot be read again, a failure must be known before outputs are combined.
         let may_fail = |open: &Open| !self.replayable && open.group.may_fail;
         if self.open.as_ref().is_some_and(|open| may_fail(open) || open.needs_neighbours(class)) {
             self.close();
@@ -176,7 +175,7 @@ impl Drafting {
         });
         for command in groups.flat_map(|group| &group.each).filter(|command| command.ascii_in_c) {
             if let Some(stage) = self.stages.get_mut(command.stage) {
-                stage.why.push_str(", and ASCII input in the C locale, which is faster");
+                stage.why.push_str("; ASCII input is processed in the C locale, which is faster");
             }
         }
     }
@@ -238,8 +237,9 @@ impl Open {
         class.any_order && cut.differ.is_some() && !cut.ascending
     }
 
-    /// Adds a command's requirements on its input to those of the group. Returns `false`, and
-    /// changes nothing, if the group's output may not meet them.
+    /// Adds a command's requirements on its input to those of the group, and its effects to the
+    /// properties of the group's output. Returns `false`, and changes nothing, if that output may
+    /// not meet the requirements.
     fn admit(&mut self, class: &PerRecord) -> bool {
         let Self { group, output } = self;
         let fits = output.records == Some(class.cut.records)

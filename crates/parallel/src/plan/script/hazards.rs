@@ -21,9 +21,9 @@ const WORDS: &[(&str, &str)] = &[
     ("enable", "names may be builtins"),
     ("hash", "names may be mapped to other programs"),
     ("command_not_found_handle", "the script handles missing commands"),
-    ("BASH_SOURCE", "the script uses its own name"),
+    ("BASH_SOURCE", "the script uses `BASH_SOURCE`, which would name another file"),
     ("BASH_ARGV0", "the script changes its own name"),
-    ("caller", "the script uses its own name"),
+    ("caller", "the script uses `caller`, which would name another file"),
     ("compgen", "the script may list its variables"),
     ("onecmd", "the script exits after one command"),
 ];
@@ -110,8 +110,8 @@ fn letters(text: &str) -> &str {
 }
 
 /// Returns whether the script sets `PATH` to a value that seems to lack system directories: it
-/// contains neither `PATH`, nor `/bin`, nor a substitution. The shell has its own messages for
-/// programs that it does not find.
+/// contains neither `PATH`, nor `/bin`, nor `$(`. The shell has its own messages for programs that
+/// it does not find.
 fn hides_programs(text: &str) -> bool {
     let values = text.match_indices("PATH=").map(|(at, name)| &text[at + name.len()..]);
     let values =

@@ -13,9 +13,10 @@
 //!                 └─ walk: every pipeline ─ stages: runs that fit ─ edits ─ text
 //! ```
 //!
-//! A prefix that never pays off must not cost anything. Pipelines in loops and functions measure
-//! how soon they are executed again, by a clock that takes the shell only microseconds to read. If
-//! the last few executions of a pipeline were short, its prefixes expand to nothing.
+//! A prefix that never pays off must not cost anything. Pipelines in loops and functions, and the
+//! others after the first few, measure how soon they are executed again, by a clock that takes the
+//! shell only microseconds to read. If the last few executions of a pipeline were short, its
+//! prefixes expand to nothing.
 
 mod constants;
 mod dialect;

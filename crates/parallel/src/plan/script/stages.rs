@@ -49,15 +49,13 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Compound => "it is a compound command",
-            Self::OnlyVariables => {
-                "it only sets variables; the shell runs pipelines in substitutions"
-            }
+            Self::OnlyVariables => "it only sets variables; contend does not look into `$(…)`",
             Self::NameNotPlain => "its name is not a plain word",
             Self::BuiltIn => "it is a shell builtin",
             Self::Function => "it is a function defined in the text",
             Self::NoProgram => "it is not an executable program",
             Self::ProcessSubstitution => {
-                "it has a process substitution, whose descriptor only it has open"
+                "it has a process substitution, which only the shell can give it"
             }
         })
     }

@@ -1,6 +1,6 @@
-//! Finds stages whose words read the stage's input when they are expanded: in `… | sed "s/^/$(head
-//! -n 1)/"`, head takes the first line. Such a stage starts contend only after its input has been
-//! read, so the stage before must not wait for it.
+//! Finds stages whose words read the stage's input when they are expanded: in
+//! `… | grep "$(head -n 1)"`, head takes the first line. Such a stage starts contend only after its
+//! input has been read, so the stage before must not wait for it.
 
 use brush_parser::ParserOptions;
 use brush_parser::ast::{

@@ -217,8 +217,9 @@ impl Together {
         })
     }
 
-    /// Makes the processes of the stages before this one execute their commands. Removes and
-    /// returns the words of this process's own command, so it must be called only once.
+    /// Restores this process's own standard input, and makes the processes of the stages before
+    /// this one execute their commands. Removes and returns the words of this process's own
+    /// command, so it must be called only once.
     fn leave_as_written(&mut self) -> Option<Words> {
         self.neighbours.put_own_input_back();
         self.neighbours.answer(Verdict::AsWritten);

@@ -11,7 +11,8 @@ use contend_sys::child::ExitStatus;
 
 use crate::pipeline::stage::RawStage;
 
-/// A stage's bytes in and out as the kernel counted them, without start-up reads.
+/// A stage's bytes in and out before reconciliation: the kernel's counts, as far as possible
+/// without start-up reads and temporary files.
 pub(super) type ByteCounts = (Option<u64>, Option<u64>);
 
 /// Marks unproved counts as approximate. `counted` has each stage's counts before reconciliation.
@@ -46,9 +47,9 @@ impl Observations<'_> {
             || self.is_read_whole(stages, index)
     }
 
-    /// Returns whether the reader confirms the stage's output: either the reader has read until
-    /// EOF, or the counts of both sides are equal, which they would not be if one of them included
-    /// other bytes.
+    /// Returns whether the reader confirms the stage's output. The reader's own count must be exact
+    /// and without start-up reads. In addition, either the reader has read until EOF, or the counts
+    /// of both sides are equal: they would differ if one of them included other bytes.
     fn is_read_whole(&self, stages: &[Stage], index: usize) -> bool {
         let (Some(reader), Some(raw)) = (stages.get(index + 1), self.raw.get(index + 1)) else {
             return false;

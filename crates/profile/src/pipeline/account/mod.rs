@@ -125,8 +125,8 @@ fn cpu_since_gate(raw: &RawStage) -> (Duration, Duration) {
 }
 
 /// Returns the CPU time of children that the stage has waited for: the stage's CPU time minus that
-/// of its main thread. The result includes other threads of the stage, if there are any. It is 0 if
-/// no child was seen and the stage was not seen waiting for one.
+/// of its main thread. The result includes other threads and the orphans of the stage, if there are
+/// any. It is 0 if no child was seen and the stage was not seen waiting for one.
 fn children_cpu(raw: &RawStage) -> Duration {
     if !raw.several_processes && raw.seen.waited(Wait::Child).is_zero() {
         return Duration::ZERO;

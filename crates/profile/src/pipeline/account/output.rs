@@ -15,7 +15,7 @@ use crate::pipeline::stage::{MAX_STARTUP_READ_BYTES, RawStage};
 /// was noticed. It is the earlier of two observations: bytes in the pipe after the stage, and the
 /// first input of the reader. The latter excludes the stage's writes to temporary files, but is
 /// known only if the reader was seen waiting for its input. Otherwise, the stage's first write
-/// takes its place.
+/// takes its place or, for a sort without one, the end of the sort's input.
 pub(super) fn first_output(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<Duration> {
     let stage = &raw[index];
     let noticed = match raw.get(index + 1) {
@@ -38,7 +38,8 @@ fn written_at_once(raw: &[RawStage], stages: &[Stage], index: usize) -> Option<D
 
 /// Returns whether a stage wrote nothing until its input had ended, although input had been
 /// available for a while. For the first stage, this means that it had read all of its input. For
-/// another stage, its writer had been writing, and the stage had been reading.
+/// another stage, its writer had been writing, and the stage had been reading. Returns `false` if
+/// no output was noticed, and for a first stage that was killed by a signal.
 pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> bool {
     let Some(written) = first_output(raw, stages, index) else { return false };
     // The order of two events is known only if they are further apart than the sampling interval.

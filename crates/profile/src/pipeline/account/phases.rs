@@ -25,10 +25,11 @@ pub struct PhaseAccount {
     pub begin: Duration,
     /// End, since the gate opened.
     pub end: Duration,
-    /// The stages in the phase. Their `wall_seconds` is the part of their lifetime in the phase;
-    /// their CPU time is all system time, and fields other than times are not set.
+    /// The stages in the phase. Their `wall_seconds` is the part of their lifetime in the phase,
+    /// and their CPU time is all system time. Counts of bytes, calls and context switches, peak
+    /// memory and first output are not set.
     pub stages: Vec<Stage>,
-    /// For how long each stage held up the pipeline in the phase, as found by samples.
+    /// The time for which each stage held up the pipeline in the phase, as found by samples.
     pub critical: CriticalTime,
 }
 
@@ -106,7 +107,8 @@ pub fn phases(run: &RawRun, stages: &[Stage]) -> Vec<PhaseAccount> {
 }
 
 /// Returns the times at which one phase ends and the next begins, earliest first. Of two events
-/// that are close together, the later one counts.
+/// that are close together, the later one counts. Events close to the start or the end of the run
+/// are ignored.
 fn cuts(run: &RawRun, stages: &[Stage]) -> Vec<Duration> {
     let barriers = stages.iter().enumerate().filter(|(_, stage)| stage.holds_output);
     let events = barriers.flat_map(|(index, stage)| {

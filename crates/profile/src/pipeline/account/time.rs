@@ -134,11 +134,11 @@ impl Times {
     }
 }
 
-/// Returns the starved and the blocked time that samples have missed, if the stage hardly waits for
-/// anything but its pipes. Otherwise, both are 0. A stage that is woken for every few bytes waits
-/// so briefly that samples, which take a CPU themselves, almost always find it ready to run. The
-/// cause of its waits then shows in its pipes: most samples find its input empty, or its output
-/// full.
+/// Divides `unseen`, the waiting time that samples have missed, into starved and blocked time. Both
+/// are 0 if the stage waits for more than its pipes, or if the shares of pipe samples that find its
+/// input empty or its output full add up to less than `MIN_AGREEING_SHARE`. A stage that is woken
+/// for every few bytes waits so briefly that samples, which take a CPU themselves, almost always
+/// find it ready to run. Its pipes then show the cause of its waits.
 fn from_pipes(
     waits: &[Duration; Wait::COUNT],
     unseen: Duration,

@@ -1,11 +1,12 @@
-//! Finds stages that are so quick, compared with the bottleneck, that changing them cannot matter.
+//! Finds stages that are so quick, compared with a stage that is the bottleneck, that changing them
+//! cannot matter.
 
 use contend_record::pipe::{BottleneckKind, Finding, FindingId, Stage};
 use contend_record::units::time;
 
 use super::{Facts, finding};
 
-/// Share of the slowest stage's service time below which a stage cannot matter.
+/// Share of the bottleneck stage's service time below which another stage cannot matter.
 const MAX_SHARE_OF_SLOWEST: f64 = 0.03;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {

@@ -48,8 +48,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 /// Returns whether a stage's output is a summary, such as a count: small, and at most an eighth of
-/// its input. An unknown output counts as small, an unknown input as large. As the last stage, such
-/// a barrier delays no other stage.
+/// its input. An unknown output counts as small, an unknown input as large. No finding reports a
+/// last stage that writes a summary, because it can do so only once its input has ended.
 fn is_summary(stage: &Stage) -> bool {
     let small = stage.bytes_out <= Some(STDIO_BUFFER_BYTES);
     small && stage.bytes_in.unwrap_or(u64::MAX) / 8 >= stage.bytes_out.unwrap_or(0).max(1)

@@ -5,7 +5,7 @@ use contend_record::units::time;
 
 use super::{Facts, finding};
 
-/// Share of its lifetime for which a stage must be queued for a CPU to be named.
+/// Share of a stage's lifetime spent queued for a CPU above which the finding names the stage.
 const MIN_QUEUED_SHARE: f64 = 0.10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -20,14 +20,15 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     }
     // If one stage is the bottleneck, the others have time to spare.
     let advice = match facts.bottleneck.kind {
-        BottleneckKind::Machine => "Saving CPU time in any stage shortens the run.",
+        BottleneckKind::None => "",
+        BottleneckKind::Machine => " Saving CPU time in any stage shortens the run.",
         _ => {
-            "Speeding up a stage other than the bottleneck saves CPU time, but hardly any wall time."
+            " Speeding up a stage other than the bottleneck saves CPU time, but hardly any wall time."
         }
     };
     let message = format!(
         "On average {wanted:.1} stages were runnable on {} CPU{}; they were queued for {} in \
-         total. {advice}",
+         total.{advice}",
         facts.cpus,
         if (facts.cpus - 1.0).abs() < 1e-9 { "" } else { "s" },
         time(facts.total.run_queue_seconds),

@@ -34,7 +34,7 @@ const MIN_SAMPLES: u64 = 10;
 pub(super) struct Evidence<'a> {
     /// The stages, first to last.
     pub stages: &'a [Stage],
-    /// The pipeline's wall time.
+    /// Length of the phase, or wall time of the run.
     pub wall_seconds: f64,
     /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
@@ -63,8 +63,8 @@ pub(super) fn bottleneck(evidence: &Evidence<'_>) -> Bottleneck {
         .unwrap_or_else(|| of_stage(evidence, slowest))
 }
 
-/// Returns a verdict without a bottleneck if there are too few samples of the stages for another
-/// one.
+/// Returns a bottleneck of kind [`BottleneckKind::None`] if there are too few samples of the stages
+/// for a verdict, otherwise `None`.
 pub(super) fn too_short(stages: &[Stage], wall_seconds: f64) -> Option<Bottleneck> {
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     let has_failed = stages.iter().any(Stage::has_failed);
@@ -127,9 +127,10 @@ fn outside_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
     None
 }
 
-/// Returns the CPUs as the bottleneck in these cases, and `None` otherwise:
-/// - the CPUs are busy (`MIN_CPU_USE`), and all stages together need the CPUs for more than `MACHINE_FACTOR` times the slowest stage's
-///   service time;
+/// Returns the CPUs as the bottleneck, with the stage that uses the most CPU time, in these cases,
+/// and `None` otherwise:
+/// - the CPUs are busy (`MIN_CPU_USE`), and the CPU time of all stages, divided by the number of
+///   CPUs, is more than `MACHINE_FACTOR` times the slowest stage's service time;
 /// - the slowest stage is queued for a CPU for longer than it is busy, and both together take more
 ///   than `MIN_SERVICE_SHARE` of the run.
 fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottleneck> {
@@ -182,7 +183,8 @@ fn machine_bottleneck(evidence: &Evidence<'_>, slowest: &Stage) -> Option<Bottle
     None
 }
 
-/// Returns `slowest` as the bottleneck, or none if that stage was not busy for long enough.
+/// Returns `slowest` as the bottleneck, or a bottleneck of kind [`BottleneckKind::None`] if that
+/// stage was not busy for long enough.
 pub(super) fn of_stage(evidence: &Evidence<'_>, slowest: &Stage) -> Bottleneck {
     let wall = evidence.wall_seconds;
     let service = slowest.service_seconds();

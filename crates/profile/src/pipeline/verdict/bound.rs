@@ -15,7 +15,7 @@
 //!
 //! A bottleneck should never wait for its neighbours. It does if a neighbour cannot work ahead: a
 //! pipe holds 64 KiB, but a stage may read a megabyte before it continues, as sort does. While that
-//! stage works on it, the stage before it fills the pipe and then waits. Both stages then determine
+//! stage works on the data, its writer fills the pipe and then waits. Both stages then determine
 //! the speed together, although neither is busy all the time.
 //!
 //! If the CPUs are the bottleneck, the bound is the CPU time of all stages divided by the number of
@@ -28,10 +28,11 @@ use super::Situation;
 use crate::pipeline::account::PhaseAccount;
 use crate::pipeline::critical::Critical;
 
-/// Minimum share of a phase for which the bottleneck must wait for a stage, to alternate with it.
+/// Share of a phase above which a bottleneck that waits for the stages on one side alternates with
+/// one of them.
 const MIN_ALTERNATION_SHARE: f64 = 0.05;
 
-/// What the bottleneck explains of a phase.
+/// The part of a phase that the bottleneck explains, and the rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Explained {
     /// See [`contend_record::pipe::Phase::alternates_with`].
@@ -42,7 +43,7 @@ pub(super) struct Explained {
     pub rest: Rest,
 }
 
-/// Returns what `bottleneck` explains of a phase.
+/// Divides a phase into the part that `bottleneck` explains and the rest.
 pub(super) fn explain(
     situation: &Situation<'_>,
     account: &PhaseAccount,
@@ -90,7 +91,8 @@ pub(super) fn explain(
     fit(explained, seconds)
 }
 
-/// Limits the parts so that they add up to `seconds`.
+/// Limits the parts so that they add up to `seconds`. A remainder counts as time without a known
+/// cause.
 fn fit(explained: Explained, seconds: f64) -> Explained {
     let mut left = seconds;
     let mut take = |part: f64| {
@@ -179,7 +181,7 @@ impl View {
 struct Alternation {
     /// The stage, from 1, that was critical for longest on that side.
     stage: usize,
-    /// Time for which it waited for the stages on that side, in seconds.
+    /// Total waiting time for the stages on that side, in seconds.
     seconds: f64,
 }
 

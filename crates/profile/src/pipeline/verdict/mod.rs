@@ -7,8 +7,8 @@
 //!                                          └──────────────▶ Verdict
 //! ```
 //!
-//! The law of pipelines (see `bottleneck.rs`) holds within a phase, and phases add up. The verdict on
-//! the whole run is the bottleneck of a phase whose improvement would shorten the run most.
+//! The law of pipelines (see `bottleneck.rs`) holds within a phase, and phases add up. The verdict
+//! on the whole run is the bottleneck of a phase whose improvement would shorten the run most.
 
 mod bottleneck;
 mod bound;
@@ -17,7 +17,9 @@ mod saving;
 pub(crate) use bottleneck::short;
 pub use bottleneck::slowest;
 
-use contend_record::pipe::{Bottleneck, BottleneckKind, Overall, Phase, PhaseStage, Stage};
+use contend_record::pipe::{
+    Bottleneck, BottleneckKind, Overall, Phase, PhaseStage, Stage, is_disturbing,
+};
 use contend_record::units::time;
 
 use super::account::PhaseAccount;
@@ -28,8 +30,8 @@ use saving::{Improvement, saving};
 const MIN_EXPLAINED_SHARE: f64 = 0.8;
 /// Share of the run above which a cause of unexplained time is mentioned.
 const MIN_CAUSE_SHARE: f64 = 0.05;
-/// Share of a phase by which the improvement of a stage must save more than that of the busiest one,
-/// to make it the bottleneck.
+/// Share of a phase by which the improvement of a stage must save more than that of the busiest
+/// one, to make it the bottleneck.
 const MIN_BETTER_SHARE: f64 = 0.02;
 /// Share of the run above which a saving is mentioned.
 const MIN_SAVING_SHARE: f64 = 0.02;
@@ -53,7 +55,8 @@ pub struct Situation<'a> {
     /// Share of the machine's CPU time that the hypervisor took (steal), from 0 to 1; 0 if it is
     /// unknown.
     pub steal_share: f64,
-    /// Time in seconds at which each stage read its first input; `None` if it is unknown.
+    /// Time since the gate opened at which each stage read its first input, in seconds; `None` if
+    /// it is unknown.
     pub first_inputs: &'a [Option<f64>],
 }
 
@@ -67,7 +70,7 @@ pub struct Verdict {
     /// Share of the run that the bottlenecks explain, from 0 to 1; `None` if the run is too short
     /// to analyse.
     pub explained_share: Option<f64>,
-    /// The change that would shorten the run most; `None` if no bottleneck was found.
+    /// The improvement that would shorten the run most; `None` if no bottleneck was found.
     pub overall: Option<Overall>,
 }
 
@@ -87,7 +90,7 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
         .map(|improvement| {
             let saved = accounts.iter().zip(&phases).map(|(account, phase)| {
                 let is_machine = phase.bottleneck.kind == BottleneckKind::Machine;
-                saving(situation.cpus, account, is_machine, improvement)
+                saving(situation, account, is_machine, improvement)
             });
             (improvement, saved.sum::<f64>())
         })
@@ -98,6 +101,8 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
         return Verdict { bottleneck, phases, explained_share, overall: None };
     };
     let (kind, stage) = improvement.parts();
+    let is_disturbed = is_disturbing(situation.others_share, situation.steal_share);
+    let saving_seconds = (!is_disturbed).then_some(saving_seconds);
     let overall = Overall { kind, stage, saving_seconds };
     let mut bottleneck = of_run(&phases, improvement);
     bottleneck.evidence += &consequence(situation, &overall);
@@ -145,8 +150,8 @@ fn phase(situation: &Situation<'_>, account: &PhaseAccount, is_only: bool) -> Ph
     }
 }
 
-/// Joins neighbouring phases with the same bottleneck, and returns the remaining phases with their
-/// accounts.
+/// Joins neighbouring phases with the same bottleneck that alternates with the same stage, if any.
+/// Returns the remaining phases with their accounts.
 fn join_alike(
     situation: &Situation<'_>,
     accounts: &[PhaseAccount],
@@ -173,16 +178,17 @@ fn is_alike(one: &Phase, other: &Phase) -> bool {
     of(one) == of(other)
 }
 
-/// Returns a stage whose improvement would save much more than that of the bottleneck, if that is a
-/// stage. The stage that is busy for longest is not the one to improve if another one is busy for
-/// almost as long at the same time, and both wait for a third.
+/// Returns the stage whose improvement would save the most, if the bottleneck is a stage whose
+/// improvement would save notably less (`MIN_BETTER_SHARE`). The stage that is busy for longest is
+/// not the one to improve if another one is busy for almost as long at the same time, and both wait
+/// for a third.
 fn better_stage<'a>(
     situation: &Situation<'_>,
     account: &'a PhaseAccount,
     bottleneck: &Bottleneck,
 ) -> Option<&'a Stage> {
     let named = bottleneck.stage.filter(|_| bottleneck.kind == BottleneckKind::Stage)?;
-    let saved = |index: usize| saving(situation.cpus, account, false, Improvement::Stage(index));
+    let saved = |index: usize| saving(situation, account, false, Improvement::Stage(index));
     let best = (0..account.stages.len())
         .map(|index| (index, saved(index)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -201,8 +207,8 @@ fn phase_stage(stage: &Stage) -> PhaseStage {
     }
 }
 
-/// Returns the bottleneck of the run: that of the longest phase of which it is the bottleneck. Its
-/// evidence names the phase if there are several.
+/// Returns the bottleneck that `improvement` removes, with the evidence from the longest phase that
+/// it limits. The evidence names the phase if there are several.
 fn of_run(phases: &[Phase], improvement: Improvement) -> Bottleneck {
     let limited =
         phases.iter().enumerate().filter(|(_, phase)| Improvement::of(phase) == Some(improvement));
@@ -234,12 +240,12 @@ fn of_run(phases: &[Phase], improvement: Improvement) -> Bottleneck {
 }
 
 /// Returns a sentence that says how much time the improvement would save, or an empty string if
-/// that is little.
+/// that is little or not predicted.
 fn consequence(situation: &Situation<'_>, overall: &Overall) -> String {
-    let saving = overall.saving_seconds;
-    if saving < MIN_SAVING_SHARE * situation.wall_seconds {
+    let worth = MIN_SAVING_SHARE * situation.wall_seconds;
+    let Some(saving) = overall.saving_seconds.filter(|&saving| saving >= worth) else {
         return String::new();
-    }
+    };
     let change = match overall.kind {
         BottleneckKind::Machine => "Twice as many CPUs",
         BottleneckKind::Stage | BottleneckKind::None => "Twice as fast, it",
@@ -249,8 +255,9 @@ fn consequence(situation: &Situation<'_>, overall: &Overall) -> String {
     format!(" {change} would save about {} of {}.", time(saving), time(situation.wall_seconds))
 }
 
-/// Returns a sentence with the share of the run that the bottlenecks explain and, if that is little,
-/// the causes of the rest.
+/// Returns a sentence with the share of the run that the bottlenecks explain and, if that is
+/// little, the causes of the rest. Returns an empty string if the share is unknown, or if there are
+/// several phases and it is large.
 fn explanation(
     situation: &Situation<'_>,
     phases: &[Phase],
@@ -355,6 +362,14 @@ mod tests {
         (bottleneck.kind, bottleneck.stage)
     }
 
+    /// Returns the saving in seconds that the verdict predicts.
+    fn saved(verdict: &Verdict) -> f64 {
+        verdict
+            .overall
+            .and_then(|overall| overall.saving_seconds)
+            .expect("a bottleneck, undisturbed")
+    }
+
     fn is_close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-6
     }
@@ -376,7 +391,7 @@ mod tests {
         );
         let overall = verdict.overall.expect("there is a bottleneck");
         assert_eq!((overall.kind, overall.stage), (BottleneckKind::Stage, Some(3)));
-        assert!(is_close(overall.saving_seconds, 2.5), "{overall:?}");
+        assert!(overall.saving_seconds.is_some_and(|saving| is_close(saving, 2.5)), "{overall:?}");
         assert!(is_close(verdict.explained_share.expect("long enough"), 1.0), "{verdict:?}");
     }
 
@@ -388,7 +403,7 @@ mod tests {
         let phase = &verdict.phases[0];
         assert_eq!(phase.alternates_with, Some(1));
         assert!(is_close(phase.explained_share, 1.0));
-        let saving = verdict.overall.expect("a bottleneck").saving_seconds;
+        let saving = saved(&verdict);
         assert!(is_close(saving, 2.0), "the other stage still needs 3 s: {saving}");
         assert!(verdict.bottleneck.evidence.contains("Stages 1 and 2 alternate"));
     }
@@ -397,7 +412,7 @@ mod tests {
     fn a_faster_stage_saves_no_more_than_the_next_one_allows() {
         // Stage 2 works all the time, and stage 1 for nine tenths of it.
         let close = account(0, &[(9, &[ACTIVE, ACTIVE]), (1, &[BLOCKED, ACTIVE])]);
-        let saving = judge(&[close], 2.0, 0.0).overall.expect("a bottleneck").saving_seconds;
+        let saving = saved(&judge(&[close], 2.0, 0.0));
         assert!(is_close(saving, 1.0), "stage 1 needs 9 s: {saving}");
     }
 
@@ -407,7 +422,7 @@ mod tests {
         let run = account(0, &[(5, &[ACTIVE, ACTIVE, STARVED]), (4, &[BLOCKED, BLOCKED, ACTIVE])]);
         let verdict = judge(&[run], 4.0, 0.0);
         assert_eq!(named(&verdict.bottleneck), (BottleneckKind::Stage, Some(3)));
-        assert!(is_close(verdict.overall.expect("a bottleneck").saving_seconds, 2.0));
+        assert!(is_close(saved(&verdict), 2.0));
         let evidence = &verdict.bottleneck.evidence;
         assert!(evidence.contains("stage 2 was busy for longer (5.00 s)"), "{evidence}");
     }
@@ -440,7 +455,7 @@ mod tests {
         let verdict = judge(&[waiting], 2.0, 0.0);
         assert_eq!(named(&verdict.bottleneck), (BottleneckKind::Input, None));
         assert!(is_close(verdict.explained_share.expect("long enough"), 1.0));
-        assert!(is_close(verdict.overall.expect("a bottleneck").saving_seconds, 4.0));
+        assert!(is_close(saved(&verdict), 4.0));
         let working = account(0, &[(1, &[STARVED, STARVED]), (9, &[ACTIVE, STARVED])]);
         let verdict = judge(&[working], 2.0, 0.0);
         assert_eq!(named(&verdict.bottleneck), (BottleneckKind::Stage, Some(1)));
@@ -456,6 +471,8 @@ mod tests {
         assert_eq!(verdict.bottleneck.limit, Some(Limit::Cpu));
         assert!(is_close(verdict.phases[0].rest.others_seconds, 4.0), "{verdict:?}");
         assert!(verdict.bottleneck.evidence.contains("other programs (4.00 s)"), "{verdict:?}");
+        let saving = verdict.overall.expect("a bottleneck").saving_seconds;
+        assert_eq!(saving, None, "the wall time says little");
     }
 
     #[test]
@@ -470,7 +487,7 @@ mod tests {
         let verdict = judge(&[account], 2.0, 0.0);
         assert_eq!(verdict.bottleneck.kind, BottleneckKind::Machine);
         assert!(is_close(verdict.phases[0].bound_seconds, 6.0));
-        let saving = verdict.overall.expect("a bottleneck").saving_seconds;
+        let saving = saved(&verdict);
         assert!(is_close(saving, 2.0), "on four CPUs, each takes 4 s: {saving}");
     }
 }

@@ -3,17 +3,19 @@
 //! Samples show for how long each stage was critical (see [`critical`]). If the stage were twice as
 //! fast, that time would be half as long, unless another stage works for more than half of it: the
 //! phase cannot be shorter than its stages need. If the CPUs are the bottleneck, a faster stage
-//! saves its share of the CPU time, and more CPUs save the time for which critical stages are queued
-//! for one.
+//! saves half of its CPU time, divided by the number of CPUs, and more CPUs save the time for which
+//! critical stages are queued behind other stages.
 //!
 //! [`critical`]: crate::pipeline::critical
 
 use contend_record::pipe::{BottleneckKind, Phase, Stage};
 
+use super::Situation;
 use crate::pipeline::account::PhaseAccount;
 use crate::pipeline::critical::Critical;
 
-/// Factor of the speed of what is improved.
+/// Factor by which an improvement increases the speed of a stage, the input or the output, or the
+/// number of CPUs.
 const SPEED_UP: f64 = 2.0;
 
 /// The bottleneck that is made twice as fast.
@@ -52,14 +54,15 @@ impl Improvement {
     }
 }
 
-/// Returns the time in seconds that a phase would be shorter. `is_machine` is whether the CPUs are
-/// the bottleneck of the phase.
+/// Returns by how many seconds `improvement` would shorten a phase. `is_machine` is whether the
+/// CPUs are the bottleneck of the phase.
 pub(super) fn saving(
-    cpus: f64,
+    situation: &Situation<'_>,
     phase: &PhaseAccount,
     is_machine: bool,
     improvement: Improvement,
 ) -> f64 {
+    let cpus = situation.cpus;
     let cpu: f64 = phase.stages.iter().map(Stage::cpu_seconds).sum();
     let of_critical = |critical: Critical, cpu_saved: f64| {
         let seconds = phase.critical.of(critical).as_secs_f64();
@@ -86,8 +89,11 @@ pub(super) fn saving(
                 share * phase.critical.of(Critical::Stage(index)).as_secs_f64()
             };
             let queued: f64 = (0..phase.stages.len()).map(queued).sum();
+            let of_others = situation.others_share * phase.seconds() * cpus;
+            let queued = if cpu > 0.0 { queued * cpu / (cpu + of_others) } else { 0.0 };
             let slowest = phase.stages.iter().map(Stage::service_seconds).fold(0.0, f64::max);
-            queued.min(phase.seconds() - slowest.max(cpu / (SPEED_UP * cpus)))
+            let needed = slowest.max(cpu / (SPEED_UP * cpus)).max(phase.seconds() / SPEED_UP);
+            queued.min(phase.seconds() - needed)
         }
         Improvement::Input => of_critical(Critical::Input, 0.0),
         Improvement::Output => of_critical(Critical::Output, 0.0),

@@ -1,5 +1,5 @@
-//! Renders, as text, how the pipelines of a trial compare with several concurrent copies, and
-//! between which numbers of copies the ranking changes.
+//! Renders how the pipelines of a trial compare with each other when several copies of each run at
+//! once, and between which numbers of copies the ranking changes.
 
 use std::fmt::Write as _;
 
@@ -16,9 +16,9 @@ use super::{change, pasted};
 const BAR_COLUMNS: usize = 24;
 const TABLE_COLUMNS: usize = 68;
 
-/// Writes the section about several concurrent copies: the measurements of the original and the
-/// candidates, and how the ranking depends on the number of copies. Writes nothing if the trial has
-/// no such measurements.
+/// Writes the section about runs of several copies at once: the measurements of the original and of
+/// the candidates, and how the ranking depends on the number of copies. Writes nothing if the trial
+/// has no such measurements.
 pub(super) fn section(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
     if trial.load.is_empty() {
         return;

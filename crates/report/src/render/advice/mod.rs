@@ -43,8 +43,13 @@ pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     dimmed(out, &note, width);
 }
 
+/// Returns whether there are candidates that `--try` could measure.
+pub(super) fn has_untried(record: &PipeRecord) -> bool {
+    record.trial.is_none() && !record.candidates.is_empty() && can_be_tried(record)
+}
+
 /// Returns whether `--try` may be suggested: no warning says that it would refuse the pipeline.
-pub(super) fn can_be_tried(record: &PipeRecord) -> bool {
+fn can_be_tried(record: &PipeRecord) -> bool {
     !record.warnings.iter().any(|warning| warning.id == WarningId::NotRepeatable)
 }
 
@@ -123,11 +128,27 @@ fn change_of(ratio: &Estimate, quantity: &str) -> String {
     format!("{median} {quantity}{interval}")
 }
 
-/// Returns the name of a candidate: its rewrite, and the positions of the changed stages, from 1.
+/// Returns the name of a candidate: its rewrites, and the positions of the changed stages, from 1.
 fn candidate_name(candidate: &Candidate) -> String {
-    let stages: Vec<_> = candidate.stages.iter().map(usize::to_string).collect();
-    let plural = if stages.len() == 1 { "" } else { "s" };
-    format!("{}, stage{plural} {}", rewrite_name(candidate.rewrite), stages.join(", "))
+    let stages = match candidate.stages.as_slice() {
+        [one] => format!("stage {one}"),
+        [first, _, .., last] if last - first + 1 == candidate.stages.len() => {
+            format!("stages {first} to {last}")
+        }
+        several => {
+            let numbers: Vec<_> = several.iter().map(usize::to_string).collect();
+            format!("stages {}", numbers.join(", "))
+        }
+    };
+    let mut name = rewrite_name(candidate.rewrite).to_owned();
+    if !candidate.rewrites.is_empty() {
+        let names: Vec<_> = candidate.rewrites.iter().copied().map(rewrite_name).collect();
+        name = names.join(" + ");
+    }
+    if let Some(variant) = &candidate.variant {
+        name = format!("{name} ({})", printable(variant));
+    }
+    format!("{name}, {stages}")
 }
 
 fn rewrite_name(id: RewriteId) -> &'static str {
@@ -142,13 +163,14 @@ fn rewrite_name(id: RewriteId) -> &'static str {
         RewriteId::FuseHead => "merge the heads",
         RewriteId::FilterEarly => "filter earlier",
         RewriteId::ReduceEarly => "skip discarded work",
-        RewriteId::TopLines => "keep only the first lines while sorting",
+        RewriteId::TopLines => "keep only the needed lines while sorting",
         RewriteId::ByteLocale => "set LC_ALL=C",
         RewriteId::AnotherAwk => "use another awk",
         RewriteId::SortResources => "give sort more resources",
         RewriteId::LargerPipe => "use a larger pipe",
         RewriteId::SplitStage => "split a stage in two",
         RewriteId::Combined => "several rewrites",
+        RewriteId::ParallelRun => "run in parallel",
     }
 }
 
@@ -185,6 +207,8 @@ mod tests {
     pub(super) fn candidate(wall: Option<f64>, cpu: f64) -> Candidate {
         Candidate {
             rewrite: RewriteId::DropCat,
+            rewrites: Vec::new(),
+            variant: None,
             stages: vec![1],
             command: "sort <f".to_owned(),
             safety: Safety::Always,
@@ -192,6 +216,7 @@ mod tests {
             predicted_wall_seconds: wall,
             predicted_interval: wall.map(|wall| [wall / 2.0, wall * 2.0]),
             predicted_cpu_seconds: Some(cpu),
+            predicted_cpu_interval: Some([cpu / 2.0, cpu * 2.0]),
             basis: Some(Basis::Costs),
             measured_wall_seconds: None,
             measured_interval: None,
@@ -220,6 +245,27 @@ mod tests {
             predicted_unchanged: Some(Prediction { wall_seconds: wall, cpu_seconds: 5.0 }),
             ..PipeRecord::default()
         }
+    }
+
+    #[test]
+    fn names_have_the_rewrites_and_the_stages() {
+        let one = candidate(None, 1.0);
+        assert_eq!(candidate_name(&one), "drop the useless cat, stage 1");
+        let other = Candidate {
+            rewrite: RewriteId::AnotherAwk,
+            variant: Some("mawk".to_owned()),
+            stages: vec![2, 4],
+            ..one.clone()
+        };
+        assert_eq!(candidate_name(&other), "use another awk (mawk), stages 2, 4");
+        let several = Candidate {
+            rewrite: RewriteId::Combined,
+            rewrites: vec![RewriteId::DropCat, RewriteId::ByteLocale],
+            stages: vec![1, 2, 3],
+            ..one
+        };
+        let name = "drop the useless cat + set LC_ALL=C, stages 1 to 3";
+        assert_eq!(candidate_name(&several), name);
     }
 
     #[test]

@@ -3,66 +3,64 @@
 
 use std::fmt::Write as _;
 
-use contend_record::advice::{Candidate, Verdict};
-use contend_record::pipe::{FindingId, PipeRecord};
-use contend_record::shell::quote_text;
+use contend_record::advice::{Candidate, RewriteId, Verdict};
+use contend_record::pipe::PipeRecord;
 
 use super::super::layout::{BOLD, dimmed, paragraph};
 use super::super::pipe::Detail;
 use super::super::text::printable;
-use super::super::units::{counted, seconds};
+use super::super::units::seconds;
 use super::{
-    MIN_GAIN, can_be_tried, candidate_name, change, indented, output_name, pasted, unchanged,
+    MIN_GAIN, candidate_name, change, has_untried, indented, output_name, pasted, unchanged,
     why_no_wall_times,
 };
 
-/// Maximum number of suggestions in a summary, including `contend run`.
+/// Maximum number of suggestions in a summary.
 const MAX_SUGGESTIONS: usize = 2;
 
 /// Writes the suggestions. A full report has all promising rewrites and `contend run`. A summary
-/// has at most two suggestions, among them `contend run` if it is expected to be faster. After a
-/// trial, which says more about rewrites, only `contend run` is suggested. Writes nothing if there
-/// are no suggestions.
+/// has at most two suggestions, among them `contend run` if it is expected to be faster. Writes
+/// nothing after a trial, which has measured them, and if there are no suggestions.
 pub fn suggestions(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
-    let promising: Vec<&Candidate> = match record.trial {
-        Some(_) => Vec::new(),
-        None => record.candidates.iter().filter(|one| is_promising(record, one)).collect(),
-    };
-    let parallel = parallel_run(record);
-    if promising.is_empty() && parallel.is_none() {
+    if record.trial.is_some() {
+        return;
+    }
+    let promising: Vec<&Candidate> =
+        record.candidates.iter().filter(|one| is_promising(record, one)).collect();
+    if promising.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n{BOLD}Try{BOLD:#}");
-    let most = match detail {
-        Detail::Full => promising.len(),
-        Detail::Summary => MAX_SUGGESTIONS - usize::from(parallel.is_some()),
+    let shown = match detail {
+        Detail::Full => promising.clone(),
+        Detail::Summary => best(&promising),
     };
-    for candidate in promising.iter().take(most) {
+    for candidate in shown {
         one(out, record, candidate, detail, width);
     }
-    if let Some((command, reason)) = parallel {
-        let _ = writeln!(out, "  {BOLD}{}{BOLD:#}", pasted(&command));
-        indented(out, 4, &reason, width);
-    }
     if detail == Detail::Full {
-        left_out(out, record, promising.len(), width);
+        left_out(out, record, width);
     }
-    let wall_times = promising.first().and_then(|_| why_no_wall_times(record));
-    if let Some(why) = wall_times {
+    if let Some(why) = why_no_wall_times(record) {
         paragraph(out, "  ", &why, width);
     }
-    if record.trial.is_none() && !promising.is_empty() && can_be_tried(record) {
-        let note = "Predicted, not measured: --try alternates between the rewrites and the original, \
-                    and compares every byte.";
+    if has_untried(record) {
+        let note = "Predicted, not measured: --try alternates between these and the original, and \
+                    compares every byte.";
         dimmed(out, note, width);
     }
 }
 
-/// Returns the command that runs the pipeline in parallel, and its benefit in words, or `None` if
-/// no finding says that a parallel run is expected to be faster.
-fn parallel_run(record: &PipeRecord) -> Option<(String, String)> {
-    let finding = record.findings.iter().find(|one| one.id == FindingId::DataParallel)?;
-    Some((format!("contend run {}", quote_text(&record.command)), finding.message.clone()))
+/// Returns the first suggestions. The last of them is `contend run` if that is not among the first
+/// anyway.
+fn best<'a>(promising: &[&'a Candidate]) -> Vec<&'a Candidate> {
+    let parallel = |one: &&&Candidate| one.rewrite == RewriteId::ParallelRun;
+    let mut best: Vec<_> = promising.iter().take(MAX_SUGGESTIONS).copied().collect();
+    if let Some(run) = promising.iter().skip(MAX_SUGGESTIONS).find(parallel) {
+        best.pop();
+        best.push(run);
+    }
+    best
 }
 
 fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Detail, width: usize) {
@@ -75,8 +73,8 @@ fn one(out: &mut String, record: &PipeRecord, candidate: &Candidate, detail: Det
     }
 }
 
-/// Returns the predicted changes of wall time, if predicted, and of CPU time; with `Detail::Full`,
-/// also the times themselves. Returns `None` if neither is predicted.
+/// Returns the predicted differences in wall time and in CPU time, as far as they are predicted;
+/// with `Detail::Full`, also the times themselves. Returns `None` if neither is predicted.
 pub(super) fn predicted(
     record: &PipeRecord,
     candidate: &Candidate,
@@ -100,31 +98,31 @@ pub(super) fn predicted(
     (!parts.is_empty()).then(|| format!("predicted {}", parts.join(", ")))
 }
 
-/// Writes the number of rewrites that are not among the `shown` suggestions, by reason. Writes
-/// nothing after a trial.
-fn left_out(out: &mut String, record: &PipeRecord, shown: usize, width: usize) {
-    if record.trial.is_some() {
-        return;
-    }
-    let unknown = record.candidates.iter().filter(|one| one.predicted_cpu_seconds.is_none());
-    let unknown = unknown.count();
-    let useless = record.candidates.len() - unknown - shown;
+/// Writes the names of the rewrites that are not suggested, by reason.
+fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
+    let others = || record.candidates.iter().filter(|one| !is_promising(record, one));
+    let unknown = |one: &&Candidate| one.predicted_cpu_seconds.is_none();
+    let useless = |one: &&Candidate| !unknown(one);
     let notes = [
-        (useless, "not expected to help"),
-        (unknown, "without a prediction, which --try can measure"),
+        ("Not expected to help", others().filter(useless).collect::<Vec<_>>()),
+        ("Without a prediction, which --try can measure", others().filter(unknown).collect()),
     ];
-    for (count, why) in notes.into_iter().filter(|(count, _)| *count > 0) {
-        let rewrites = counted(count as u64, "more rewrite");
-        dimmed(out, &format!("  {rewrites} {why} (listed in --json)"), width);
+    for (why, rewrites) in notes.into_iter().filter(|(_, rewrites)| !rewrites.is_empty()) {
+        let names: Vec<_> = rewrites.into_iter().map(candidate_name).collect();
+        dimmed(out, &format!("  {why}: {}.", names.join("; ")), width);
     }
 }
 
-/// Returns whether the candidate is predicted to save more than 2 % of wall time, or more than
+/// Returns whether the candidate runs the pipeline in parallel, which is only proposed if that is
+/// expected to be faster, or is predicted to save more than 2 % of wall time, or more than
 /// about 12 % of CPU time while wall time grows by less than 2 %. An unknown wall time counts as
 /// unchanged. Returns `false` for a candidate whose output is known to differ.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
     if candidate.verdict == Verdict::Wrong {
         return false;
+    }
+    if candidate.rewrite == RewriteId::ParallelRun {
+        return true;
     }
     let now = unchanged(record);
     let ratio = |new: Option<f64>, old: Option<f64>| new.zip(old).map(|(new, old)| new / old);
@@ -140,7 +138,6 @@ mod tests {
     use super::super::super::testing::plain_output;
     use super::super::tests::{candidate, record};
     use super::*;
-    use contend_record::pipe::Finding;
 
     #[test]
     fn gains_are_relative_to_the_model_of_the_unchanged_pipeline() {
@@ -176,7 +173,6 @@ mod tests {
     #[test]
     fn a_summary_has_two_suggestions_of_which_one_is_to_run_in_parallel() {
         let mut record = record(Some(4.0), candidate(Some(3.0), 4.0));
-        record.command = "sort f | uniq".to_owned();
         record.candidates = vec![candidate(Some(3.0), 4.0); 3];
         let commands = |record: &PipeRecord| -> Vec<String> {
             let text = plain_output(|out| suggestions(out, record, Detail::Summary, 100));
@@ -185,9 +181,13 @@ mod tests {
             lines.map(|line| line.trim().to_owned()).collect()
         };
         assert_eq!(commands(&record), ["sort <f", "sort <f"]);
-        let message = "Stages 1 and 2 can run in parallel.".to_owned();
-        record.findings =
-            vec![Finding { id: FindingId::DataParallel, stages: vec![1, 2], message }];
+        record.candidates.push(Candidate {
+            rewrite: RewriteId::ParallelRun,
+            command: "contend run 'sort f | uniq'".to_owned(),
+            ..candidate(Some(3.5), 5.0)
+        });
         assert_eq!(commands(&record), ["sort <f", "contend run 'sort f | uniq'"]);
+        record.candidates.rotate_right(1);
+        assert_eq!(commands(&record), ["contend run 'sort f | uniq'", "sort <f"]);
     }
 }

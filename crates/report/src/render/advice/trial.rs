@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use contend_record::advice::{Candidate, Trial, TrialInput, Verdict};
+use contend_record::advice::{Candidate, RewriteId, Trial, TrialInput, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::Estimate;
 use contend_record::warning::WarningId;
@@ -68,6 +68,23 @@ fn use_this(
         compared.push_str(&format!(" ({} instead of {}, {by})", seconds(new), seconds(own)));
     }
     paragraph(out, "", &format!("{compared}."), width);
+    without_contend(out, record, winner, width);
+}
+
+/// Writes the best rewrite that does not need contend, if the winner needs it.
+fn without_contend(out: &mut String, record: &PipeRecord, winner: &Candidate, width: usize) {
+    if winner.rewrite != RewriteId::ParallelRun {
+        return;
+    }
+    let is_other = |one: &&Candidate| {
+        one.rewrite != RewriteId::ParallelRun
+            && one.verdict.recommends()
+            && one.wall_ratio.is_some()
+    };
+    let Some(other) = record.candidates.iter().find(is_other) else { return };
+    let gain = other.wall_ratio.as_ref().map(|ratio| change_of(ratio, "wall"));
+    paragraph(out, "", &format!("Without contend: {}", gain.unwrap_or_default()), width);
+    let _ = writeln!(out, "\n  {BOLD}{}{BOLD:#}", pasted(&other.command));
 }
 
 fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
@@ -159,10 +176,14 @@ fn effort(trial: &Trial) -> String {
 }
 
 fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
-    let count = record.candidates.iter().filter(|one| !was_tried(one)).count();
-    if count > 0 {
-        let rewrites = counted(count as u64, "more rewrite");
-        dimmed(out, &format!("{rewrites} not expected to help (listed in --json)."), width);
+    let names: Vec<_> =
+        record.candidates.iter().filter(|one| !was_tried(one)).map(candidate_name).collect();
+    if !names.is_empty() {
+        dimmed(
+            out,
+            &format!("Not tried, because not expected to help: {}.", names.join("; ")),
+            width,
+        );
     }
 }
 

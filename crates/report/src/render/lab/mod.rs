@@ -277,8 +277,8 @@ fn common(cases: &[&Case]) -> Parameters {
         .fold(Parameters::new(), |all, (name, value)| all.with(name, value.clone()))
 }
 
-/// Returns the messages of the warnings, each with the name of its case. Of more than two warnings
-/// of one kind, only the first is shown, with the number of the others.
+/// Returns the messages of the warnings, each with the name of its case. If there are more than two
+/// warnings of one kind, returns only the first of them, with the number of the others.
 pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -> Vec<String> {
     const MAX_FULL_WARNINGS: usize = 2;
     let messages = found.map(|(about, warning)| {

@@ -143,8 +143,8 @@ fn fact(case: &Case, name: &str) -> String {
     case.facts.get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats a growth of memory in bytes; empty if it was not measured. If a sample is negative, the
-/// growth is within noise, because other changes of memory were larger.
+/// Formats a growth of memory in bytes; empty if it was not measured. If a sample or the median is
+/// negative, the growth is within noise, because other changes in memory were larger.
 fn growth(median: Option<f64>, samples: &[f64]) -> String {
     match median {
         Some(value) if value < 0.0 || samples.iter().any(|&sample| sample < 0.0) => {
@@ -154,7 +154,7 @@ fn growth(median: Option<f64>, samples: &[f64]) -> String {
     }
 }
 
-/// Description of a growth that other changes of memory hide.
+/// Description of a growth that other changes in memory hide.
 const WITHIN_NOISE: &str = "within noise";
 
 /// Formats the growth measured by the metric `name`; empty without it.

@@ -203,7 +203,7 @@ pub fn values(cases: &[&Case], name: &str) -> Vec<String> {
 }
 
 /// Renders the cases as a matrix over two of their parameters, one for the rows and one for the
-/// columns, with `title` in the corner. Of several cases for a cell, the first is shown.
+/// columns, with `title` in the corner. If several cases belong in one cell, shows the first.
 pub fn matrix(
     cases: &[&Case],
     title: &str,

@@ -4,7 +4,7 @@
 //! PipeRecord ─┬─ trial ──────── the rewrite to use, and what was tried       (--try)
 //!             ├─ summary ────── headline, a row with a bar for each stage
 //!             ├─ phases ─────── the bottleneck of each phase               (with barriers)
-//!             ├─ verdict ────── the bottleneck in a sentence, findings
+//!             ├─ verdict ────── stages that failed, the bottleneck in a sentence, findings
 //!             ├─ warnings ───── all except those under the headline
 //!             ├─ suggestions ── rewrites, and `contend run`
 //!             ├─ answers ────── predicted times                            (--what-if)
@@ -56,11 +56,10 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     summary::stages(&mut out, record, width);
     out.push('\n');
     phases::phases(&mut out, record, width);
-    if detail == Detail::Summary && record.trial.as_ref().is_some_and(|t| t.winner.is_some()) {
-        // The trial has answered what the evidence and the findings are for.
-        verdict::bottleneck_name_only(&mut out, record, width);
-    } else {
-        verdict::bottleneck(&mut out, record, width);
+    verdict::failures(&mut out, record, width);
+    verdict::bottleneck(&mut out, record, width);
+    // A winner of the trial answers what the findings of a summary are for.
+    if detail == Detail::Full || record.trial.as_ref().is_none_or(|trial| trial.winner.is_none()) {
         verdict::findings(&mut out, record, detail, width);
     }
     for warning in record.warnings.iter().filter(|warning| !warning.is_disturbance()) {
@@ -93,7 +92,7 @@ pub fn answers(record: &PipeRecord, width: usize) -> String {
 /// Writes the options that show or save more, with explanations if everything fits on one line.
 fn more(out: &mut String, record: &PipeRecord, width: usize) {
     let mut options = vec![("--verbose", " (all figures)")];
-    if record.trial.is_none() && advice::can_be_tried(record) {
+    if advice::has_untried(record) {
         options.push(("--try", " (test the rewrites)"));
     }
     options.push(("--json FILE", ""));
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_winner_replaces_evidence_and_findings_in_the_summary() {
+    fn a_winner_replaces_the_findings_in_the_summary() {
         let mut record = record();
         let trial = Trial::without_candidates(TrialInput::Own, 30.0);
         record.trial = Some(Trial { winner: Some(0), ..trial.clone() });
@@ -246,7 +245,7 @@ mod tests {
             assert!(report.contains("Bottleneck: stage 2"), "{report}");
             [report.contains("Stage 2 was waiting."), report.contains("reads in small pieces")]
         };
-        assert_eq!(shows(&record, Detail::Summary), [false, false]);
+        assert_eq!(shows(&record, Detail::Summary), [true, false]);
         assert_eq!(shows(&record, Detail::Full), [true, true]);
         record.trial = Some(trial);
         assert_eq!(shows(&record, Detail::Summary), [true, true]);

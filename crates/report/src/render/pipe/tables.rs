@@ -42,8 +42,8 @@ fn share(stage: &Stage, part: f64) -> String {
     percent(part, stage.wall_seconds)
 }
 
-/// Renders a table of how each stage spent its time, with a row for all stages. A narrow table has
-/// fewer columns.
+/// Renders a table of how each stage spent its time, with a last row for all stages together. A
+/// narrow table has fewer columns.
 fn times(record: &PipeRecord, width: usize) -> String {
     let mut columns = vec![column("wall", |s| seconds(s.wall_seconds))];
     if width >= 76 {

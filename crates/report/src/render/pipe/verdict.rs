@@ -6,7 +6,7 @@ use contend_record::pipe::{
     Bottleneck, BottleneckKind, Finding, FindingId, Limit, PipeRecord, Stage,
 };
 
-use super::super::layout::{BOLD, cut, dimmed, paragraph, paragraph_after};
+use super::super::layout::{BOLD, WARN, cut, dimmed, paragraph, paragraph_after};
 use super::super::units::{bytes, counted, seconds};
 use super::Detail;
 use super::tables::{main_wait, mark};
@@ -28,10 +28,24 @@ pub(super) fn bottleneck(out: &mut String, record: &PipeRecord, width: usize) {
     paragraph_after(out, length, &format!(". {}", record.bottleneck.evidence), width);
 }
 
-/// Writes the name of the bottleneck without the evidence.
-pub(super) fn bottleneck_name_only(out: &mut String, record: &PipeRecord, width: usize) {
-    let name = bottleneck_name(&record.bottleneck, &record.stages, width);
-    let _ = writeln!(out, "{BOLD}{name}{BOLD:#}.");
+/// Writes the stages that failed or did not end by themselves. A profile of a failed pipeline may say
+/// little, so they come before the verdict.
+pub(super) fn failures(out: &mut String, record: &PipeRecord, width: usize) {
+    for finding in record.findings.iter().filter(|finding| is_failure(finding.id)) {
+        let _ = write!(out, "{WARN}!{WARN:#} ");
+        paragraph_after(out, 2, &finding.message, width);
+    }
+}
+
+fn is_failure(id: FindingId) -> bool {
+    matches!(
+        id,
+        FindingId::StageNotFound
+            | FindingId::StageNotExecutable
+            | FindingId::StageKilled
+            | FindingId::StageFailed
+            | FindingId::StageUnfinished
+    )
 }
 
 fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> String {
@@ -71,13 +85,14 @@ fn wait_name(kind: &'static str) -> &'static str {
     }
 }
 
-/// Writes the findings. A summary has at most three important findings, and the number of further
-/// important ones. A full report has all findings and, for enough data, the CPU time per gigabyte.
+/// Writes the findings other than [`failures`]. A summary has at most three important findings, and
+/// the number of further important ones. A full report has all findings and, for enough data, the CPU
+/// time per gigabyte.
 pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, width: usize) {
-    let shown: Vec<&Finding> = match detail {
-        Detail::Full => record.findings.iter().collect(),
-        Detail::Summary => record.findings.iter().filter(|one| is_important(record, one)).collect(),
+    let is_shown = |one: &&Finding| {
+        !is_failure(one.id) && (detail == Detail::Full || is_important(record, one))
     };
+    let shown: Vec<&Finding> = record.findings.iter().filter(is_shown).collect();
     let most = if detail == Detail::Full { shown.len() } else { MAX_FINDINGS };
     for finding in shown.iter().take(most) {
         paragraph(out, "- ", &finding.message, width);
@@ -146,7 +161,8 @@ mod tests {
         let mut record = record();
         let finding = |id, message: &str| Finding { id, stages: vec![], message: message.into() };
         record.findings = vec![
-            finding(FindingId::StageFailed, "one"),
+            finding(FindingId::StageFailed, "zero"),
+            finding(FindingId::OutlivedReader, "one"),
             finding(FindingId::CannotMatter, "never"),
             finding(FindingId::TinyReads, "two"),
             finding(FindingId::TinyWrites, "three"),
@@ -156,6 +172,7 @@ mod tests {
         assert_eq!(text, "- one\n- two\n- three\n  1 more finding with --verbose\n");
         let text = plain_output(|out| findings(out, &record, Detail::Full, 80));
         assert_eq!(text, "- one\n- never\n- two\n- three\n- four\n");
+        assert_eq!(plain_output(|out| failures(out, &record, 80)), "! zero\n");
     }
 
     #[test]

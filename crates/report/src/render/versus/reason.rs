@@ -14,8 +14,8 @@ const MAX_COMMAND_COLUMNS: usize = 40;
 /// pipelines have.
 const MIN_SHARE: f64 = 0.05;
 
-/// A part in which two pipelines differ: consecutive stages of one, and those of the other at the
-/// same place. Stages that both have are a part of one stage each.
+/// A part of two pipelines: consecutive stages of one, and those of the other at the same place.
+/// Each stage that both have is a part of its own.
 #[derive(Debug, PartialEq)]
 struct Part<'a> {
     before: &'a [Stage],

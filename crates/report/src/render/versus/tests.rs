@@ -73,9 +73,20 @@ fn a_report_has_the_ratio_first_and_then_the_reason() {
 #[test]
 fn the_headline_says_which_pipeline_is_faster() {
     let first = |ratio: f64| text(&record(ratio, 10)).lines().next().unwrap_or("").to_owned();
-    assert!(first(0.5).starts_with("B is 2.00 times as fast as A: 0.50 of its wall time [0.49"));
-    assert!(first(2.0).starts_with("A is the fastest: B takes 2.00 times as long [1.98, 2.02]"));
+    assert!(first(0.5).starts_with("B is 2.00 times as fast as A: 0.50 times the wall time [0.49"));
+    assert!(first(2.0).starts_with("A is faster: B takes 2.00 times as long [1.98, 2.02] and"));
     assert!(first(1.001).starts_with("No clear difference between A and B"), "{}", first(1.001));
+    let few = |ratio: f64, runs: i32| text(&record(ratio, runs));
+    assert!(few(0.5, 2).starts_with("No clear difference"), "two runs may agree by chance");
+    assert!(few(0.98, 4).starts_with("No clear difference"), "the difference is small");
+    assert!(few(0.5, 3).starts_with("B is 2.00 times as fast"));
+    let single = few(0.5, 1);
+    let headline = single.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        headline.starts_with("No clear difference between A and B: B takes 0.49 times as long")
+    );
+    assert!(single.contains("a single run shows no difference"), "{single}");
+    assert!(!single.contains('['), "one run has no interval: {single}");
     let mut alone = record(0.5, 10);
     alone.variants.truncate(1);
     let alone = text(&alone);

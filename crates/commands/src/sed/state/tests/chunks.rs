@@ -126,7 +126,8 @@ pub(super) fn run(script: &str, mode: Mode, input: &[u8]) -> (Vec<u8>, bool) {
     (output.stdout, output.status.success())
 }
 
-/// Returns whether the installed `sed` is GNU `sed`. Only the first call runs it.
+/// Returns whether the installed `sed` is GNU `sed`. Only the first call runs it, and prints a line
+/// to standard error if it is not.
 pub(super) fn is_gnu_sed() -> bool {
     static IS_GNU: LazyLock<bool> = LazyLock::new(|| {
         let output = Program::new("sed").arg("--version").output();

@@ -10,8 +10,8 @@ use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 use super::{CopyJob, CopyMethod, always_available};
 use crate::support::syscalls::Call;
 
-/// The `copy_file_range` method. The file system or the disk may share blocks instead of copying
-/// them.
+/// The `copy_file_range` method. The file system may share blocks between the files, or have a
+/// server copy them.
 pub const COPY_FILE_RANGE: CopyMethod = CopyMethod {
     name: "copy_file_range",
     summary: "copy_file_range: the kernel copies, or has the file system share blocks",

@@ -92,7 +92,8 @@ pub struct CopyMethod {
     /// Allocates resources before the timed copy, for a block size in bytes; `None` if the method
     /// needs no resources.
     pub prepare: Option<fn(usize) -> io::Result<Resources>>,
-    /// Copies the source to the target. The caller times this call.
+    /// Opens both files, copies the source to the target, and closes both. The caller times this
+    /// call.
     pub copy: fn(&mut CopyJob<'_>) -> io::Result<()>,
     /// Whether the method counts its system calls itself. Calls of other programs and libraries are
     /// known only from the kernel's counters.

@@ -44,7 +44,7 @@ pub trait SyncPrimitive: Sync {
 
     /// Wakes the waiter on behalf of a poster that has exited. Never blocks.
     fn release(&self) {
-        let _ = self.post(); // a waiter that stays blocked reports an error itself
+        let _ = self.post(); // nothing else can wake the waiter if this fails
     }
 
     /// Blocks until there is a post, and consumes it. Primitives of mechanisms whose

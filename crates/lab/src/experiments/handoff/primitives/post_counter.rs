@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use contend_sys::shared::{Line, Shared};
 
 /// A counter of posts and a counter of consumed posts. Each counter has its own cache line. The
-/// poster never reads the consumed posts, so a turn moves only the line of the posts between the
-/// CPUs. The counters wrap around.
+/// poster never reads the counter of consumed posts, so a turn moves only the other line between
+/// the CPUs. The counters wrap around.
 #[derive(Debug)]
 pub struct PostCounter(Shared<[Line<AtomicU32>; 2]>);
 

@@ -48,8 +48,8 @@ pub const MECHANISM: Mechanism = Mechanism {
     },
 };
 
-/// Returns how many messages of `bytes` bytes each of the two queues of a channel can hold: as many
-/// as `fs.mqueue.msg_max` and `RLIMIT_MSGQUEUE` allow, but at least 1 and at most 10.
+/// Returns the capacity of each of a channel's two queues, in messages of `bytes` bytes: as many as
+/// `fs.mqueue.msg_max` and `RLIMIT_MSGQUEUE` allow, but at least 1 and at most 10.
 fn queue_capacity(bytes: usize) -> usize {
     /// Upper bound on the kernel's overhead for each message, in bytes.
     const KERNEL_BYTES_PER_MESSAGE: usize = 256;

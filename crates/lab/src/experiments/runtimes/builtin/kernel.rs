@@ -12,7 +12,7 @@ use crate::engine::experiment::{ErrorContext, SubjectError};
 use crate::experiments::units::parked::{self, Callbacks, ParkedUnits};
 use crate::support::limits::UnitKind;
 
-/// Creates the probe for processes that wait for the end of a pipe.
+/// Creates the probe for processes that wait for end of file on a pipe.
 pub fn fork() -> Result<Box<dyn Units>, SubjectError> {
     let (park, version) = (parked::empty_set(UnitKind::Process)?, kernel());
     Ok(Box::new(Parked { park, version, ended: 0, exchange: exchange_with_process }))

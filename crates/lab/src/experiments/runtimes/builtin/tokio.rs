@@ -15,7 +15,8 @@ static WAITING: AtomicU64 = AtomicU64::new(0);
 /// Number of tasks that have ended since the last `park`.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Guard that a task owns: counts the task as waiting on request and, when dropped, as ended.
+/// Guard that a task owns: [`TaskGuard::wait`] counts the task as waiting, and dropping the guard
+/// counts it as ended.
 struct TaskGuard;
 
 impl TaskGuard {
@@ -42,8 +43,7 @@ trait TaskKind {
     fn forget(&mut self) {}
 
     /// Spawns a task that counts itself as waiting, waits (until `due` if it has a timer), and then
-    /// drops `guard`. The task creates the future that it awaits: a captured one would be stored
-    /// twice.
+    /// drops `guard`. A timer is created by the task itself: a captured one would be stored twice.
     fn spawn(&mut self, runtime: &Runtime, guard: TaskGuard, due: Instant);
 
     /// Wakes the tasks if they wait for a message. Returns whether the caller must end the runtime

@@ -16,7 +16,7 @@ use crate::support::limits::UnitKind;
 ///
 /// # Errors
 /// Returns an error if the accepting thread cannot be started, or standard input cannot be read. A
-/// thread for a connection that cannot be started is reported as a limit instead.
+/// failure to start the thread of a connection is reported as a limit instead.
 pub fn serve_per_connection(listener: TcpListener, handler: Handler) -> io::Result<()> {
     let reporter = LimitReporter::watch(Some(UnitKind::Thread));
     Builder::new().spawn(move || {

@@ -42,7 +42,7 @@ fn worker_connections(of_load: u64) -> u64 {
 fn files(launch: &Launch) -> Vec<File> {
     let Launch { port, connections, concurrency: Concurrency { processes, .. }, .. } = launch;
     let connections = worker_connections(*connections);
-    // Started by root, the workers would run as another user.
+    // Without this line, workers started by root would run as another user.
     let user = if rustix::process::geteuid().is_root() { "user root;\n" } else { "" };
     let text = format!(
         "daemon off;\n\

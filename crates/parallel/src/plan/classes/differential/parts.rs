@@ -80,9 +80,8 @@ pub(super) fn holds(guard: &Guard, separator: u8, part: &[u8]) -> bool {
     clean && (!guard.utf8 || std::str::from_utf8(part).is_ok())
 }
 
-/// Distributes the chunks to two processes in any order, and returns the input of each process. A
-/// process reads the input's first chunk before all its other chunks, and the input's last chunk
-/// after them.
+/// Distributes the chunks to two processes in any order, and returns the input of each process. The
+/// first chunk comes before all others of its process, and the last chunk after them.
 pub(super) fn in_any_order(parts: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let [first, middle @ .., last] = parts else { return parts.to_vec() };
     let mut middle = middle.to_vec();

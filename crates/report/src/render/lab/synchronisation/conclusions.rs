@@ -30,8 +30,8 @@ pub const CONCLUSIONS: [Conclusion; 3] = [
     },
 ];
 
-/// Ratio of the time with sleeping to the time with signals, above which sleeping counts as much
-/// slower.
+/// Ratio of the time with sleeping to that with semaphores or events above which sleeping is judged
+/// to be much slower.
 const MIN_MUCH_SLOWER_RATIO: f64 = 3.0;
 /// Minimum mean load that counts as 100 %, in percent. The start and the end of a sample lower the
 /// mean.
@@ -77,8 +77,8 @@ fn sleeping(record: &RunRecord) -> Judgement {
     if !has_several_cpus(record) {
         return (Verdict::Inconclusive(Reason::OneCpu), text);
     }
-    // Sleeping must be much slower than each signalled mechanism, even by the closest pair of
-    // samples.
+    // Sleeping must be much slower than semaphores and than events, as far as they were measured,
+    // even by the closest pair of samples.
     let is_much_slower = |slept: &Case, signalled: &Case| {
         let ratio = Ratio::of(&slept.samples, &signalled.samples, record.seed);
         ratio.is_some_and(|ratio| {

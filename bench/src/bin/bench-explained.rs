@@ -1,0 +1,101 @@
+//! Measures which share of real pipelines' wall time the verdict of `contend pipe` explains.
+
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Parser;
+use contend_bench::built_program;
+use contend_bench::pipelines::listing;
+use contend_record::pipe::{PipeRecord, Rest};
+use contend_record::stats::median;
+
+/// Profile the pipelines of `bench/pipelines/`, and print the explained shares of their wall times.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Folder with inputs that `bench-inputs` has made.
+    inputs: PathBuf,
+    /// Only pipelines whose name contains this text.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Only every Nth of the chosen pipelines.
+    #[arg(long, default_value_t = 1)]
+    every: usize,
+    /// Print all pipelines, not only those below the goal.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Explained share that 95 % of the pipelines should reach.
+const GOAL: f64 = 0.9;
+/// Share of the wall time below which a cause is not printed.
+const MIN_CAUSE_SHARE: f64 = 0.01;
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let contend = built_program("contend")?;
+    let entries = listing()?;
+    let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
+    let (mut shares, mut strict) = (Vec::new(), Vec::new());
+    for entry in chosen.step_by(args.every.max(1)) {
+        let record = entry.profile(&contend, &args.inputs, &["--no-advice"])?;
+        let share = record.explained_share.context("contend analysed no phases")?;
+        shares.push(share);
+        strict.push(strict_bound(&record) / record.wall_seconds);
+        if args.all || share < GOAL {
+            println!(
+                "{:<24} {:5.2} s, {} phases, explained {:3.0} %, others use {:2.0} % of the CPUs; {}",
+                entry.name,
+                record.wall_seconds,
+                record.phases.len(),
+                100.0 * share,
+                100.0 * record.observation.others_cpu_share.unwrap_or(0.0),
+                causes(&record),
+            );
+            std::io::stdout().flush()?;
+        }
+    }
+    let reached = shares.iter().filter(|&&share| share >= GOAL).count();
+    println!("{} pipelines, {reached} explained to at least {:.0} %", shares.len(), 100.0 * GOAL);
+    summary("explained share", &mut shares);
+    summary("slowest stage or CPUs, without phases", &mut strict);
+    Ok(())
+}
+
+/// Returns the bound of the run as a whole: the longest service time of a stage, or the CPU time of
+/// all stages divided by the number of CPUs, whichever is longer.
+fn strict_bound(record: &PipeRecord) -> f64 {
+    let cpu: f64 = record.stages.iter().map(|stage| stage.cpu_seconds()).sum();
+    let services = record.stages.iter().map(|stage| stage.service_seconds());
+    services.fold(cpu / record.host.usable_cpus(), f64::max)
+}
+
+/// Returns what makes the time that is not explained, with shares of the wall time.
+fn causes(record: &PipeRecord) -> String {
+    let names = Rest::default().named().map(|(name, _)| name);
+    let mut causes = names.map(|name| (name, 0.0));
+    for phase in &record.phases {
+        for (cause, (_, seconds)) in causes.iter_mut().zip(phase.rest.named()) {
+            cause.1 += seconds / record.wall_seconds;
+        }
+    }
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown = causes.iter().filter(|(_, share)| *share >= MIN_CAUSE_SHARE);
+    let shown: Vec<_> =
+        shown.map(|(name, share)| format!("{name} {:.0} %", 100.0 * share)).collect();
+    shown.join(", ")
+}
+
+fn summary(what: &str, shares: &mut [f64]) {
+    shares.sort_by(f64::total_cmp);
+    let (Some(middle), Some(least)) = (median(shares), shares.first()) else { return };
+    let fifth = shares[shares.len() / 20];
+    println!(
+        "{what}: median {:.0} %, 5th percentile {:.0} %, least {:.0} %",
+        100.0 * middle,
+        100.0 * fifth,
+        100.0 * least
+    );
+}
