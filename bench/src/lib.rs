@@ -80,8 +80,8 @@ pub fn bash_command(pipeline: &str) -> Command {
     command
 }
 
-/// Returns a command that runs `pipeline` with `contend pipe`, which discards the pipeline's output
-/// and gives no advice.
+/// Returns a command that runs `pipeline` with `contend pipe`, which discards the output of the
+/// pipeline, gives no advice and saves no record.
 pub fn contend_command(contend: &Path, pipeline: &str) -> Command {
     let mut command = Command::new(contend);
     command.args(["pipe", "--discard", "--no-advice", "--no-store", "--"]).arg(pipeline);
@@ -97,7 +97,8 @@ pub fn profile(contend: &Path, pipeline: &str) -> Result<PipeRecord> {
 }
 
 /// Runs `command`, a `contend pipe` without its pipeline, on `pipeline`, and returns the record.
-/// The pipeline's output is discarded. Ignores the exit status.
+/// The pipeline's output is discarded. Fails if contend writes no record, but ignores its exit
+/// status.
 pub fn record_of(mut command: Command, pipeline: &str) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     command.args(["--discard", "--output", "/dev/null", "--json"]).arg(json.path());

@@ -120,7 +120,7 @@ fn enumerated(words: &[&str]) -> String {
 }
 
 /// Parses a size such as `100MB` or `1GB`, and returns it in megabytes (millions of bytes). Returns
-/// `None` if `size` has another form or is 0.
+/// `None` if `size` has another form, is 0, or does not fit into a `u64`.
 pub fn megabytes(size: &str) -> Option<u64> {
     let number = |unit: &str| size.strip_suffix(unit)?.parse::<u64>().ok();
     number("MB").or_else(|| number("GB")?.checked_mul(1000)).filter(|&megabytes| megabytes > 0)

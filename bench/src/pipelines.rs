@@ -154,7 +154,7 @@ impl Entry {
     }
 }
 
-/// Splits a pipeline at each `|` that is not quoted, and removes white space around the parts.
+/// Splits a pipeline at each `|` that is not quoted, and removes white space around the stages.
 pub fn stages(text: &str) -> Vec<&str> {
     let (mut stages, mut begin, mut quote) = (Vec::new(), 0, None);
     let mut escaped = false;

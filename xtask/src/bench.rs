@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, print_status, run as run_command};
 
-/// Builds contend and the benchmark programs in the profile of published measurements, and runs the
-/// program that the first argument names. For `callback`, runs the callback runtime's benchmark
-/// instead. Without arguments, lists the benchmarks.
+/// Builds contend and the benchmark programs with the profile used for published measurements, and
+/// runs the program that the first argument names. For `callback`, runs the callback runtime's
+/// benchmark instead. Without arguments, lists the benchmarks.
 ///
 /// # Errors
 /// Returns an error if there is no such benchmark, or if a build or the benchmark fails.

@@ -40,8 +40,9 @@ pub fn run() -> Result<()> {
     log.require_nothing_skipped()
 }
 
-/// Runs the loom models, which explore every interleaving of accesses to the shared state of the
-/// callback runtime and of the ring buffers in `contend-sys`.
+/// Runs the loom models, which explore the interleavings of accesses to the shared state of the
+/// callback runtime and of the ring buffers in `contend-sys`. Large models limit the number of
+/// preemptions.
 fn loom() -> Result<()> {
     cargo_run(
         &[("RUSTFLAGS", "--cfg loom")],

@@ -19,8 +19,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     process::run(&mut command(full, rest)?)
 }
 
-/// Returns the README's test command, followed by `arguments`. At full effort, randomised and
-/// repeated tests try as many cases as in CI.
+/// Returns the README's test command, followed by `arguments`. With `full`, randomised and repeated
+/// tests try as many cases as in CI.
 ///
 /// # Errors
 /// Returns an error if the README cannot be read, or has no such command.

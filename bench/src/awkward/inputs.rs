@@ -19,7 +19,7 @@ pub enum Kind {
     Nul,
     /// Bytes that are not UTF-8.
     InvalidUtf8,
-    /// Letters of two to four bytes, and accents that combine with the preceding letter.
+    /// Characters of two to four bytes, and accents that combine with the preceding letter.
     Multibyte,
     /// A line of about 10 MB between two short ones.
     LongLine,
@@ -138,8 +138,8 @@ fn lines(count: usize, end: &[u8], words: &[&str], random: &mut Rng) -> Vec<u8> 
     bytes
 }
 
-/// Makes `count` lines of words, and inserts elements of `strange` at the beginning and in random
-/// places.
+/// Makes `count` lines of words, and inserts elements of `strange` at the beginning and at random
+/// positions.
 fn strewn(count: usize, strange: &[&[u8]], random: &mut Rng) -> Vec<u8> {
     let plain = lines(count, b"\n", WORDS, random);
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! Awkward inputs and random pipelines over them, to find wrong rewrites.
 //!
-//! A wrong rewrite shows on inputs that are empty, binary or without a final newline, and on
+//! A wrong rewrite shows up on inputs that are empty, binary or without a final newline, and on
 //! pipelines that only resemble one that may be rewritten. Both are frequent here.
 
 mod inputs;
@@ -31,7 +31,7 @@ pub struct Pair {
     /// Text of the pipeline, whose stages write only to their output. Pipelines from [`pairs`] have
     /// two to five stages.
     pub pipeline: String,
-    /// Whether the pipeline reads standard input; otherwise it names [`FILE`].
+    /// Whether the input is standard input; otherwise the pipeline names [`FILE`].
     pub from_stdin: bool,
     /// Value of `LC_ALL`.
     pub locale: &'static str,
@@ -98,7 +98,7 @@ fn names_file(text: &str) -> bool {
     text.split([' ', '<']).any(|word| word == FILE)
 }
 
-/// Makes the pipeline read the input in one of several usual forms, unless it already names the
+/// Makes the pipeline read the input in one of several usual ways, unless it already names the
 /// input file. Returns the pipeline, and whether it reads standard input.
 fn feed(text: String, random: &mut Rng) -> (String, bool) {
     if names_file(&text) {

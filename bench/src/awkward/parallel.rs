@@ -20,7 +20,7 @@ const MAX_STAGES: usize = 6;
 /// Reciprocal of the probability with which [`Kind::HugeLine`] replaces [`Kind::LongLine`].
 const HUGE_LINE_ODDS: u8 = 10;
 
-/// Stages without state, which map each line to none, one or several.
+/// Stages without state, which map each line to zero or more lines.
 const PER_LINE: &[&str] = &[
     "grep '@regex@'",
     "grep -v '@regex@'",
@@ -233,7 +233,7 @@ const TRAPS: &[&str] = &[
     "cat other",
     "while IFS= read -r l; do echo \"$l\"; done | head -n 5",
     "{ read -r x; cat; }",
-    // `head` in place of `wc` would take an amount that depends on timing.
+    // `head` in place of `wc` would consume an amount of input that depends on timing.
     "(read -r first; echo \"$first\"; wc -l)",
     "no-such-command",
     "cat no-such-file -",

@@ -1,7 +1,7 @@
 //! Random stages, made from templates: a name such as `@word@` is replaced by a value from a list.
 //!
-//! No regular expression here may take time quadratic in the length of a line, as some lines have
-//! 10 MB or more. So `.*` occurs only at the end of an expression, and no hold space grows with
+//! No regular expression here may take time quadratic in the length of a line, as some lines are
+//! 10 MB or longer. So `.*` occurs only at the end of an expression, and no hold space grows with
 //! each line.
 
 use fastrand::Rng;

@@ -7,12 +7,12 @@ use crate::support::installed;
 const SEED: u64 = 1;
 const COUNT: usize = 500;
 
-/// Programs that a pipeline may use.
+/// Programs that the pipelines of [`pairs`] use.
 const PROGRAMS: [&str; 13] =
     ["awk", "cat", "cut", "grep", "head", "nl", "rev", "sed", "sort", "tail", "tr", "uniq", "wc"];
 
-/// Returns the pipelines and shapes of the pairs, and does not make their inputs, which would take
-/// long.
+/// Returns the pipelines and shapes of the first `count` pairs, without making their inputs, which
+/// would take long.
 fn texts(seed: u64, count: usize) -> Vec<(String, Option<(&'static str, Form)>)> {
     let mut random = Rng::with_seed(seed);
     let mut text = |_| {

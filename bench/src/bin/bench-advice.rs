@@ -31,13 +31,13 @@ struct Args {
     /// Only every Nth of the chosen pipelines.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// Seconds to try the changes of one pipeline.
+    /// Seconds to try the changes to one listed pipeline.
     #[arg(long, default_value_t = 25.0)]
     budget: f64,
     /// Pairs of runs to check a recommendation with.
     #[arg(long, default_value_t = 6)]
     checks: usize,
-    /// Use N random pipelines with awkward inputs instead.
+    /// Use this many random pipelines with awkward inputs instead.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
     /// Seed of the random pipelines and of the trials.
@@ -181,8 +181,8 @@ fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<
     entry.profile(contend, inputs, &options)
 }
 
-/// Runs original and candidate alternately. Returns whether all outputs are the same, and the ratio
-/// of the candidate's time to the original's.
+/// Runs original and candidate alternately, `times` times each, but at least once. Returns whether
+/// all outputs are the same, and the ratio of the candidate's wall time to the original's.
 fn checked(
     entry: &Entry,
     inputs: &Path,

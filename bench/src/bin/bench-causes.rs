@@ -30,7 +30,7 @@ struct Args {
     /// Only every Nth of the chosen pipelines.
     #[arg(long, default_value_t = 3)]
     every: usize,
-    /// Share by which a stage is made slower.
+    /// Share of a stage's CPU time by which the stage is made slower.
     #[arg(long, default_value_t = 0.25)]
     by: f64,
     /// Pairs of runs for each stage; their median counts.
@@ -38,7 +38,7 @@ struct Args {
     pairs: usize,
 }
 
-/// Effect of a stage, relative to the largest one, above which it counts as equal to it.
+/// Effect of the named stage, relative to the largest effect, from which the two count as equal.
 const MIN_EQUAL_EFFECT: f64 = 0.8;
 
 fn main() -> Result<()> {
@@ -93,8 +93,8 @@ struct Programs {
 }
 
 impl Programs {
-    /// Returns for each stage by how much the run is longer if the stage is made slower, as a share
-    /// of the run.
+    /// Returns, for each stage, the median increase in wall time if that stage is made slower, as a
+    /// share of the wall time.
     fn effects(&self, entry: &Entry, args: &Args) -> Result<Vec<f64>> {
         let count = stages(&entry.text).len();
         let mut ratios = vec![Vec::new(); count];
@@ -108,8 +108,8 @@ impl Programs {
         Ok(ratios.iter().map(|ratios| median(ratios).unwrap_or(0.0)).collect())
     }
 
-    /// Runs the pipeline with the stage `index`, from 0, slowed by the share `by`. Returns the wall
-    /// time in seconds.
+    /// Runs the pipeline with the stage `index`, from 0, slowed by the share `by` of its CPU time.
+    /// Returns the wall time in seconds.
     fn run(&self, entry: &Entry, args: &Args, index: usize, by: f64) -> Result<f64> {
         let mut texts: Vec<String> = stages(&entry.text).into_iter().map(str::to_owned).collect();
         let stage = &texts[index];

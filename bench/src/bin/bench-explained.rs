@@ -64,15 +64,17 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the bound of the run as a whole: the longest service time of a stage, or the CPU time of
-/// all stages divided by the number of CPUs, whichever is longer.
+/// Returns a lower bound on the wall time of the run as a whole, in seconds: the longest service
+/// time of a stage, or the CPU time of all stages divided by the number of CPUs, whichever is
+/// longer.
 fn strict_bound(record: &PipeRecord) -> f64 {
     let cpu: f64 = record.stages.iter().map(|stage| stage.cpu_seconds()).sum();
     let services = record.stages.iter().map(|stage| stage.service_seconds());
     services.fold(cpu / record.host.usable_cpus(), f64::max)
 }
 
-/// Returns what makes the time that is not explained, with shares of the wall time.
+/// Formats the causes of the unexplained time with their shares of the wall time, largest first.
+/// Omits causes below [`MIN_CAUSE_SHARE`].
 fn causes(record: &PipeRecord) -> String {
     let names = Rest::default().named().map(|(name, _)| name);
     let mut causes = names.map(|name| (name, 0.0));

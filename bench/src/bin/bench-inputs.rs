@@ -34,7 +34,7 @@ struct Args {
     /// Number of runs of each pipeline.
     #[arg(long, default_value_t = 1, requires = "run")]
     rounds: usize,
-    /// Print N pairs of a pipeline and an awkward input, and make nothing.
+    /// Print this many pairs of a pipeline and an awkward input, and make nothing.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
     /// Only pipelines whose name contains this text.
@@ -95,8 +95,8 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
 }
 
 /// Runs each pipeline `rounds` times, and prints its median and least wall time and its median CPU
-/// time. Then prints the median over the pipelines, and how many least wall times are outside of
-/// [`TARGET_SECONDS`].
+/// time. Then prints the median of the pipelines' median wall times, and how many least wall times
+/// are outside [`TARGET_SECONDS`].
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
     println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);

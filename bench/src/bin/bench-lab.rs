@@ -2,7 +2,7 @@
 //!
 //! `pairs` runs the same experiments twice, many times, and counts how often their intervals
 //! overlap. `others` runs the same operations in C, and any other commands that print a time, in
-//! alternation with the lab. `memory` compares the memory of a unit that the lab reports with a
+//! alternation with the lab. `memory` compares the lab's figure for the memory of a unit with a
 //! measurement from outside.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
@@ -31,7 +31,7 @@ enum What {
         /// Number of pairs.
         #[arg(long, default_value_t = 40)]
         count: u32,
-        /// Seconds of measuring for a case.
+        /// Budget for each case, in seconds.
         #[arg(long, default_value_t = 2.0)]
         budget: f64,
     },
@@ -40,8 +40,9 @@ enum What {
         /// Number of rounds.
         #[arg(long, default_value_t = 15)]
         rounds: u32,
-        /// Another command to run in each round, `NAME=COMMAND`; the last number that it prints is
-        /// in microseconds.
+        /// Another command to run in each round, `NAME=COMMAND`. The second word of NAME is the
+        /// kind of unit to compare it with: fork, fork+exec or thread. The last number that the
+        /// command prints is its time in microseconds.
         #[arg(long)]
         also: Vec<String>,
     },
@@ -136,8 +137,8 @@ fn pairs(count: u32, budget: f64) -> Result<()> {
 }
 
 /// Returns whether the interval of the even-numbered samples overlaps that of the odd-numbered
-/// ones. The two halves are like runs that alternate sample by sample, so changes of the machine
-/// affect both alike.
+/// ones. The two halves are like runs that alternate sample by sample, so changes in the state of
+/// the machine affect both alike.
 fn halves_meet(samples: &[f64]) -> bool {
     let half = |first: usize| {
         let samples = samples.iter().copied().skip(first).step_by(2).collect();
@@ -201,7 +202,7 @@ fn others(rounds: u32, also: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the C programs `units` and `tiny` to compare with, and returns their paths.
+/// Compiles the C programs `units` and `tiny` into `folder`, and returns their paths.
 fn compile(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
     let (units, tiny) = (folder.join("units"), folder.join("tiny"));

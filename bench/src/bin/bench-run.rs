@@ -49,7 +49,7 @@ struct Args {
     /// Folder for outputs and temporary files [default: a temporary folder].
     #[arg(long, value_name = "FOLDER")]
     outputs: Option<PathBuf>,
-    /// Seed of the inputs, of the order of runs, and of pairs.
+    /// Seed of the inputs, of the order of runs, of the intervals, and of pairs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Use another contend than the one built with this program.
@@ -61,8 +61,8 @@ struct Args {
     /// The file of forkrun that defines its function `frun`.
     #[arg(long, value_name = "FILE")]
     forkrun: Option<PathBuf>,
-    /// Run N random pipelines on awkward inputs with bash and contend instead, and shrink those
-    /// that differ.
+    /// Run this many random pipelines on awkward inputs with bash and contend instead, and shrink
+    /// those that differ.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
 }

@@ -50,7 +50,7 @@ struct Args {
     /// Use another contend than the one built with this program.
     #[arg(long, value_name = "PROGRAM")]
     contend: Option<PathBuf>,
-    /// The share of this process: scripts whose number is this one, modulo `workers`.
+    /// The share of this process: the scripts whose number modulo `workers` is this one.
     #[arg(long, hide = true)]
     share: Option<u64>,
 }

@@ -1,8 +1,9 @@
-//! Runs a program more slowly, as if its code were worse: for every few milliseconds of CPU time that
-//! the program uses, stops it and uses a share of that time itself.
+//! Runs a program more slowly, as if its code were worse: for every 10 ms of CPU time that the
+//! program uses, stops it and uses a share of that time itself.
 //!
-//! Input, output and exit status are the program's own. The CPU time after the last of these stops,
-//! less than 10 ms and one check, has no delay.
+//! Input, output and exit code are the program's own; if a signal kills it, the exit code is 128
+//! plus the signal's number. There is no delay for CPU time after the last stop, which is less than
+//! 10 ms plus what is used between two checks, nor for CPU time of the program's children.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
@@ -27,7 +28,7 @@ struct Args {
 
 /// Time between two checks of the program's CPU time.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// Unit of the kernel's times in `/proc/PID/stat`, after which the program is stopped.
+/// Unit of the CPU times in `/proc/PID/stat`, and least CPU time between two stops.
 const TICK: Duration = Duration::from_millis(10);
 
 fn main() -> Result<ExitCode> {
@@ -70,7 +71,8 @@ fn status_code(status: ExitStatus) -> u8 {
     u8::try_from(status.shell_code()).unwrap_or(1)
 }
 
-/// Returns the CPU time of all threads of a process so far, in steps of 10 ms; 0 if it has ended.
+/// Returns the CPU time of all threads of a process so far, in steps of 10 ms; 0 if it cannot be
+/// read.
 fn cpu_time(pid: Pid) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     let ticks = stat.ok().and_then(|stat| {

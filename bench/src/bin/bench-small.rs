@@ -1,5 +1,5 @@
-//! Measures the cost of `contend run` where it has nothing to gain. Runs pipelines that take
-//! milliseconds, alone and hundreds of times in a script, in alternation with bash.
+//! Measures the cost of `contend run` where it has little or nothing to gain. Runs short pipelines,
+//! alone and hundreds of times in a script, in alternation with bash.
 
 #![expect(clippy::print_stdout, reason = "the program prints its table")]
 
@@ -16,7 +16,7 @@ use fastrand::Rng;
 /// Time small pipelines, alone and in scripts, with bash and with contend run.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Rounds of scripts; single pipelines run five times in each.
+    /// Number of rounds; cases without repetitions run five times in each.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Copies of contend that take turns: copies of one file differ by up to 0.3 ms in their
@@ -48,7 +48,7 @@ enum Form {
 
 /// Number of repetitions of the script in [`Form::Loop`] and [`Form::Lines`].
 const REPETITIONS: usize = 300;
-/// Number of runs of a single pipeline in a round.
+/// Number of runs of a case without repetitions in a round.
 const SINGLE_RUNS: usize = 5;
 const SMALL_BYTES: u64 = 1_300;
 const TEXT_BYTES: u64 = 12_000_000;

@@ -26,7 +26,7 @@ struct Args {
     #[arg(long)]
     source: Option<u64>,
     /// Bytes in a chunk, which the stage reads completely before it works on it. If a chunk is
-    /// larger than a pipe, the stages before and after it cannot work at the same time.
+    /// larger than a pipe, the stages before and after this one cannot work at the same time.
     #[arg(long, default_value_t = 8192)]
     chunk: usize,
     /// Write nothing before the end of the input.
@@ -101,7 +101,7 @@ fn read_chunk(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
     Ok(length)
 }
 
-/// The work so far.
+/// The work due so far, and the sleep already taken.
 #[derive(Default)]
 struct Work {
     /// CPU time that should have been used, in seconds.
@@ -112,7 +112,8 @@ struct Work {
 }
 
 impl Work {
-    /// Uses CPU time and sleeps, both in seconds.
+    /// Adds `cpu` and `sleep`, both in seconds, to the work that is due. Then spins and sleeps
+    /// until it is done, except for a sleep shorter than [`MIN_SLEEP`].
     fn add(&mut self, cpu: f64, sleep: f64) {
         self.cpu += cpu;
         self.sleep += sleep;
@@ -121,7 +122,7 @@ impl Work {
     }
 }
 
-/// Spins until this thread has used `total` CPU time.
+/// Spins until the CPU time of this thread reaches `total`.
 fn work_until(total: Duration) {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     while used() < total {

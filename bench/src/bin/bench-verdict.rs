@@ -45,13 +45,13 @@ struct Args {
     seed: u64,
 }
 
-/// Smallest factor by which the saving by the bottleneck must exceed those by all others.
+/// Smallest factor by which the largest effect, a saving or a slowdown, must exceed all others.
 const MIN_DOMINANCE_RATIO: f64 = 1.5;
-/// Factor of the costs of a stage that is made slower.
+/// Factor by which the costs of a stage are multiplied to make it slower.
 const SLOWDOWN: f64 = 1.2;
 /// Smallest saving by the bottleneck, as a share of the run.
 const MIN_SAVING_SHARE: f64 = 0.15;
-/// Share of the CPUs that no phase may need if a stage is the bottleneck.
+/// Share of the CPUs with which the pipeline must still be as fast if a stage is the bottleneck.
 const MAX_CPU_USE: f64 = 0.8;
 const CHUNK_BYTES: f64 = 8192.0;
 /// Size of the batches of a stage that works in batches, in bytes: much more than a pipe holds.
@@ -82,7 +82,7 @@ impl Work {
 /// A stage with its cost.
 #[derive(Debug, Clone)]
 struct Cost {
-    /// While it reads.
+    /// Work while it reads its input or, as the first stage, makes data.
     reading: Work,
     kind: StageKind,
 }
@@ -92,7 +92,7 @@ enum StageKind {
     Streaming,
     /// Reads a batch, then works, then writes.
     Batches,
-    /// Works after the end of its input: alone, and while it writes.
+    /// Also works after the end of its input: alone, and while it writes.
     Barrier {
         alone: Work,
         writing: Work,
@@ -111,7 +111,7 @@ impl Cost {
     }
 }
 
-/// What stages a pipeline has besides streaming ones.
+/// Which kinds of stages a pipeline has besides streaming ones.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Streaming,
@@ -196,7 +196,7 @@ struct Programs {
 impl Programs {
     /// Returns the text of a pipeline of `stages` that should take `seconds`. Its input has 1000
     /// chunks per second, but at least 200, so that the costs of the stages are spread evenly over
-    /// the run; with batches, 2000, so that there are 16 of them.
+    /// the run. With batches, it has 2000 per second, which make about 16 batches per second.
     fn pipeline(&self, stages: &[Cost], seconds: f64) -> String {
         let in_batches = stages.iter().any(|stage| matches!(stage.kind, StageKind::Batches));
         let chunks = if in_batches { 2000.0 } else { 1000.0 };
@@ -272,8 +272,8 @@ fn draw_work(random: &mut fastrand::Rng) -> Work {
     Work { cpu: cost * cpu_share, sleep: cost * (1.0 - cpu_share) }
 }
 
-/// Returns the time of the pipeline, and its bottleneck: what saves most if it is twice as fast and,
-/// for a stage, costs most if it is slower. Returns `None` if that is not clear.
+/// Returns the time of the pipeline, in the unit of the costs, and its bottleneck as defined at the
+/// top of this file. Returns `None` if the bottleneck is not clear.
 fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     let total = seconds(stages, cpus);
     let with = |index: usize, factor: f64| {
@@ -291,21 +291,22 @@ fn law(stages: &[Cost], cpus: f64) -> Option<(f64, Truth)> {
     // equally.
     let slowed = dominant(of_stages(&|index| with(index, SLOWDOWN) - total));
     let is_same = truth == Truth::Machine || slowed.is_some_and(|(_, slowed)| slowed == truth);
-    // If a phase needs the CPUs for almost as long as its slowest stage, stages are queued for them
-    // for a time that the law does not give.
+    // If a phase needs all CPUs for almost as long as its slowest stage takes, stages are queued
+    // for a time that the law does not predict.
     let scarce = seconds(stages, MAX_CPU_USE * cpus) > total;
     let is_clear = is_same && (truth == Truth::Machine || !scarce);
     (saving >= MIN_SAVING_SHARE * total && is_clear).then_some((total, truth))
 }
 
-/// Returns the largest of the effects, if it exceeds the others by `MIN_DOMINANCE_RATIO`.
+/// Returns the largest of the effects, or `None` if there are fewer than two or it does not exceed
+/// the others by at least the factor [`MIN_DOMINANCE_RATIO`].
 fn dominant(mut effects: Vec<(f64, Truth)>) -> Option<(f64, Truth)> {
     effects.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (first, second) = (effects.first()?, effects.get(1)?);
     (first.0 >= MIN_DOMINANCE_RATIO * second.0).then_some(*first)
 }
 
-/// Returns the time that a pipeline takes, in seconds.
+/// Returns the time that a pipeline takes, in the unit of the costs.
 fn seconds(stages: &[Cost], cpus: f64) -> f64 {
     let mut total = 0.0;
     // The work of the stages in the current phase, and whether a stage works in batches.
@@ -324,7 +325,7 @@ fn phase_seconds(stages: &[(Work, bool)], cpus: f64) -> f64 {
     let slowest = stages
         .split_inclusive(|(_, batches)| *batches)
         .map(|part| {
-            // Up to the stage that works in batches, the slowest stage; then that one.
+            // The slowest stage before the one that works in batches, then that one.
             let (batches, others): (Vec<_>, Vec<_>) =
                 part.iter().partition(|(_, batches)| *batches);
             let longest = others.iter().map(|(work, _)| work.total()).fold(0.0, f64::max);

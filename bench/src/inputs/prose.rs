@@ -33,7 +33,7 @@ const WORLD_SYLLABLES: &str = "é è ü ö ä ñ ão ça ße øre lå ský čin 
 /// A generator of prose, line by line.
 struct Prose {
     words: Skewed<String>,
-    /// Number of words before the last word of the sentence.
+    /// Number of words still to come before the last word of the sentence.
     left: usize,
     /// Whether the next word begins a sentence.
     begins: bool,
@@ -88,7 +88,7 @@ impl Prose {
         Self { words: Skewed::new(words), left: 8, begins: true }
     }
 
-    /// Appends a word with the punctuation after it. Returns whether the word is the last of its
+    /// Appends a word or number with the punctuation after it. Returns whether it ends its
     /// sentence.
     fn word(&mut self, random: &mut Rng, out: &mut Vec<u8>) -> bool {
         let style = random.u8(..);

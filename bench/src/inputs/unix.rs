@@ -29,7 +29,7 @@ struct People {
     families: Skewed<String>,
 }
 
-/// Returns a source of lines of name, year of birth, place and system, separated by tabs.
+/// Returns a source of lines with a name, year of birth, place and system, separated by tabs.
 pub fn people(random: &mut Rng) -> Box<dyn Source> {
     Box::new(People { families: families(random) })
 }
@@ -208,7 +208,7 @@ impl Source for Words {
         self.next += 1;
         match self.words.get(self.next - 1) {
             Some(word) => writeln!(out, "{word}"),
-            // This line sorts after all words, for any number of lines.
+            // This line sorts after all words and, up to line 99,999,999, after all earlier lines.
             None => writeln!(out, "zz{:08}", self.next),
         }
     }

@@ -46,7 +46,7 @@ fn all_inputs_together_have_at_most_the_documented_size() {
     }
 }
 
-/// Checks also that every pipeline prints something, because pipelines are compared by their
+/// Also checks that every pipeline prints something, because pipelines are compared by their
 /// output.
 #[test]
 fn every_pipeline_succeeds_on_a_small_input() {

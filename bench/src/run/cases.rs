@@ -182,7 +182,7 @@ impl Case {
         std::fs::write(done, "").context("cannot note that a case is prepared")
     }
 
-    /// Returns the paths of all files that the case reads, the input first.
+    /// Returns the paths of the generated files that the case reads, the input first.
     pub fn files(&self, inputs: &Path, size: u64) -> Vec<PathBuf> {
         let folder = self.folder(inputs, size);
         let named = std::iter::once(self.input).chain(self.with.iter().map(|&(input, _)| input));

@@ -174,7 +174,7 @@ pub struct Summary {
     /// [`HEAVY_TARGET_SPEED`], how many there are in total, and those that fall short, with size
     /// and speed.
     pub heavy: (usize, usize, Vec<String>),
-    /// Cases in which contend's output or status differs from bash's.
+    /// Cases in which contend's output or status differs from bash's, with size, and 0 as speed.
     pub wrong: Vec<String>,
     /// Comparison of contend with each other tool that was measured.
     pub comparisons: Vec<ToolComparison>,

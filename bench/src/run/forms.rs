@@ -6,7 +6,8 @@ use crate::listing::Block;
 /// Tools that a case may have a source for, with the key of that source.
 pub const FORMS: [(&str, &str); 3] =
     [("parallel", "parallel_form"), ("xargs", "xargs_form"), ("forkrun", "forkrun_form")];
-/// Keys of a case whose values are the parts from which a tool's missing source is made.
+/// Keys whose values are the parts of a case, from which the source for a tool is made if the case
+/// has none.
 pub const PARTS: [&str; 5] = ["map", "rest", "partial", "merge", "after"];
 
 /// A case divided for tools that run a command over chunks of the input.

@@ -1,4 +1,5 @@
-//! Measures cases in rounds. In each round, every tool runs the case once, in random order.
+//! Measures cases in rounds. In each round, the tools run the case once each, in random order. A
+//! tool whose output is wrong drops out, and short cases have further rounds of bash and contend.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -31,7 +32,7 @@ pub struct Bench<'a> {
     pub outputs: &'a Path,
     /// Number of CPUs that may be used.
     pub cpus: usize,
-    /// Number of rounds, in each of which every tool runs a case.
+    /// Number of runs of a case with each tool; bash and contend run short cases more often.
     pub rounds: usize,
     /// Seed of the order in which tools run.
     pub seed: u64,
@@ -62,7 +63,8 @@ pub struct Runs {
     pub remark: Option<String>,
 }
 
-/// The time limit of a run is bash's wall time multiplied by this factor, plus a minute.
+/// The time limit of a run is bash's first wall time multiplied by this factor, plus a minute. For
+/// the run that measures memory, contend's last wall time takes the place of bash's.
 const TIMEOUT_FACTOR: u32 = 10;
 /// Time with bash below which a case is short. Bash and contend run short cases more often.
 const SHORT_CASE: Duration = Duration::from_millis(200);

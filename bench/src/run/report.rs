@@ -101,8 +101,8 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
 }
 
-/// Formats all cases as a table in Markdown, between a description of the machine and the tools and
-/// the summary `together`.
+/// Formats all cases as a table in Markdown, after a description of the machine and the tools, and
+/// before the summary `together`.
 pub fn table(host: &Host, tools: &[Tool], all: &[Figures], together: &Summary) -> String {
     let others: Vec<&Tool> =
         tools.iter().filter(|tool| !["bash", "contend"].contains(&tool.name)).collect();

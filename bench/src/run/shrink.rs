@@ -48,7 +48,7 @@ fn fewer_stages(mut small: Pair, fails: &mut impl FnMut(&Pair) -> Result<bool>) 
         }
         let mut rest = all.clone();
         rest.remove(place);
-        // Without its first stage, the pipeline names no file, and reads standard input.
+        // Without its first stage, the pipeline does not name the input: it reads standard input.
         let from_stdin = small.from_stdin || place == 0;
         let candidate = Pair { pipeline: rest.join(" | "), from_stdin, ..small.clone() };
         if fails(&candidate)? {

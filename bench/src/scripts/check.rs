@@ -45,7 +45,7 @@ pub enum Verdict {
     BashHangs,
     /// contend differs from bash in these ways, but bash also differs from itself.
     NotRepeatable(Vec<Difference>),
-    /// contend has another outcome than bash.
+    /// contend's outcome differs from bash's.
     Differs(Box<Finding>),
 }
 
@@ -239,7 +239,7 @@ impl Checker<'_> {
     }
 }
 
-/// The CPUs that bash may use. On one CPU, processes run in another order.
+/// The CPUs that bash may use. On one CPU, processes run in a different order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cpus {
     All,

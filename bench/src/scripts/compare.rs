@@ -124,7 +124,7 @@ const SIGNALS: [&str; 7] =
 /// Labels of the times that bash's `time` prints.
 const TIMES: [&str; 3] = ["real", "user", "sys"];
 
-/// Returns the lines of messages without the program's name, line numbers, process ids and times.
+/// Returns the lines of messages, without the shell's name, line numbers, process ids and times.
 /// The lines are sorted, because the commands of a pipeline write at the same time.
 pub fn normalise(stderr: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(stderr);

@@ -45,7 +45,7 @@ const fn further(name: &'static str, content: Content) -> File {
     File { name, content, basic: false }
 }
 
-/// Every file that a script may read; folders precede their files.
+/// Every file with fixed content that a script may read; folders precede their files.
 pub const FILES: &[File] = &[
     basic("a", "cab a\nabc\nb 2,1\na 10,x\nzebra crossing\nab ab\nabc\n\nBanana é\n"),
     basic("b", "10 b\n9 a\n-3 c\n1.5 a\n10 b\n007 x\n"),

@@ -55,7 +55,7 @@ pub enum Stdin {
     File,
     /// A pipe that is filled at full speed.
     Pipe,
-    /// A pipe into which the first lines are written at intervals of some milliseconds.
+    /// A pipe into which the first ten lines are written at intervals of 10 ms.
     SlowPipe,
     /// A closed descriptor.
     Closed,

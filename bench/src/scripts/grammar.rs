@@ -85,7 +85,7 @@ const RULES: &[Rule] = &[
             "grep --line-buffered .",
         ],
     ),
-    // Commands that print lines for any input.
+    // Commands that keep printing lines as long as their input continues.
     (
         "flow",
         &[

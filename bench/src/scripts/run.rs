@@ -22,7 +22,7 @@ use rustix::process::{
 use super::files;
 use super::generate::{Script, Setting, Stdin, Stdout};
 
-/// Maximum number of bytes that a process may write to a file, or a script to standard output.
+/// Maximum size, in bytes, of a file that a process writes, and of a script's standard output.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// Maximum address space of a process, in bytes.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
@@ -90,7 +90,8 @@ pub struct Job<'a> {
     pub variables: &'a [(String, String)],
 }
 
-/// Makes this process adopt orphans. Every process must call this before it creates a [`Runner`].
+/// Makes this process adopt its orphaned descendants. A process must call this before it creates a
+/// [`Runner`].
 ///
 /// # Errors
 /// Returns an error if the kernel refuses.
@@ -197,7 +198,7 @@ impl Runner {
     fn wait(&self, mut command: Command) -> Result<Outcome> {
         let begun = Instant::now();
         let child = command.process_group(0).spawn().context("cannot start a shell")?;
-        // The command owns the parent's ends of pipes.
+        // The command holds this process's copies of the shell's pipe ends.
         drop(command);
         let pid = Pid::from_child(&child);
         let in_time = ends_within(pid, self.limit)?;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::generate::{Part, Script, Stdin, Stdout};
 
 /// Shrinks `script` for at most `time`, and returns the smallest script found that still fails:
-/// `script` itself if none is smaller.
+/// `script` itself if no smaller or simpler one does.
 ///
 /// # Errors
 /// Returns the error of `fails`.

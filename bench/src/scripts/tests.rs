@@ -26,7 +26,7 @@ fn templates() -> impl Iterator<Item = &'static str> {
 fn accepts(text: &str) -> bool {
     let mut bash = Command::new("bash");
     bash.args(["-n", "-O", "extglob", "-c", text]).stdin(Stdio::null()).stderr(Stdio::null());
-    // For an unclosed here-document, bash prints a warning only.
+    // For an unclosed here-document, bash only prints a warning.
     bash.status().expect("bash starts").success()
 }
 

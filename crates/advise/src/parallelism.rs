@@ -13,20 +13,21 @@ use crate::rewrite::draft::Draft;
 /// Largest ratio of the predicted wall time to that of the unchanged pipeline that is worth
 /// suggesting.
 const MAX_WALL_RATIO: f64 = 0.8;
-/// Wall time of chunks that take turns on all CPUs, relative to their CPU time divided by the number
-/// of CPUs.
+/// Wall time of chunks that take turns on all CPUs, relative to their CPU time divided by the
+/// number of CPUs.
 const IMBALANCE_FACTOR: f64 = 1.1;
-/// Relative error of the prediction. The commands may take less CPU time than in the profile, because
-/// contend does the work of some of them itself, such as sorting.
+/// Relative error of the prediction. The commands may take less CPU time than in the profile,
+/// because contend does the work of some of them itself, such as sorting.
 const ERROR: f64 = 0.5;
 
 /// Returns a candidate that runs the profiled pipeline with `runner`, a `contend run` command with
 /// options, if the pipeline is predicted to be faster with it. `stages` are the commands of the
-/// profile's stages, in order. Returns `None` if the gain is small, no stage can run over chunks, the
-/// profile allows fewer than two CPUs, or `stages` has another length than the profile.
+/// profile's stages, in order. Returns `None` if the gain is small, no stage can run over chunks,
+/// the profile allows fewer than two CPUs, or `stages` and the profile differ in length.
 ///
-/// The predicted wall time is the pipeline's CPU time divided by the number of CPUs, but at least the
-/// service time of the slowest stage that needs its whole input.
+/// The predicted wall time is the pipeline's CPU time divided by the number of CPUs, multiplied by
+/// `IMBALANCE_FACTOR`, but at least the service time of the slowest stage that needs its whole
+/// input. It is left out if the profile was disturbed.
 pub fn candidate(
     record: &PipeRecord,
     draft: &Draft,
@@ -98,9 +99,9 @@ mod tests {
     use contend_shell::environment::Environment;
     use contend_shell::parse::parse;
 
-    /// Returns the candidate, if any, for a pipeline profiled for one second on 4 CPUs. `stages` has
-    /// the text of each stage and its CPU time in seconds. `others` is the share of the CPUs that
-    /// other programs used.
+    /// Returns the candidate, if any, for a pipeline profiled for one second on 4 CPUs. `stages`
+    /// has the text of each stage and its CPU time in seconds. `others` is the share of the CPUs
+    /// that other programs used.
     fn found(stages: &[(&str, f64)], others: f64) -> Option<Candidate> {
         let simples: Vec<Simple> =
             stages.iter().map(|(text, _)| Simple::read(text).expect("a simple command")).collect();

@@ -1,4 +1,4 @@
-//! Takes samples of an input that stages can read repeatedly, and compares files.
+//! Takes samples of inputs, so that stages can read them repeatedly, and compares files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -94,8 +94,8 @@ pub fn temporary(most: u64) -> io::Result<File> {
 /// Space that must remain free for temporary files, in bytes.
 const SPARE_BYTES: u64 = 4 << 20;
 
-/// Returns whether there is space for `more` further files of the size of `file` where that file
-/// is, and a reserve. On a full disk, all outputs would be cut at the same offset and compare equal.
+/// Returns whether the file system of `file` has space for `more` further files of the same size,
+/// and a reserve. On a full disk, all outputs would be cut at the same offset and compare equal.
 ///
 /// # Errors
 /// Returns an error if the size of the file or the free space cannot be read.

@@ -1,5 +1,5 @@
-//! Rules of the book in `docs/`: every page is in `SUMMARY.md`, links stay in the book, and anchors
-//! exist.
+//! Rules for the book in `docs/`: every page is in `SUMMARY.md`, links stay in the book, and
+//! anchors exist.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

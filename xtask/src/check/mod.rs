@@ -75,7 +75,7 @@ pub fn run() -> Result<()> {
     fail_if_any(&violations)
 }
 
-/// Checks only the rules of links and of the book, and prints every violation.
+/// Checks only the rules for links and for the book, and prints every violation.
 ///
 /// # Errors
 /// Returns an error if there is a violation, or a file cannot be read.

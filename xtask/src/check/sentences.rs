@@ -29,7 +29,7 @@ const FOREIGN_SENTENCES: &[&str] = &[
     "No region was parallelized",
 ];
 
-/// Minimum number of words of a sentence.
+/// Minimum number of words in a sentence.
 const MIN_SENTENCE_WORDS: usize = 3;
 
 /// Finds sentences that code compares or searches for, outside of tests.

@@ -61,8 +61,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs contend on a pseudo-terminal in the folder. Returns the text written to the terminal,
-/// including control sequences. Fails if it is blank.
+/// Runs contend in `folder`, on a pseudo-terminal. Returns the text written to the terminal,
+/// including control sequences. Fails if the text is blank.
 fn session(program: &Path, folder: &Path) -> Result<String> {
     fs::write(folder.join("web.log"), requests(REQUESTS)).context("cannot write the input")?;
     let program = program.to_str().context("the path of contend is not UTF-8")?;

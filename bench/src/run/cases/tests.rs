@@ -66,7 +66,7 @@ fn errors_name_the_file_the_line_and_the_remedy() {
     );
 }
 
-/// Checks the sources for xargs. The speed of a tool with another output could not be compared.
+/// Checks the sources for xargs. The speed of a tool is comparable only if its output is the same.
 #[test]
 fn every_generated_form_prints_the_same_as_its_case() {
     const TEST: &str = "every_generated_form_prints_the_same_as_its_case";

@@ -1,7 +1,8 @@
 //! Shell features that random scripts use: one file for each family, one row for each feature.
 //!
-//! A fragment is one or more complete commands. A name in guillemets is a rule of
-//! [`super::grammar`], which is replaced by one of its alternatives, recursively.
+//! A fragment is one or more complete commands, except in features with syntax errors. A name in
+//! guillemets is a rule of [`super::grammar`], which is replaced by one of its alternatives,
+//! recursively.
 
 mod background;
 mod compound;

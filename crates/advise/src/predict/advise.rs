@@ -25,8 +25,8 @@ const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
 /// other changes. To be worth trying, a candidate must exceed it in wall time, or three times as
 /// much in CPU time.
 const MIN_SAVING: f64 = 0.02;
-/// Predicted loss, as a share of CPU time, up to which a candidate is worth trying if the profile was
-/// disturbed.
+/// Predicted increase in CPU time, as a share of the original's, from which a candidate is not worth
+/// trying if the profile was disturbed.
 const MAX_DOUBTFUL_LOSS: f64 = 0.1;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
@@ -56,7 +56,8 @@ impl Prepared {
         self.expected_ratios.map_or(f64::INFINITY, ratio)
     }
 
-    /// Returns whether this candidate is predicted to take less time than `other`.
+    /// Returns whether this candidate is predicted to take less wall time than `other` or, if the
+    /// profile was disturbed, less CPU time.
     pub fn is_expected_before(&self, other: &Self) -> bool {
         self.expected_ratio() < other.expected_ratio()
     }
@@ -64,7 +65,7 @@ impl Prepared {
     /// Returns whether the candidate should be tried. It must have no verdict yet and, if its
     /// prediction comes from the pilot, must be predicted to save enough time. A saving of CPU time
     /// alone counts if the candidate is not slower or, with `under_load`, in any case. If the
-    /// prediction is doubtful, the candidate is only left out if much more CPU time is predicted.
+    /// profile was disturbed, it is enough that CPU time does not increase by `MAX_DOUBTFUL_LOSS`.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
         let Candidate { verdict, basis, .. } = self.candidate;
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
@@ -233,7 +234,7 @@ impl Adviser<'_> {
         Ok(plans)
     }
 
-    /// Returns a plan for a change of `base`, with costs from the rewrite's own estimate, or
+    /// Returns a plan for a change to `base`, with costs from the rewrite's own estimate, or
     /// without costs if the rewrite has none.
     fn planned(&self, base: &Plan, change: &Change) -> Plan {
         let draft = base.draft.changed(change, self.environment);
@@ -293,7 +294,7 @@ impl Adviser<'_> {
             + self.calibration.start_up
     }
 
-    /// Runs the pilot for `plans`, if there is one. For each plan, notes how its output differs
+    /// Runs the pilot for `plans`, if there is one. For each plan, records how its output differs
     /// from the original's, and replaces its costs by those of the pilot as far as `adopt` can.
     fn run_pilot(
         &mut self,

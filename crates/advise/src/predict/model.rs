@@ -173,9 +173,9 @@ fn cost(stage: &Stage, start_up: f64) -> StageCost {
 }
 
 /// Estimates `StageCost::held` for a stage that holds its output: the share of its work, from 0 to
-/// 1, that followed the end of its input. This work begins with the first output. While the stage
-/// writes, it is not starved, so all time in which it waits for neither its reader nor a CPU is
-/// work.
+/// 1, that followed the end of its input. This work is assumed to begin with the first output.
+/// While the stage writes, it is not starved, so all time in which it waits for neither its reader
+/// nor a CPU is work.
 fn held(stage: &Stage, service: f64) -> f64 {
     let first_output = stage.first_output_seconds.unwrap_or(stage.wall_seconds);
     let after = stage.wall_seconds - first_output - stage.blocked_seconds;

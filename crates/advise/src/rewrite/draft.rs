@@ -14,7 +14,8 @@ pub struct Draft {
     inverted: bool,
     /// Whether the output goes to `/dev/null`.
     discards: bool,
-    /// The command that runs the pipeline, which is its last argument; `None` for the shell.
+    /// The command that takes the pipeline as its last argument and runs it; `None` if the shell
+    /// runs the pipeline itself.
     runner: Option<String>,
     /// The stages, first to last.
     pub stages: Vec<Stage>,
@@ -28,7 +29,7 @@ pub struct Stage {
     /// The parsed command, if the stage is a simple command whose name refers to a program file.
     pub simple: Option<Simple>,
     /// Indices, from 0, of the original's stages whose work this stage does. An unchanged stage has
-    /// its own index.
+    /// its index in the original.
     pub origin: Vec<usize>,
 }
 

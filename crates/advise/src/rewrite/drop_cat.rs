@@ -11,8 +11,8 @@ use super::{Change, Replacement, Situation, Variant};
 use crate::rewrite::draft::Stage;
 
 const TABLE: Table = Table { short: "u", long: &[] };
-/// Commands that behave the same whatever their standard input and output are, such as a file, a
-/// pipe or a terminal. `is_filter` has the exceptions.
+/// Commands that behave the same whether their standard input and output are files, pipes or
+/// terminals. `is_filter` has the exceptions.
 const FILTERS: &[&str] =
     &["awk", "cut", "gawk", "grep", "head", "mawk", "sed", "sort", "tail", "tr", "uniq", "wc"];
 

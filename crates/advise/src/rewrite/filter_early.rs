@@ -144,9 +144,9 @@ impl Work {
 }
 
 /// Returns all characters that a script replaces or writes. If a string contains none of them, the
-/// script neither adds nor removes an occurrence of the string. Returns `None` if one of the
-/// characters is not ASCII, or if the script does anything other than replace fixed strings by
-/// non-empty ones, transliterate, or delete lines.
+/// script neither adds nor removes an occurrence of the string in a line that it keeps. Returns
+/// `None` if one of the characters is not ASCII, or if the script does anything other than replace
+/// fixed strings by non-empty ones, transliterate, or delete lines.
 fn touched_by(sed: &Sed) -> Option<BTreeSet<char>> {
     let mut touched = BTreeSet::new();
     for command in &sed.commands {

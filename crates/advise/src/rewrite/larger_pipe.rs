@@ -46,8 +46,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Vec<Change> {
     changes.collect()
 }
 
-/// Returns whether both sides of the pipe are known to have waited about equally long, its capacity
-/// can grow, and it transferred enough data for that to pay off.
+/// Returns whether both sides of the pipe are known to have waited, neither of them much longer
+/// than the other, its capacity can grow, and it transferred enough data for that to pay off.
 fn balanced(boundary: &Boundary) -> bool {
     boundary.waiting_side == WaitingSide::Neither
         && boundary.bytes.is_some_and(|bytes| bytes >= MIN_TRANSFER_BYTES)

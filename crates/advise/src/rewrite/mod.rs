@@ -94,8 +94,8 @@ impl Situation<'_> {
         pairs.filter_map(|(index, pair)| change(index, &pair[0], &pair[1])).collect()
     }
 
-    /// Calls `change` with the index of every stage that took a relevant share of the time or was
-    /// not profiled, and with that stage. Returns the changes.
+    /// Calls `change` with the index of every stage that took a relevant share of the time or has
+    /// no profile of its own, and with that stage. Returns the changes.
     fn worthwhile(&self, change: impl Fn(usize, &Stage) -> Option<Vec<Change>>) -> Vec<Change> {
         let takes_time = |stage: &Stage| {
             let wall = self.profile.map_or(0.0, |profile| profile.wall_seconds);
@@ -131,7 +131,7 @@ pub fn did_its_work(stage: &contend_record::pipe::Stage) -> bool {
     stage.exit_code == 0 || finds_nothing || cut_off
 }
 
-/// What distinguishes the changes that one rewrite proposes for the same stages.
+/// The distinction between changes that one rewrite proposes for the same stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
     /// The only change that the rewrite proposes for these stages.
@@ -171,7 +171,7 @@ pub struct ChangeId {
 }
 
 impl ChangeId {
-    /// Returns the identifier of a change of `draft`.
+    /// Returns the identifier of a change to `draft`.
     ///
     /// # Panics
     /// Panics if the stages at `change.at` do not exist in `draft`.
@@ -193,7 +193,7 @@ impl ChangeId {
     }
 }
 
-/// A change of neighbouring stages.
+/// A change to one stage or to several neighbouring stages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The rewrite that proposes the change.
@@ -217,7 +217,7 @@ pub struct Replacement {
     pub text: String,
     /// The stages whose work the replacement does, by their indices (from 0, as in [`Change::at`]),
     /// each with the share of its service time that the replacement is expected to take. Empty if
-    /// only a pilot can measure it.
+    /// only a pilot can measure the replacement.
     pub work: Vec<(usize, f64)>,
 }
 
@@ -242,7 +242,7 @@ impl Change {
         Self { rewrite, variant, at: first..first + 2, stages, safety, reasons }
     }
 
-    /// Creates a change of the text of one stage. `share` is the share of the stage's service time
+    /// Creates a change to the text of one stage. `share` is the share of the stage's service time
     /// that the changed stage is expected to take, if known.
     fn of_one(
         rewrite: RewriteId,

@@ -34,7 +34,7 @@ struct Mapping {
     /// Whether the stage writes lines in another order.
     reorders: bool,
     /// Whether the stage may turn a line into an empty one. If an input without a final newline
-    /// ends with such a line, the stage writes nothing for it, and so one line less than it reads.
+    /// ends with such a line, the stage writes nothing for it, and so one line fewer than it reads.
     may_empty: bool,
 }
 

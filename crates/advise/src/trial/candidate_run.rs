@@ -5,8 +5,8 @@ use std::time::Duration;
 use contend_record::advice::{Candidate, Verdict};
 use contend_record::stats::{Estimate, median};
 
-/// Minimum number of pairs of runs for a verdict of faster or slower. A pair is one run of the
-/// candidate and one of the original.
+/// Minimum number of pairs of runs for a verdict of faster, slower or cheaper. A pair is one run of
+/// the candidate and one of the original in the same round.
 const MIN_PAIRS: usize = 3;
 /// Minimum number of samples for a confidence interval of their median. The interval of fewer
 /// samples is their range.
@@ -16,16 +16,16 @@ const MIN_PAIRS_FOR_MEDIAN: usize = 6;
 const JUDGED_AFTER_PAIRS: [usize; 5] = [MIN_PAIRS_FOR_MEDIAN, 10, 18, 32, MAX_PAIRS];
 /// Number of pairs after which a candidate that is still undecided counts as unclear.
 const MAX_PAIRS: usize = 60;
-/// Smallest relevant difference of wall time, relative to the original.
+/// Smallest relevant difference in wall time, relative to the original.
 const MIN_DIFFERENCE: f64 = 0.01;
-/// Difference of wall time, relative to the original, that all samples must exceed for a verdict
+/// Difference in wall time, relative to the original, that all samples must exceed for a verdict
 /// from fewer than `MIN_PAIRS_FOR_MEDIAN` pairs. If the pairs confirm an earlier result,
 /// `MIN_DIFFERENCE` is enough.
 const CLEAR_DIFFERENCE: f64 = 0.05;
 /// Half width of the interval of wall-time ratios below which an undecided candidate counts as
 /// neither faster nor slower.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
-/// Probability with which chance alone may make pairs agree.
+/// Maximum probability that most pairs agree by chance alone, for a verdict although some disagree.
 const MAX_CHANCE: f64 = 0.01;
 /// Share of CPU time that a candidate must save to be recommended if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
@@ -142,9 +142,9 @@ impl CandidateRun {
     }
 
     /// Gives a verdict to a candidate that has run but is undecided at the end of the trial. It is
-    /// unclear unless the pairs [`agree`] on a relevant difference in wall time, or on a saving of
-    /// CPU time without a loss of wall time. If there are fewer than [`MIN_PAIRS`] fresh pairs, those
-    /// that have been set aside count as well.
+    /// unclear unless the pairs [`agree`] on a relevant difference in wall time, or agree on a
+    /// saving in CPU time while the median wall time has not increased. If there are fewer than
+    /// [`MIN_PAIRS`] fresh pairs, those that have been set aside count as well.
     pub fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
@@ -206,9 +206,9 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
     range(samples)
 }
 
-/// Returns whether there are at least [`MIN_PAIRS`] samples and all of them pass a test; of many
-/// samples, a few may fail. If half of all possible samples passed, so many would pass by chance in
-/// at most 1 of 100 trials (or in 1 of 2ⁿ, with n < 7 samples).
+/// Returns whether there are at least [`MIN_PAIRS`] samples and all of them pass `test`, or all but
+/// a few. If some fail, the probability that this few or fewer do must be at most [`MAX_CHANCE`],
+/// assuming that each sample passes or fails with equal probability.
 fn agree(samples: &[f64], test: impl Fn(f64) -> bool) -> bool {
     let count = samples.len();
     let failed = samples.iter().filter(|&&sample| !test(sample)).count();

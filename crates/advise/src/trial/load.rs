@@ -52,7 +52,7 @@ pub fn sweep(
     for &copies in copies {
         match point(config, &texts, copies, share) {
             Ok(point) => points.push(point),
-            // Keep the samples taken so far.
+            // Keep the points that are complete.
             Err(TrialError::Run(RunError::Interrupted(_))) => break,
             Err(error) => return Err(error),
         }

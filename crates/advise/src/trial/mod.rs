@@ -218,7 +218,7 @@ fn confirmed_winner(
 }
 
 /// Moves the winner to the front, and sorts the other candidates: recommended ones, those without a
-/// gain, wrong ones, and at last those without measurements. Candidates of a group are in ascending
+/// gain, wrong ones, and finally those without measurements. Candidates of a group are in ascending
 /// order of wall time, or keep their order if they have none. Returns the new index of the winner.
 fn rank(candidates: &mut [Prepared], winner: Option<usize>) -> Option<usize> {
     let mut others = &mut *candidates;
@@ -270,7 +270,7 @@ struct Confirmed {
     walls: [f64; 2],
 }
 
-/// Relative increase of wall time that is attributed to chance in a few runs, if a change saves
+/// Relative increase in wall time that is attributed to chance in a few runs, if a candidate saves
 /// only CPU time.
 const MAX_SLOWDOWN: f64 = 0.1;
 
@@ -445,7 +445,7 @@ impl<'a> TrialRunner<'a> {
 
     /// Runs the original and every undecided candidate once, in random order, and adds their times
     /// to the samples. Rejects a candidate whose output or exit code differs, and counts one that
-    /// takes too long as slower. `rest` is the part of the budget that is left.
+    /// takes too long as slower. `rest` is the remaining part of the budget.
     fn round(
         &mut self,
         candidate_runs: &mut [CandidateRun],

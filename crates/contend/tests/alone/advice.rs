@@ -7,8 +7,8 @@ use crate::support::{
     Command, candidates, contend, numbered_lines, pipe, record_of, run, shell_output, text,
 };
 
-/// Returns the group in which a trial sorts a candidate, and its wall time by the original's. A
-/// wall time has the order of its bits, because it is positive.
+/// Returns the group in which a trial sorts a candidate, and the bits of its wall time relative to
+/// the original's. The bits of positive numbers have the same order as the numbers.
 fn rank(candidate: &Value) -> (u8, u64) {
     let wall = candidate["wall_ratio"]["median"].as_f64();
     let group = match candidate["verdict"].as_str().expect("text") {

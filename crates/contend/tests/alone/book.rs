@@ -65,7 +65,7 @@ fn measurement_sessions_match_actual_output() {
 #[test]
 fn translated_sessions_equal_the_original() {
     if std::env::var_os(UPDATE_VARIABLE).is_some() {
-        return; // `update` copies the sessions
+        return; // `check` copies the sessions
     }
     let originals = pages_below("docs").into_iter().chain(["README.md".into()]);
     let pairs = originals.filter_map(|page| Some((translation::of(&page)?, page)));

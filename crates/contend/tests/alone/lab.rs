@@ -42,7 +42,7 @@ fn memory_of_a_unit_agrees_with_the_kernel() {
             let found = fits.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {metric}"));
             found["line"]["slope"].as_f64().expect("a number")
         };
-        // A kernel stack has 16 KiB on these architectures. The kernel counts stacks in batches.
+        // A kernel stack is 16 KiB on these architectures. The kernel counts stacks in batches.
         for kind in ["process", "thread"] {
             let stack = fit(kind, "kernel_stacks");
             assert!((stack - 16_384.0).abs() < 0.05 * 16_384.0, "{kind}: {stack}");

@@ -1,5 +1,6 @@
 //! Tests that need an otherwise idle machine, because other programs could become the bottleneck.
-//! They are in a separate target, which Cargo runs after the others, and run one at a time.
+//! They are in a separate target, because Cargo runs one target at a time, and a lock runs them one
+//! by one.
 
 mod advice;
 mod book;

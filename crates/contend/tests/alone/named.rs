@@ -1,4 +1,4 @@
-//! Tests that the report names the bottleneck of pipelines with a known one.
+//! Tests that the report names the right bottleneck, for pipelines whose bottleneck is known.
 
 use std::process::Stdio;
 

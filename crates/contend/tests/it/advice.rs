@@ -31,7 +31,7 @@ fn a_change_with_another_output_is_wrong_and_never_recommended() {
     assert_eq!(cut["safety"], "this-data");
     assert_eq!((&cut["verdict"], &cut["output_equal"]), (&"wrong".into(), &false.into()));
     assert!(cut["difference"].as_str().is_some_and(|text| !text.is_empty()), "{cut:#}");
-    // grep's message about binary data does not end with a newline of its own.
+    // For binary data, grep prints a message instead of the lines, but `grep -c` counts the lines.
     fs::write(&file, b"a\nb\0\n".repeat(50_000)).expect("room");
     let record = tried(&[&format!("grep a {file} | wc -l")]);
     assert_eq!(of_rewrite(&record, "count-in-grep")["verdict"], "wrong");

@@ -63,7 +63,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Runs the tokenizer and the parser on every file, in one shell. `feed` is shell text that prints
-/// `$file`. Returns the exit status of the parser and its output for each file.
+/// the contents of `$file`. Returns the exit status of the parser and its output for each file.
 fn all(
     folder: &Path,
     awk: &str,

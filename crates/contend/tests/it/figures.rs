@@ -141,7 +141,7 @@ fn observation_stays_off_the_data_path() {
     let cpu = number(&total["user_seconds"]) + number(&total["system_seconds"]);
     // Copying the data would cost as much as a stage.
     assert!(own_cpu < 0.25 * cpu, "{own_cpu} s of {cpu} s");
-    // Most of the memory is that of the debug build itself; the data has 200 MB.
+    // Most of the memory is that of the debug build itself; the data is 200 MB.
     assert!(number(&record["observation"]["own_max_rss_bytes"]) < 30e6);
 }
 

@@ -88,7 +88,7 @@ fn a_run_without_measurements_is_not_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
     let json = folder.path().join("run.json");
-    // Without cgroups and a CPU with this number, every case is skipped with a reason.
+    // The machine has no CPU with this number, so every case is skipped with a reason.
     let output = Command::new(contend())
         .args(["lab", "run", "placement/cpus", "--set", "from=4095", "--set", "to=4095"])
         .arg("--store")
@@ -225,7 +225,8 @@ fn a_full_disk_loses_no_figures() {
     assert_eq!(output.status.code(), Some(125));
 }
 
-/// Returns a command of contend that saves pipelines, with `folder` as the home directory.
+/// Returns a contend command that saves profiles, with its configuration and data below `folder`,
+/// which is also the working directory.
 fn saving(folder: &Path) -> Command {
     let mut command = Command::new(contend());
     command.env("XDG_CONFIG_HOME", folder.join("config")).env("XDG_DATA_HOME", folder.join("data"));

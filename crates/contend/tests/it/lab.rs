@@ -21,9 +21,9 @@ fn a_list_can_be_limited_to_some_experiments() {
     assert!(text(&unknown.stderr).contains("did you mean 'server/hello'?"), "{unknown:?}");
 }
 
-/// Tests that every experiment is listed and documented, and that each of its cases, in the
-/// smallest form, is measured or skipped with a reason. The slowest experiments take part at full
-/// effort only.
+/// Tests that every documented experiment is listed, and that each of its cases, in the smallest
+/// form, has the documented unit, and is measured or skipped with a known reason. The slowest
+/// experiments take part at full effort only.
 #[test]
 fn every_experiment_follows_schema_and_documentation() {
     let list = text(&output(&mut lab(&["list"])).stdout);

@@ -91,7 +91,7 @@ fn command(name: &str, handler: &str, processes: u64, threads: u64) -> Command {
     command
 }
 
-/// Returns the processes whose working directory is in the given folder.
+/// Returns the `/proc` folders of the processes whose working directory is in the given folder.
 fn processes_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir("/proc").expect("procfs").flatten().map(|entry| entry.path());
     let is_in =

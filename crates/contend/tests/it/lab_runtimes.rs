@@ -25,7 +25,7 @@ fn every_kind_of_unit_has_a_figure_or_a_reason() {
     let missing: Vec<_> =
         KINDS.iter().filter(|(_, programs)| !programs.iter().all(|program| has(program))).collect();
     let record = lab_record(&["runtime/memory", "runtime/round-trip", "--smallest"]);
-    let reasons = ["java-virtual", "greenlet"]; // not in every version, or not part of it
+    let reasons = ["java-virtual", "greenlet"]; // not in every version of Java; not part of Python
     let mut units = Vec::new();
     for case in cases(&record) {
         let unit = unit(case);

@@ -110,7 +110,7 @@ fn rewrites_that_promise_identical_output_keep_it_on_awkward_files() {
         fs::write(folder.path().join(name), content).expect("room");
         let pipelines = PIPELINES.iter().enumerate();
         let tried = pipelines.filter(|(column, _)| is_tried(row, *column, 3));
-        // A file name that looks like an option matters only to its own pipeline.
+        // A file whose name looks like an option matters only to the pipelines that name it.
         for pipeline in tried.map(|(_, pipeline)| pipeline.replace('F', name)) {
             let own = plain(folder.path(), &pipeline);
             for candidate in candidates(folder.path(), &pipeline) {

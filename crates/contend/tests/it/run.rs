@@ -110,7 +110,7 @@ impl Environment<'_> {
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
                 let Some(mut stdin) = stdin else { return Ok(0) };
-                std::io::copy(&mut file(), &mut stdin) // it need not read it
+                std::io::copy(&mut file(), &mut stdin) // it may go unread
             });
             child.wait_with_output().expect("it ends")
         });

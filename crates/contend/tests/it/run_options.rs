@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::support::{Command, contend, run, text};
 use crate::terminal::on_a_terminal;
 
-/// Returns a command of `contend run` with small chunks and the given arguments.
+/// Returns a `contend run` command with small chunks and the given arguments.
 fn run_in_chunks(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["run", "-j", "2", "--part-size", "64k"]).args(arguments);
     command
 }
 
-/// Returns numbered lines in a fixed pseudorandom order.
+/// Returns `count` lines that begin with pseudorandom numbers, the same ones every time.
 fn lines(count: u32) -> String {
     (0..count).fold(String::new(), |mut text, n| {
         let _ = writeln!(text, "{} line", n.wrapping_mul(2_654_435_761) % 1_000_003); // writing to a String cannot fail

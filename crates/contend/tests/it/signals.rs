@@ -67,7 +67,7 @@ fn stages_that_ignore_an_interrupt_are_ended_by_the_next_ones() {
 #[test]
 fn an_interrupt_ends_the_setup() {
     let child = start(&["--setup", "sleep 30.555", "echo never"], "30.555");
-    // Signal the child and its shell, as a terminal signals the whole group.
+    // Signal contend and the setup's `sleep`, as a terminal signals the whole group.
     signal(&child, Signal::TERM);
     for line in processes_with("sleep 30.555") {
         assert!(!line.is_empty());

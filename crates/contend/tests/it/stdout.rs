@@ -1,12 +1,12 @@
-//! Tests of standard output that is closed, not writable or full.
+//! Tests of standard output and standard error that are closed, not writable or full.
 
 use std::fs::OpenOptions;
 use std::process::{Output, Stdio};
 
 use crate::support::{Command, contend, output, text};
 
-/// Runs contend in a shell that applies `redirection` to its standard output. `folder` has a store
-/// with one run, and a file with JSON.
+/// Runs contend in a shell that applies `redirection` to it. `folder` has a store with one run, and
+/// a file with JSON.
 fn redirected(folder: &tempfile::TempDir, arguments: &[&str], redirection: &str) -> Output {
     let mut command = Command::new("sh");
     let script = format!("exec \"$0\" \"$@\" {redirection}");

@@ -59,7 +59,7 @@ fn a_slower_pipeline_fails_its_condition() {
     };
     let (status, report) = gate("wall > 1.5x", "sleep 0.05");
     assert_eq!(status, Some(1), "{report}");
-    assert!(report.contains("A is the fastest"), "{report}");
+    assert!(report.contains("A is faster"), "{report}");
     assert!(report.contains("Failed: 'wall > 1.5x' holds for B."), "{report}");
     assert_eq!(record(folder.path())["conditions"][0]["holds_for"][0], "B");
     let (status, report) = gate("wall > 100x", "sleep 0.01");

@@ -1,4 +1,4 @@
-//! Tests of waits on pipelines in which each stage has only one kind of wait.
+//! Tests of waits on pipelines in which one kind of wait dominates each stage.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -63,7 +63,7 @@ pub fn run(command: &mut Command, input: &str) -> Output {
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("piped");
     std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(input.as_bytes()).is_ok()); // it need not read it
+        scope.spawn(move || stdin.write_all(input.as_bytes()).is_ok()); // it may go unread
         child.wait_with_output().expect("it ends")
     })
 }
@@ -73,7 +73,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// Returns a command of `contend pipe` with the given arguments, whose report goes to `/dev/null`.
+/// Returns a `contend pipe` command with the given arguments, whose report goes to `/dev/null`.
 pub fn pipe(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     command.args(["pipe", "--output", "/dev/null"]).args(arguments);
@@ -97,7 +97,7 @@ pub fn record(arguments: &[&str]) -> Value {
     read_record(&json, &output)
 }
 
-/// Runs a command of `contend pipe` with `input` as its standard input, and returns the record.
+/// Runs a `contend pipe` command with `input` as its standard input, and returns the record.
 pub fn record_of(command: &mut Command, input: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
@@ -249,7 +249,7 @@ pub fn shell_output(command: &str) -> (Vec<u8>, Option<i32>) {
     (output.stdout, output.status.code())
 }
 
-/// Returns a command of `contend lab` with the given arguments and a long deadline.
+/// Returns a `contend lab` command with the given arguments and a long deadline.
 pub fn lab(arguments: &[&str]) -> Command {
     let mut command = Command::new(contend());
     // Some runs take two minutes on an idle machine.
@@ -269,7 +269,7 @@ pub fn lab_record(arguments: &[&str]) -> Value {
     lab_record_of(command.args(arguments))
 }
 
-/// Runs a command of `contend lab run` without a store, and returns the record.
+/// Runs a `contend lab run` command without a store, and returns the record.
 pub fn lab_record_of(command: &mut Command) -> Value {
     let output = output(command.args(["--no-store", "--json", "-"]));
     serde_json::from_slice(&output.stdout)

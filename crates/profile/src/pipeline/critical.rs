@@ -59,7 +59,7 @@ impl RecentWork {
 }
 
 /// The times for which each stage, the input and the output were critical, and for which each stage
-/// worked meanwhile.
+/// worked during these times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CriticalTime {
     stages: usize,

@@ -13,7 +13,7 @@ const EXEMPT: &[&str] =
 /// Names of derived traits for which clap prints the doc comments of a type as help.
 const HELP_TRAITS: [&str; 4] = ["Args", "Parser", "Subcommand", "ValueEnum"];
 
-/// Minimum number of words of a sentence. A shorter string is a label.
+/// Minimum number of words in a sentence. A shorter string is a label.
 const SENTENCE_WORDS: usize = 3;
 
 /// The origin of a text, which determines the limit for its density of phrases.
@@ -103,8 +103,8 @@ struct CommentLine<'a> {
     is_help: bool,
 }
 
-/// Returns the comments of a Rust source. Adjacent lines with the same marker are one text;
-/// examples of code are left out.
+/// Returns the comments of a Rust source that have lines of their own. Adjacent lines with the same
+/// marker are one text; examples of code are left out.
 fn rust_comments(source: &Source) -> Vec<Text<'_>> {
     let help = help_lines(&source.text);
     let lines = source.text.lines().enumerate().filter_map(|(index, line)| {
@@ -188,7 +188,8 @@ fn strings(source: &Source) -> impl Iterator<Item = Text<'_>> {
     })
 }
 
-/// Returns the comments of a source in another language, and the documentation strings of Elixir.
+/// Returns the comments with lines of their own in a source in another language, and the
+/// documentation strings of Elixir.
 fn script_comments(source: &Source) -> Vec<Text<'_>> {
     let extension = source.path.extension().and_then(|extension| extension.to_str());
     let is_elixir = extension.is_some_and(|extension| extension.starts_with("ex"));

@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Placeholder for numbers, intervals and bars.
+/// Placeholder for numbers, intervals, and rows of numbers.
 const FIGURE: &str = "#";
 
 /// Permitted differences between the page and the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// Only text that `[..]` and `...` match.
+    /// Only text that `[..]` and `...` match, and spaces at the ends of lines.
     Exact,
-    /// Also numbers, bars, spaces, line breaks, and warnings about the machine.
+    /// Also numbers, bars, spaces, line breaks, empty lines, and warnings about the machine.
     Figures,
     /// Also lines with numbers that the output lacks, and additional lines of the output.
     Lab,
@@ -57,7 +57,7 @@ pub fn is_gap(line: &str) -> bool {
     line.trim() == "..."
 }
 
-/// Returns whether a line of the page matches a line of the output by [`Rules::Figures`].
+/// Returns whether a line of the page matches a line of the output under [`Rules::Figures`].
 pub fn is_line(page: &str, output: &str) -> bool {
     let page = [page.to_owned()];
     matches(&page, &(normalise(output, Rules::Figures) + "\n"), Rules::Figures)

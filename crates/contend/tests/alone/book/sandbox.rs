@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_mins(5);
 /// Width of reports, in characters.
 const COLUMNS: &str = "100";
 
-/// How extensively commands of the lab measure.
+/// How extensively `contend lab` commands measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lab {
     /// Quick measurements with a small budget.
@@ -107,8 +107,8 @@ fn outputs(path: &Path) -> (File, File) {
     (file.try_clone().expect("a descriptor is free"), file)
 }
 
-/// Returns a script that adds options for quick measurements to commands of the lab, and passes
-/// other commands to contend unchanged.
+/// Returns a script that makes `contend lab run` and `contend lab suite` measure quickly, and
+/// passes other commands to contend unchanged.
 fn quick_lab() -> String {
     format!(
         r#"#!/bin/sh

@@ -181,7 +181,7 @@ fn an_ordinary_user_gets_the_same_output() {
     std::fs::write(public.path().join(INPUT), &input).expect("room");
     let folder = folder(&input);
     let environment = Environment { folder: folder.path(), input: Input::Nothing, locale: "C" };
-    // An executable that may not be read cannot use its own /proc entries.
+    // A process whose executable it may not read cannot use its own /proc entries.
     for (name, mode) in [("contend", 0o755), ("unreadable", 0o711)] {
         let program = public.install(contend(), name, mode);
         for pipeline in

@@ -207,8 +207,8 @@ fn phase_stage(stage: &Stage) -> PhaseStage {
     }
 }
 
-/// Returns the bottleneck that `improvement` removes, with the evidence from the longest phase that
-/// it limits. The evidence names the phase if there are several.
+/// Returns the bottleneck to which `improvement` applies, with the evidence from the longest phase
+/// that it limits. The evidence names the phase if there are several.
 fn of_run(phases: &[Phase], improvement: Improvement) -> Bottleneck {
     let limited =
         phases.iter().enumerate().filter(|(_, phase)| Improvement::of(phase) == Some(improvement));
