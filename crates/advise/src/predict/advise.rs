@@ -25,8 +25,8 @@ const MIN_CPU_RATIO_OF_THREADS: f64 = 1.2;
 /// other changes. To be worth trying, a candidate must exceed it in wall time, or three times as
 /// much in CPU time.
 const MIN_SAVING: f64 = 0.02;
-/// Predicted increase in CPU time, as a share of the original's, from which a candidate is not worth
-/// trying if the profile was disturbed.
+/// Predicted increase in CPU time, as a share of the original's, from which a candidate is not
+/// worth trying if the profile was disturbed.
 const MAX_DOUBTFUL_LOSS: f64 = 0.1;
 /// Maximum number of changes in a predicted combination.
 const MAX_COMBINED: usize = 8;
@@ -271,7 +271,7 @@ impl Adviser<'_> {
                 Some(StageCost {
                     service: less(sum(|cost| cost.service)),
                     cpu: less(sum(|cost| cost.cpu)),
-                    held: replacement.work.iter().find_map(|&(index, _)| costs[index].held),
+                    barrier: replacement.work.iter().find_map(|&(index, _)| costs[index].barrier),
                     start_up: costs[*first].start_up,
                 })
             })
@@ -449,7 +449,7 @@ fn adopt(
         let is_unchanged = stage.origin.len() == 1
             && original.stages[stage.origin[0]].text == stage.text
             && plan.draft.stages.iter().filter(|s| s.origin == stage.origin).count() == 1;
-        let held = stage.origin.iter().find_map(|&index| costs[index].held);
+        let barrier = stage.origin.iter().find_map(|&index| costs[index].barrier);
         if is_unchanged && reads_the_same(place, stage.origin[0], run, reference) {
             adopted.push(costs[stage.origin[0]].clone());
             continue;
@@ -477,7 +477,7 @@ fn adopt(
         adopted.push(StageCost {
             service: if had_threads && other_program { service.max(cpu) } else { service },
             cpu,
-            held,
+            barrier,
             start_up: new.start_up,
         });
     }

@@ -5,7 +5,7 @@ use contend_record::advice::WhatIf;
 use contend_record::pipe::PipeRecord;
 
 use super::calibration::Calibration;
-use super::model::{Limit, Model, StageCost};
+use super::model::{Barrier, Limit, Model, StageCost};
 
 /// A hypothetical change.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -196,15 +196,15 @@ fn are_neighbours(pair: &str) -> bool {
 fn fused(first: &StageCost, second: &StageCost, pipe: f64) -> StageCost {
     let least = first.service.max(second.service);
     let work = |a: f64, b: f64| (a + b - pipe - second.start_up).max(a.max(b));
-    let held = match (first.held, second.held) {
-        (None, None) => None,
-        (_, Some(held)) => Some(held * second.service / least.max(f64::MIN_POSITIVE)),
-        (Some(held), None) => Some(held),
-    };
+    // If the second stage is a barrier, the work of the first one precedes the end of its input.
+    let barrier = second.barrier.map(|barrier| {
+        let share = (second.service / least.max(f64::MIN_POSITIVE)).min(1.0);
+        Barrier { alone: barrier.alone * share, after: barrier.after * share }
+    });
     StageCost {
         service: work(first.service, second.service),
         cpu: work(first.cpu, second.cpu),
-        held: held.map(|held| held.clamp(0.0, 1.0)),
+        barrier: barrier.or(first.barrier),
         start_up: first.start_up,
     }
 }

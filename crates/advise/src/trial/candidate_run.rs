@@ -25,7 +25,7 @@ const CLEAR_DIFFERENCE: f64 = 0.05;
 /// Half width of the interval of wall-time ratios below which an undecided candidate counts as
 /// neither faster nor slower.
 const EQUAL_HALF_WIDTH: f64 = 0.02;
-/// Maximum probability that most pairs agree by chance alone, for a verdict although some disagree.
+/// Maximum probability that chance alone explains the agreement of pairs, unless all of them agree.
 const MAX_CHANCE: f64 = 0.01;
 /// Share of CPU time that a candidate must save to be recommended if it saves no wall time.
 const MIN_CPU_SAVING: f64 = 0.05;
@@ -207,8 +207,8 @@ pub(super) fn interval(samples: &[f64], seed: u64) -> Option<[f64; 2]> {
 }
 
 /// Returns whether there are at least [`MIN_PAIRS`] samples and all of them pass `test`, or all but
-/// a few. If some fail, the probability that this few or fewer do must be at most [`MAX_CHANCE`],
-/// assuming that each sample passes or fails with equal probability.
+/// a few. If some fail, the probability that chance yields no more failures must be at most
+/// [`MAX_CHANCE`]. By chance, each sample passes or fails with equal probability.
 fn agree(samples: &[f64], test: impl Fn(f64) -> bool) -> bool {
     let count = samples.len();
     let failed = samples.iter().filter(|&&sample| !test(sample)).count();

@@ -32,8 +32,8 @@ pub struct RecentWork {
     seconds: Vec<f64>,
 }
 
-/// Minimum of the time since the start of the pipeline from which the decay of earlier work is
-/// computed.
+/// Time after the start of the pipeline during which earlier work decays at a constant rate.
+/// Afterwards, the rate is inversely proportional to the time since the start.
 const MIN_MEMORY: Duration = Duration::from_millis(700);
 
 impl RecentWork {
