@@ -286,7 +286,9 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 pub fn profiled(contend: &Path, case: &Case, inputs: &Path, size: u64) -> Result<PipeRecord> {
     let json = tempfile::NamedTempFile::new()?;
     let mut command = Command::new(contend);
-    command.args(["pipe", "--no-advice", "--output", "/dev/null", "--json"]).arg(json.path());
+    command
+        .args(["pipe", "--no-advice", "--no-store", "--output", "/dev/null", "--json"])
+        .arg(json.path());
     if case.from_stdin {
         command.arg("--stdin").arg(case.input.file);
     }

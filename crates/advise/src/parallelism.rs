@@ -16,6 +16,8 @@ const MAX_WALL_RATIO: f64 = 0.8;
 /// Wall time of chunks that take turns on all CPUs, relative to their CPU time divided by the
 /// number of CPUs.
 const IMBALANCE_FACTOR: f64 = 1.1;
+/// Wall time to start contend, plan, and start the commands of the first chunks, in seconds.
+const START_SECONDS: f64 = 0.01;
 /// Relative error of the prediction. The commands may take less CPU time than in the profile,
 /// because contend does the work of some of them itself, such as sorting.
 const ERROR: f64 = 0.5;
@@ -52,7 +54,7 @@ pub fn candidate(
     let slowest_alone = alone.map(|(stage, _)| stage.service_seconds()).fold(0.0, f64::max);
     let cpu: f64 = record.stages.iter().map(Stage::cpu_seconds).sum();
     let cpus = record.host.usable_cpus();
-    let wall = slowest_alone.max(IMBALANCE_FACTOR * cpu / cpus);
+    let wall = START_SECONDS + slowest_alone.max(IMBALANCE_FACTOR * cpu / cpus);
     // The model's own prediction, because the measured time may include that of other programs.
     let unchanged = Model::of(record, 0.0).forecast(1.0);
     let ratio = wall / unchanged.wall.max(f64::MIN_POSITIVE);
@@ -148,7 +150,7 @@ mod tests {
         let stages = [("cat f", 0.0), ("sed s/a/b/", 1.0)];
         let quiet = found(&stages, 0.0).expect("a gain");
         assert_eq!(quiet.command, "contend run 'cat f | sed s/a/b/'");
-        assert!(quiet.predicted_wall_seconds.is_some_and(|wall| (wall - 0.275).abs() < 1e-9));
+        assert!(quiet.predicted_wall_seconds.is_some_and(|wall| (wall - 0.285).abs() < 1e-9));
         assert_eq!(found(&stages, 0.5).expect("a gain").predicted_wall_seconds, None);
     }
 }

@@ -77,7 +77,11 @@ impl List {
     /// positions of at least 2^32.
     pub fn read(text: &str) -> Option<Self> {
         // `cut` rejects numbers that overflow.
-        let number = |text: &str| text.parse::<u64>().ok().filter(|n| (1..1 << 32).contains(n));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |text: &str| {
+            let number = text.parse::<u64>().ok().filter(|_| is_number(text)); // not `+3`
+            number.filter(|n| (1..1 << 32).contains(n))
+        };
         let mut ranges = Vec::new();
         for part in text.split([',', ' ']) {
             let range = match part.split_once('-') {

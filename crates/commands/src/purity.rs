@@ -104,16 +104,17 @@ pub enum Source {
     Other,
 }
 
-/// Returns the source of the command's input. A file after `<` takes precedence over operands.
+/// Returns the source of the command's input. Operands take precedence over a file after `<`, which
+/// is then not read.
 pub fn source(simple: &Simple) -> Source {
-    if let Some(file) = &simple.input {
-        return Source::File(file.clone());
-    }
+    let standard = || simple.input.clone().map_or(Source::Standard, Source::File);
     match input_operands(simple).as_deref() {
-        Some([]) => Source::Standard,
-        Some(&[place]) if simple.arguments[place].text == "-" => Source::Standard,
+        Some([]) => standard(),
+        Some(&[place]) if simple.arguments[place].text == "-" => standard(),
         Some(&[place]) => Source::File(simple.arguments[place].clone()),
-        _ => Source::Other,
+        // Whether the command reads standard input is unknown.
+        None => simple.input.clone().map_or(Source::Other, Source::File),
+        Some(_) => Source::Other,
     }
 }
 

@@ -33,6 +33,14 @@ pub fn writes_by_itself(simple: &Simple) -> bool {
             let named = arguments().any(|a| a == "-o") || begins(&["--output"]);
             named || !to_output && arguments().any(|a| !a.starts_with('-'))
         }
+        // An applet, as in `busybox awk`.
+        "busybox" => simple.arguments.split_first().is_some_and(|(applet, rest)| {
+            writes_by_itself(&Simple {
+                program: applet.clone(),
+                arguments: rest.to_vec(),
+                ..simple.clone()
+            })
+        }),
         _ => false,
     }
 }

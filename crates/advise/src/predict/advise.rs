@@ -11,7 +11,7 @@ use contend_shell::runner::RunError;
 
 use super::calibration::Calibration;
 use super::model::{Forecast, Model, StageCost, was_disturbed};
-use super::pilot::{Pilot, PilotRun, StageTime};
+use super::pilot::{Pilot, PilotRun, StageTime, is_long_enough};
 use crate::rewrite::draft::{Draft, Stage};
 use crate::rewrite::{Change, ChangeId, Situation, changes};
 
@@ -461,7 +461,7 @@ fn adopt(
         let whole = |value: fn(&StageCost) -> f64| {
             stage.origin.iter().map(|&index| value(&costs[index])).sum::<f64>()
         };
-        if sum(|time| time.service) < 0.002 {
+        if !is_long_enough(sum(|time| time.service)) {
             return;
         }
         spread = spread.max(new.spread).max(old.iter().map(|time| time.spread).fold(0.0, f64::max));

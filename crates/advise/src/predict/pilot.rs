@@ -314,9 +314,7 @@ fn is_helper(simple: &Simple) -> bool {
     }
 }
 
-impl StageTime {
-    /// Returns whether the service time is long enough to be compared with others.
-    pub fn is_long_enough(&self) -> bool {
-        self.service >= MIN_DURATION.as_secs_f64()
-    }
+/// Returns whether a service time in seconds is long enough to be compared with others.
+pub fn is_long_enough(seconds: f64) -> bool {
+    seconds >= MIN_DURATION.as_secs_f64()
 }

@@ -149,7 +149,7 @@ fn own_arguments(simple: &Simple) -> Option<Vec<Word>> {
 /// - the program files exist and are regular files;
 /// - all implementations have the options, and no option follows an operand;
 /// - the program certainly neither writes files nor starts other programs, except commands whose
-///   output `getline` reads. This is not checked for `busybox awk`.
+///   output `getline` reads.
 pub fn with_program_files(simple: &Simple) -> Option<Vec<Word>> {
     let arguments = own_arguments(simple)?;
     let options = Options::read(&arguments, &TABLE)?;

@@ -79,6 +79,9 @@ const ALWAYS: &[&str] = &[
 fn plain(folder: &Path, pipeline: &str) -> (Vec<u8>, Option<i32>) {
     let mut command = Command::new("bash");
     command.args(["-c", pipeline]).current_dir(folder).env("LC_ALL", "C.UTF-8");
+    // A candidate may start contend.
+    let own = Path::new(contend()).parent().expect("a folder");
+    command.env("PATH", format!("{}:{}", own.display(), std::env::var("PATH").expect("UTF-8")));
     let output = command.stdin(Stdio::null()).output().expect("bash starts");
     (output.stdout, output.status.code())
 }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_with_the_higher_rank_wins() {
+    fn the_wait_with_the_lowest_rank_wins() {
         let of =
             |waits: &[Wait], rank| State::combine(waits.iter().copied().map(State::Waiting), rank);
         // Cases: a shell that waits for its `sleep`, and a program whose helper thread sleeps.

@@ -271,7 +271,7 @@ impl Tree {
     }
 
     /// Returns whether it is certain that no process of the stage has written anything yet. Returns
-    /// `false` if counters cannot be read. Also returns `false` if there is an unknown child or a
+    /// `false` if counters cannot be read or no process is left. Also returns `false` if there is an unknown child or a
     /// zombie, because the writes of a child appear only in its own counters until it has been
     /// waited for.
     pub fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {
@@ -281,7 +281,9 @@ impl Tree {
             process.children.is_some() && process.child_ids(buffer).iter().all(is_known)
         });
         let silent = |io: Option<Io>| io.is_some_and(|io| io.write_bytes == 0);
-        all_known && self.processes.iter().all(|process| silent(process.read_io(buffer)))
+        !self.processes.is_empty()
+            && all_known
+            && self.processes.iter().all(|process| silent(process.read_io(buffer)))
     }
 
     /// Returns the scheduler's counters as last read, summed over all tasks that samples have found
