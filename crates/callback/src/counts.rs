@@ -5,9 +5,9 @@
 pub struct Counts {
     /// Number of callbacks run, including those that panicked.
     pub callbacks: u64,
-    /// Number of panics on Workers: in callbacks, each of which ended its callback thread, in
-    /// closures passed to [`Context::monitor`](crate::Context::monitor), and in destructors. A
-    /// callback that returns an invalid [`Next`](crate::Next) counts as one that panicked.
+    /// Number of panics on Workers, whether in callbacks, in closures passed to
+    /// [`Context::monitor`](crate::Context::monitor), or in destructors. A panic in a callback ends its
+    /// callback thread. Returning an invalid [`Next`](crate::Next) counts as a panic.
     pub panics: u64,
     /// Number of messages dropped because their receiver had ended before they arrived.
     pub undeliverable: u64,

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use contend_profile::observe::{State, Wait};
 use contend_profile::pipeline::progress::{Progress, ProgressStage};
 use contend_report::render::units::bytes;
-use contend_shell::parse::Parsed;
 
 use crate::output;
 use crate::terminal::{self, LinesBelow, bar, fit, time_left};
@@ -71,10 +70,10 @@ struct Runs {
 
 impl Live {
     /// Creates the view of a pipeline that will run `runs` times, and whose output is discarded if
-    /// `discard` is true.
-    pub fn new(parsed: &Parsed, discard: bool, runs: u32) -> Self {
+    /// `discard` is true. `commands` are the texts of its stages, first to last.
+    pub fn new(commands: Vec<String>, discard: bool, runs: u32) -> Self {
         Self {
-            commands: (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect(),
+            commands,
             output_is_terminal: !discard && std::io::stdout().is_terminal(),
             is_over: false,
             runs: Runs { current: 0, total: runs },
@@ -322,7 +321,8 @@ mod tests {
 
     fn live(runs: u32) -> Live {
         let parsed = parse("cat access.log | sort -k 2,2 --parallel=1 | uniq -c").expect("valid");
-        let mut live = Live::new(&parsed, true, runs);
+        let commands = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+        let mut live = Live::new(commands, true, runs);
         live.runs.current = 1;
         live
     }

@@ -14,6 +14,7 @@
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
 //! too, so that a long measurement is not lost because of a wrong path.
 
+mod attach;
 mod compare;
 mod history;
 mod json;
@@ -42,6 +43,7 @@ use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::suggest;
 
+pub use attach::{Attach, Reports};
 pub use compare::{Compare, ComparedRuns, compare};
 pub use history::{History, HistoryAction, history, saving_of_run};
 pub use json::{Json, JsonInput, json};

@@ -1,6 +1,6 @@
 //! Changes to a pipeline, with their predicted and measured times.
 //!
-//! Part of the schema `contend.pipe/1`. Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are
+//! Part of the schema `contend.pipe/1`. Wall times are in seconds (`CLOCK_MONOTONIC`); CPU times are
 //! seconds that the kernel charges.
 
 use schemars::JsonSchema;
@@ -175,7 +175,7 @@ pub struct Trial {
     /// Number of complete rounds. In each round, the original and every candidate that was still
     /// undecided ran once, in random order.
     pub rounds: usize,
-    /// Wall time of the trial, in seconds of `CLOCK_MONOTONIC`, without the comparison on the whole
+    /// Wall time of the trial, in seconds (`CLOCK_MONOTONIC`), without the comparison on the whole
     /// input.
     pub seconds: f64,
     /// Wall time after which no further round began, in seconds.

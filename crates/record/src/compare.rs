@@ -49,8 +49,8 @@ pub struct Run {
     pub experiments: Vec<String>,
     /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// Wall time from the start of the run to the end of its last sample, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Wall time from the start of the run to the end of its last sample, in seconds
+    /// (`CLOCK_MONOTONIC`).
     pub wall_seconds: f64,
     /// Whether the run measured a smaller form of its cases (`--quick`).
     pub quick: bool,

@@ -48,8 +48,8 @@ pub struct RunRecord {
     pub chapter: Option<Chapter>,
     /// Start of the run: UTC, RFC 3339.
     pub started_at: String,
-    /// Wall time from the start of the run to the end of its last sample, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Wall time from the start of the run to the end of its last sample, in seconds
+    /// (`CLOCK_MONOTONIC`).
     pub wall_seconds: f64,
     /// Seed of the order of cases and of the intervals.
     pub seed: u64,
@@ -314,8 +314,8 @@ pub struct Limit {
 /// One step of a demonstration, or an event in a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Time since the start of the demonstration or of the pipeline, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Time since the start of the demonstration or of the pipeline, in seconds
+    /// (`CLOCK_MONOTONIC`).
     pub at_seconds: f64,
     /// The unit that acted: `parent`, `child`, `main` or `thread`; or, for a pipeline, the command
     /// of the stage whose lines are followed.

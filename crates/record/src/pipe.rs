@@ -1,6 +1,6 @@
 //! A profile of one pipeline: schema `contend.pipe/1`.
 //!
-//! Wall times are seconds of `CLOCK_MONOTONIC`, from the moment at which all stages start. CPU
+//! Wall times are in seconds (`CLOCK_MONOTONIC`), from the moment at which all stages start. CPU
 //! times are seconds that the kernel charges. The lifetime of a stage divides without overlap:
 //!
 //! ```text
@@ -40,8 +40,8 @@ pub struct PipeRecord {
     /// Exit status of the pipeline, as the shell would return it; with `--runs`, that of the last
     /// run that failed, or 0 if none did.
     pub exit_code: i32,
-    /// Wall time from the start of the stages to the end of the last one, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Wall time from the start of the stages to the end of the last one, in seconds
+    /// (`CLOCK_MONOTONIC`).
     pub wall_seconds: f64,
     /// The stages, first to last.
     pub stages: Vec<Stage>,
@@ -64,6 +64,9 @@ pub struct PipeRecord {
     /// no bottleneck was found.
     #[serde(default)]
     pub overall: Option<Overall>,
+    /// The processes to which contend was attached; null if contend started the pipeline.
+    #[serde(default)]
+    pub attached: Option<Attached>,
     /// Further facts about the run that rules have found.
     pub findings: Vec<Finding>,
     /// The machine on which the pipeline ran.
@@ -112,8 +115,8 @@ pub struct Stage {
     pub exit_code: i32,
     /// How the stage ended.
     pub outcome: Outcome,
-    /// Lifetime: wall time from the start of all stages to the end of the stage, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Lifetime: wall time from the start of all stages to the end of the stage, in seconds
+    /// (`CLOCK_MONOTONIC`).
     pub wall_seconds: f64,
     /// CPU time in user mode, in seconds. The kernel splits user and system time approximately;
     /// their sum is exact.
@@ -223,7 +226,7 @@ impl Stage {
     pub fn has_failed(&self) -> bool {
         const SIGPIPE: i32 = 13;
         match self.outcome {
-            Outcome::Killed(SIGPIPE) => false,
+            Outcome::Killed(SIGPIPE) | Outcome::Unobserved | Outcome::Running => false,
             Outcome::Exited => self.exit_code != 0 && self.exit_code != 128 + SIGPIPE,
             _ => true,
         }
@@ -255,6 +258,10 @@ pub enum Outcome {
     /// The stage has ended, but another process has collected its exit status. The status is
     /// unknown, and reported as 127.
     Unknown,
+    /// contend was attached to the running stage, so its exit status is unknown, and reported as 0.
+    Unobserved,
+    /// The stage was still running when contend stopped observing it. Its exit code is 0.
+    Running,
 }
 
 /// Wall time of waits that are neither for input, nor for output, nor for a CPU, by kind.
@@ -509,6 +516,16 @@ pub struct PhaseStage {
     pub starved_seconds: f64,
     /// Wall time blocked on output, in seconds.
     pub blocked_seconds: f64,
+}
+
+/// A pipeline that was already running when contend began to observe it. All times and counts are
+/// then those of the observation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attached {
+    /// IDs of the stages' own processes, first to last.
+    pub pids: Vec<i32>,
+    /// Whether all stages had ended when the observation did.
+    pub has_ended: bool,
 }
 
 /// The improvement that would shorten the run most.

@@ -16,7 +16,7 @@
 //!  └─ outcome               exit status, times, memory, fallbacks
 //! ```
 //!
-//! Wall times are seconds of `CLOCK_MONOTONIC`; CPU times are seconds that the kernel charges.
+//! Wall times are in seconds (`CLOCK_MONOTONIC`); CPU times are seconds that the kernel charges.
 //!
 //! The executor has separate types for plans (`contend_parallel::plan::ir`), so that the executor
 //! can change without changing this schema. It uses the types of this module that only name

@@ -69,7 +69,7 @@ pub struct Variant {
     pub parameters: BTreeMap<String, String>,
     /// Exit status of the last measured run that failed, or 0 if none did.
     pub exit_code: i32,
-    /// Wall time of the measured runs, in seconds of `CLOCK_MONOTONIC`.
+    /// Wall time of the measured runs, in seconds (`CLOCK_MONOTONIC`).
     pub wall_seconds: Estimate,
     /// User and system time of all stages in the measured runs, in seconds; for a saved parallel
     /// run, with that of contend itself.

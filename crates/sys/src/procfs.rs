@@ -126,6 +126,17 @@ pub struct Io {
 }
 
 impl Io {
+    /// Returns by how much each count exceeds that in `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+        }
+    }
+
     /// Parses the first four lines: rchar, wchar, syscr and syscw. Returns `None` if one is
     /// missing.
     pub fn parse(text: &[u8]) -> Option<Self> {
@@ -155,9 +166,15 @@ pub struct Stat {
     pub state: u8,
     /// PID of the parent process.
     pub parent: i32,
+    /// ID of the process group; 0 for a thread of the kernel.
+    pub group: i32,
     /// Whether the main thread is exiting. If it is the last thread, the process's descriptors may
     /// be closed already, and it will soon be a zombie.
     pub exiting: bool,
+    /// CPU time of the process in user mode, in clock ticks.
+    pub user_ticks: u64,
+    /// CPU time of the process in the kernel, in clock ticks.
+    pub system_ticks: u64,
     /// Number of page faults of the process itself, without its children, that needed no I/O.
     pub minor_faults: u64,
     /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
@@ -180,15 +197,29 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let flags: u64 = fields.nth(3)?.parse().ok()?;
         let exiting = flags & PF_EXITING != 0;
         let minor_faults = fields.next()?.parse().ok()?;
-        let children_user: u64 = fields.nth(5)?.parse().ok()?;
+        let user_ticks = fields.nth(3)?.parse().ok()?;
+        let system_ticks = fields.next()?.parse().ok()?;
+        let children_user: u64 = fields.next()?.parse().ok()?;
         let children_system: u64 = fields.next()?.parse().ok()?;
         let children_ticks = children_user + children_system;
         let threads = fields.nth(2)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
-        Some(Self { state, parent, exiting, minor_faults, children_ticks, threads, started })
+        Some(Self {
+            state,
+            parent,
+            group,
+            exiting,
+            minor_faults,
+            user_ticks,
+            system_ticks,
+            children_ticks,
+            threads,
+            started,
+        })
     }
 }
 

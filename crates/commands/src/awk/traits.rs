@@ -116,9 +116,9 @@ fn loop_prints(body: &Statement, before: u32, left: &mut Option<u32>) -> Option<
     after.map(|count| count + again)
 }
 
-/// Returns whether a comparison may involve a field and a number. That is excluded if one side is
-/// certainly a string, or if both are certainly numbers. busybox's awk treats a missing field as a
-/// number, but as a string once an earlier record had that field.
+/// Returns whether the program may compare a missing field as a number. busybox's awk compares it
+/// as a string instead if an earlier record had that field. A comparison is harmless if one side is
+/// certainly a string, or if both sides are certainly numbers.
 pub(super) fn compares_fields(program: &Program) -> bool {
     let mut may = false;
     program.walk(&mut |node| {

@@ -11,6 +11,7 @@ pub mod pipe;
 pub mod run;
 
 use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use contend_parallel::plan::script::STAGE_VERB;
@@ -109,6 +110,25 @@ pub enum Verb {
         connections: Option<u64>,
     },
     Generate(generate::GenerateArgs),
+}
+
+/// Parses a time such as `10s`, `500ms`, `2m` or `1h`, or a number of seconds, up to a day. The error
+/// says what is expected.
+fn duration(text: &str) -> Result<Duration, String> {
+    const DAY_SECONDS: f64 = 86_400.0;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let seconds = digits.parse::<f64>().map_or(f64::NAN, |number| number * unit);
+    if seconds >= 1e-3 && seconds <= DAY_SECONDS {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err("expected a time such as 10s, 500ms or 2m, at most a day".to_owned())
 }
 
 /// Parses a time budget in seconds, from a millisecond to a day. The error says what is expected.

@@ -1,6 +1,7 @@
 //! Arguments of `contend pipe`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
@@ -20,7 +21,7 @@ use super::history::SaveArgs;
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{DETAILS}"))]
 pub struct PipeArgs {
     /// Pipeline to run, quoted as one argument.
-    #[arg(value_name = "PIPELINE", required_unless_present = "from")]
+    #[arg(value_name = "PIPELINE", required_unless_present_any = ["from", "pid", "pgid", "job"])]
     pub pipeline: Option<String>,
 
     /// Run the pipeline N times and report medians.
@@ -88,10 +89,74 @@ pub struct PipeArgs {
     pub save: SaveArgs,
 
     #[command(flatten)]
+    pub attach: AttachArgs,
+
+    #[command(flatten)]
     pub versus: VersusArgs,
 
     #[command(flatten)]
     pub advice: AdviceArgs,
+}
+
+/// Options for observing a pipeline that is already running.
+#[derive(Debug, Args)]
+#[group(id = "attachment", multiple = true)]
+pub struct AttachArgs {
+    /// Observe the running pipeline of process PID.
+    ///
+    /// Its stages are found by the pipes at their standard input and output. Nothing is stopped,
+    /// traced or started, and contend never holds an end of a pipe. The observation ends with the
+    /// pipeline, after --for, or with Ctrl-C, which the pipeline does not notice. What happened
+    /// before it, and the exit statuses, stay unknown.
+    #[arg(long, value_name = "PID", help_heading = "Running pipelines")]
+    #[arg(value_parser = super::whole_number::<i32>(1..), conflicts_with_all = NOT_ATTACHED)]
+    pub pid: Option<i32>,
+
+    /// Observe the running pipeline in process group PGID.
+    #[arg(long, value_name = "PGID", help_heading = "Running pipelines")]
+    #[arg(value_parser = super::whole_number::<i32>(1..), conflicts_with_all = NOT_ATTACHED)]
+    #[arg(conflicts_with = "pid")]
+    pub pgid: Option<i32>,
+
+    /// Observe the job that the shell has started last.
+    ///
+    /// The shell must have job control, as an interactive one has: `zcat log.gz | gzip >new.gz &`,
+    /// then `contend pipe --job`.
+    #[arg(long, help_heading = "Running pipelines", conflicts_with_all = NOT_ATTACHED)]
+    #[arg(conflicts_with_all = ["pid", "pgid"])]
+    pub job: bool,
+
+    /// Observe for a time, such as 10s, 500ms or 2m.
+    #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
+    #[arg(help_heading = "Running pipelines", conflicts_with_all = NOT_ATTACHED)]
+    pub limit: Option<Duration>,
+}
+
+/// Arguments that make no sense for a pipeline that is already running.
+const NOT_ATTACHED: [&str; 16] = [
+    "pipeline",
+    "runs",
+    "stdin",
+    "discard",
+    "setup",
+    "shell",
+    "pipefail",
+    "vs",
+    "scan",
+    "warmup",
+    "prepare",
+    "fail_if",
+    "try_changes",
+    "what_if",
+    "from",
+    "no_advice",
+];
+
+impl AttachArgs {
+    /// Returns whether a running pipeline is to be observed.
+    pub fn is_given(&self) -> bool {
+        self.pid.is_some() || self.pgid.is_some() || self.job
+    }
 }
 
 /// Options for comparing pipelines.
@@ -224,6 +289,7 @@ Examples:
   contend pipe --try --discard 'cat words.txt | grep -v x | sort | uniq | wc -l'
   contend pipe --vs 'sort -u words.txt | wc -l' 'sort words.txt | uniq | wc -l'
   contend pipe --scan jobs=1,2,4 --fail-if 'wall > 1.05x' 'sort --parallel={jobs} words.txt'
+  contend pipe --pid 4711 --for 10s
   contend pipe --what-if 'stage 2 x2' --what-if 'cpus 8' 'cat words.txt | sort'";
 
 const DETAILS: &str = "\

@@ -2,6 +2,7 @@
 //! returns an `Exit`.
 
 pub mod advice;
+pub mod attach;
 pub mod compare;
 pub mod demo;
 pub mod generate;

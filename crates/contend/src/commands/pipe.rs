@@ -25,6 +25,7 @@ pub fn run(settings: Pipe) -> Result<Exit> {
     match settings {
         Pipe::Run(run) => profile_and_advise(*run),
         Pipe::Versus(versus) => super::versus::run(*versus),
+        Pipe::Attach(attach) => super::attach::run(*attach),
         Pipe::Answer(answer) => {
             let Answer { mut record, questions, store, output, json } = *answer;
             advice::answer(&mut record, &questions, store.as_deref())?;
@@ -84,7 +85,8 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
 
 /// Returns the live view of a pipeline that will run `runs` times, or `None` if it is disabled.
 pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
-    pipeline.live.then(|| Live::new(parsed, pipeline.discard, runs))
+    let commands = || (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+    pipeline.live.then(|| Live::new(commands(), pipeline.discard, runs))
 }
 
 /// Runs the pipeline once, and shows its stages in the live view, if there is one.
@@ -146,7 +148,7 @@ pub fn save(
     }
 }
 
-fn write(
+pub fn write(
     record: &PipeRecord,
     report: &str,
     output: Option<ReportFile>,

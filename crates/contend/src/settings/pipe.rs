@@ -16,6 +16,7 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
+use super::attach::{Attach, Reports};
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
@@ -35,6 +36,8 @@ pub enum Pipe {
     Answer(Box<Answer>),
     /// Pipelines to compare.
     Versus(Box<Versus>),
+    /// A running pipeline to observe.
+    Attach(Box<Attach>),
 }
 
 /// Questions about a saved profile, and where the answers go.
@@ -151,6 +154,13 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         let questions = questions(&args.advice.what_if, record.stages.len())?;
         let store = default_store();
         return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, output, json })));
+    }
+    if args.attach.is_given() {
+        let detail = if args.verbose { Detail::Full } else { Detail::Summary };
+        let live = shows_progress(args.no_progress);
+        let saving = saving(args.save, Saver::Pipe)?;
+        let attach = Attach::of(&args.attach, Reports { detail, output, json }, live, saving)?;
+        return Ok(Pipe::Attach(Box::new(attach)));
     }
     if let Some(json) = &json
         && !args.discard

@@ -1,6 +1,7 @@
 //! Tests that run the real executable.
 
 mod advice;
+mod attach;
 mod awk;
 mod bytes;
 mod cli;

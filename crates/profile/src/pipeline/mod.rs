@@ -17,6 +17,7 @@
 //! [`findings`] interpret the result.
 
 pub mod account;
+pub mod attach;
 pub mod critical;
 pub mod findings;
 pub mod gate;
@@ -34,7 +35,6 @@ pub mod verdict;
 use contend_record::Host;
 use contend_record::pipe::{Boundary, Observation, PipeRecord, SCHEMA};
 use contend_record::warning::{Warning, WarningId};
-use contend_shell::parse::Parsed;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 
@@ -61,19 +61,29 @@ pub fn profile(
     let load_before = Load::read();
     let run = run::run(spec, signals, progress)?;
     let load = Load::read().since(load_before);
-    Ok(record(&run, parsed, shell, started_at, host, load))
+    let stages = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+    let source = Source { text: parsed.text.clone(), stages, inverted: parsed.inverted };
+    Ok(record(&run, source, shell, started_at, host, load))
+}
+
+/// The text of a pipeline and of its stages.
+struct Source {
+    text: String,
+    /// The text of each stage, first to last.
+    stages: Vec<String>,
+    /// Whether `!` inverts the exit status.
+    inverted: bool,
 }
 
 fn record(
     run: &RawRun,
-    parsed: &Parsed,
+    source: Source,
     shell: String,
     started_at: String,
     host: &Host,
     load: Load,
 ) -> PipeRecord {
-    let texts: Vec<_> = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
-    let stages = account::stages(run, &texts);
+    let stages = account::stages(run, &source.stages);
     let boundaries = account::boundaries(&stages, &run.fills, run.wall);
     let total = account::total(&stages, run);
     let wall_seconds = run.wall.as_secs_f64();
@@ -108,10 +118,10 @@ fn record(
     PipeRecord {
         schema: SCHEMA.to_owned(),
         contend: None,
-        command: parsed.text.clone(),
+        command: source.text,
         shell,
         started_at,
-        exit_code: run.exit_code(parsed.inverted),
+        exit_code: run.exit_code(source.inverted),
         wall_seconds,
         warnings,
         observation: observation(run, disturbance),
@@ -122,6 +132,7 @@ fn record(
         phases,
         explained_share,
         overall,
+        attached: None,
         findings,
         host: host.clone(),
         runs: None,
@@ -135,10 +146,12 @@ fn record(
 
 fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
-    let method = format!(
-        "/proc (schedstat, syscall, io), unprivileged; exact exit counters for {exact} of {} stages",
-        run.stages.len()
-    );
+    let counters = if run.stages.iter().any(|stage| stage.is_attached) {
+        "attached to running stages".to_owned()
+    } else {
+        format!("exact exit counters for {exact} of {} stages", run.stages.len())
+    };
+    let method = format!("/proc (schedstat, syscall, io), unprivileged; {counters}");
     Observation {
         method,
         ticks: run.ticks,
@@ -223,7 +236,7 @@ fn warnings(
         .stages
         .iter()
         .enumerate()
-        .filter(|(_, stage)| !stage.io_exact && stage.io.is_some())
+        .filter(|(_, stage)| !stage.io_exact && stage.io.is_some() && !stage.is_attached)
         .map(|(index, _)| (index + 1).to_string())
         .collect();
     if !approximate.is_empty() && !boundaries.is_empty() {

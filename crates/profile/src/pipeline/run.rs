@@ -30,6 +30,7 @@ use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::kill_process;
 
+use super::attach::FoundStage;
 use super::critical::{CriticalTime, RecentWork};
 use super::gate::OpenGate;
 use super::launch::{
@@ -95,7 +96,8 @@ pub fn run(
 struct Watch<'a> {
     signals: &'a Signals,
     shell_program: PathBuf,
-    shell_pid: Pid,
+    /// ID of the shell; `None` if contend has not started the pipeline.
+    shell_pid: Option<Pid>,
     stages: Vec<RunningStage>,
     fills: Vec<FillSamples>,
     input_fill: FillSamples,
@@ -109,6 +111,8 @@ struct Watch<'a> {
     work: RecentWork,
     critical: CriticalTime,
     timeline: Timeline,
+    /// For a pipeline to which contend is attached: when to stop observing it.
+    detach: Option<Detach>,
     /// Moving average of contend's CPU time for one sample.
     sample_cost: Duration,
     /// CPU time of contend at the end of the last sample.
@@ -118,7 +122,39 @@ struct Watch<'a> {
     was_stopped: bool,
     orphans_cpu: Duration,
     buffer: Box<[u8; 8192]>,
-    _gate: OpenGate,
+    _gate: Option<OpenGate>,
+}
+
+/// When to stop observing a pipeline to which contend is attached: at a signal or after a time.
+#[derive(Debug, Clone, Copy)]
+struct Detach {
+    /// Time since the beginning of the observation; `None` for no limit.
+    limit: Option<Duration>,
+    is_due: bool,
+}
+
+/// Observes running stages until all have ended, a signal arrives, or `limit` has passed. Returns
+/// the observations. No signal is passed on to the stages.
+///
+/// # Errors
+/// Returns an error if a stage cannot be observed, for example because it has ended.
+pub fn observe(
+    found: &[FoundStage],
+    limit: Option<Duration>,
+    signals: &Signals,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> io::Result<RawRun> {
+    let own_before = child::own_usage();
+    let mut buffer = Box::new([0; 8192]);
+    let stages: io::Result<Vec<_>> = found
+        .iter()
+        .map(|stage| RunningStage::attach(stage.pid, &stage.text, &mut *buffer))
+        .collect();
+    let mut watch = Watch::new(stages?, signals, buffer, Instant::now());
+    watch.detach = Some(Detach { limit, is_due: false });
+    watch.follow(progress);
+    watch.detach_all();
+    Ok(watch.into_raw(own_before))
 }
 
 impl<'a> Watch<'a> {
@@ -151,17 +187,32 @@ impl<'a> Watch<'a> {
                 kill_all(&shell, &pids);
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
+        let mut watch = Self::new(stages, signals, buffer, now);
+        watch.shell_program = shell_program;
+        watch.shell_pid = Some(shell.pid());
+        watch.pipefail = pipefail;
+        watch._gate = Some(gate);
+        Ok((watch, shell))
+    }
+
+    /// Returns the state of a run of the given stages that begins at `now`.
+    fn new(
+        stages: Vec<RunningStage>,
+        signals: &'a Signals,
+        buffer: Box<[u8; 8192]>,
+        now: Instant,
+    ) -> Self {
         let mut timeline = Timeline::default();
         let (work, critical) = (RecentWork::new(stages.len()), CriticalTime::new(stages.len()));
         timeline.sample(Duration::ZERO, &critical, stages.iter().map(RunningStage::counters));
-        let watch = Self {
+        Self {
             signals,
-            shell_program,
-            shell_pid: shell.pid(),
+            shell_program: PathBuf::new(),
+            shell_pid: None,
             fills: vec![FillSamples::default(); stages.len().saturating_sub(1)],
             input_fill: FillSamples::default(),
             stages,
-            pipefail,
+            pipefail: false,
             interrupts: 0,
             last_interrupt: None,
             begun: now,
@@ -171,6 +222,7 @@ impl<'a> Watch<'a> {
             work,
             critical,
             timeline,
+            detach: None,
             sample_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
             next_refresh: now + FIRST_SEARCH_DELAY,
@@ -178,9 +230,8 @@ impl<'a> Watch<'a> {
             was_stopped: false,
             orphans_cpu: Duration::ZERO,
             buffer,
-            _gate: gate,
-        };
-        Ok((watch, shell))
+            _gate: None,
+        }
     }
 
     fn follow(&mut self, progress: &mut dyn FnMut(&Progress<'_>)) {
@@ -188,7 +239,7 @@ impl<'a> Watch<'a> {
             // The signal arrived before this loop.
             self.end_stages(ReceivedSignal { signal, from_process: true });
         }
-        while self.stages.iter().any(|stage| stage.ended.is_none()) {
+        while self.stages.iter().any(|stage| stage.ended.is_none()) && !self.must_detach() {
             self.sleep_until_due();
             self.take_signals(progress);
             self.collect_children();
@@ -199,6 +250,21 @@ impl<'a> Watch<'a> {
                 self.last_progress = Instant::now();
                 self.report(progress);
             }
+        }
+    }
+
+    /// Returns whether contend is to stop observing a pipeline to which it is attached.
+    fn must_detach(&self) -> bool {
+        self.detach.is_some_and(|detach| {
+            detach.is_due || detach.limit.is_some_and(|limit| self.begun.elapsed() >= limit)
+        })
+    }
+
+    fn detach_all(&mut self) {
+        self.sample_all();
+        let now = self.begun.elapsed();
+        for stage in &mut self.stages {
+            stage.detach(now, &mut *self.buffer);
         }
     }
 
@@ -242,6 +308,10 @@ impl<'a> Watch<'a> {
     /// themselves. A signal that a process has sent to contend alone is passed on: the first one
     /// unchanged, the second one as SIGTERM, later ones as SIGKILL.
     fn end_stages(&mut self, arrived: ReceivedSignal) {
+        if let Some(detach) = &mut self.detach {
+            detach.is_due = true; // the signal is for contend alone
+            return;
+        }
         let running = self.stages.iter_mut().filter(|stage| stage.ended.is_none());
         if !arrived.from_process {
             running.for_each(|stage| stage.observed.asked_to_end = Some(arrived.signal));
@@ -308,7 +378,8 @@ impl<'a> Watch<'a> {
         let begun = Instant::now();
         while begun.elapsed() < MAX_EXIT_TIME {
             self.collect_children();
-            if !own_children().into_iter().any(|pid| pid != self.shell_pid && is_exiting(pid)) {
+            if !own_children().into_iter().any(|pid| Some(pid) != self.shell_pid && is_exiting(pid))
+            {
                 return;
             }
             std::thread::sleep(Duration::from_micros(50));
@@ -316,7 +387,7 @@ impl<'a> Watch<'a> {
     }
 
     fn is_awaited(&self, pid: Pid) -> bool {
-        pid == self.shell_pid
+        Some(pid) == self.shell_pid
             || self.stages.iter().any(|stage| stage.pid == pid && stage.ended.is_none())
     }
 

@@ -3,14 +3,17 @@
 //! Times are measured from the opening of the [`gate`](super::gate), at which all stages wait until
 //! contend is ready to observe them.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
 use contend_commands::behaviour;
 use contend_sys::Pid;
 use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
-use contend_sys::procfs::{Io, SchedStat, Status};
+use contend_sys::procfs::{self, Io, SchedStat, Stat, Status};
 use contend_sys::trace::{self, Stop};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::progress::InputProgress;
 use super::timeline::Counters;
@@ -100,6 +103,11 @@ pub struct RawStage {
     pub input_is_stream: bool,
     /// Whether the stage's input is a regular file.
     pub input_is_file: bool,
+    /// Whether the stage was already running when contend began to observe it, and is the child of
+    /// another process.
+    pub is_attached: bool,
+    /// Whether the stage was still running when contend stopped observing it.
+    pub still_running: bool,
     /// The signal by which contend or the terminal last asked the stage to end; `None` if neither
     /// did.
     pub asked_to_end: Option<i32>,
@@ -109,9 +117,11 @@ pub struct RawStage {
 const UNKNOWN_EXIT_CODE: i32 = 127;
 
 impl RawStage {
-    /// Returns the stage's exit code as a shell reports it, or 127 if its status is unknown.
+    /// Returns the stage's exit code as a shell reports it, or 127 if its status is unknown. Returns
+    /// 0 for a stage to which contend was attached.
     pub fn shell_code(&self) -> i32 {
-        self.status.map_or(UNKNOWN_EXIT_CODE, ExitStatus::shell_code)
+        let unknown = if self.is_attached { 0 } else { UNKNOWN_EXIT_CODE };
+        self.status.map_or(unknown, ExitStatus::shell_code)
     }
 }
 
@@ -123,6 +133,8 @@ pub(super) struct RunningStage {
     traced: bool,
     /// Whether the decision on tracing the stage has been made.
     trace_decided: bool,
+    /// The stage's state when contend attached to it; `None` for a child of contend.
+    attached: Option<AttachedState>,
     /// Whether this user may not read the stage's counters of bytes and calls.
     io_denied: bool,
     /// Whether the stage sorts, in which case its writes before the end of its input are not
@@ -135,6 +147,18 @@ pub(super) struct RunningStage {
     orphans: Usage,
     /// The observations so far.
     pub(super) observed: RawStage,
+}
+
+/// The state of a running stage when contend attached to it.
+#[derive(Debug)]
+struct AttachedState {
+    /// A pidfd, readable once the stage's own process has ended.
+    ended: OwnedFd,
+    /// Bytes and calls until then.
+    io: Io,
+    /// CPU time of the stage's own process until then. It serves to divide later CPU time into user
+    /// and system time.
+    ticks: CpuTicks,
 }
 
 /// The end of a stage: its time since the gate opened, and the final observations.
@@ -168,6 +192,7 @@ impl RunningStage {
             tree,
             traced,
             trace_decided: traced,
+            attached: None,
             io_denied: false,
             sorts: behaviour::sorts(text),
             ended: None,
@@ -175,6 +200,80 @@ impl RunningStage {
             orphans: Usage::default(),
             observed,
         })
+    }
+
+    /// Begins to observe a stage that is already running, and is the child of another process. The
+    /// stage is not traced.
+    pub(super) fn attach(pid: Pid, text: &str, buffer: &mut [u8]) -> std::io::Result<Self> {
+        let ended = pidfd_open(pid, PidfdFlags::empty())?;
+        let mut tree = Tree::open(pid)?;
+        tree.refresh(buffer);
+        tree.read_counters(buffer);
+        let io = tree.read_io(buffer);
+        let observed = RawStage {
+            is_attached: true,
+            sched_before: tree.sched(),
+            status_before: tree.leader_status(buffer).unwrap_or_default(),
+            // Everything that it reads from now on may be input.
+            startup_reads: Some(0),
+            io: io.map(|_| Io::default()),
+            ..RawStage::default()
+        };
+        let attached =
+            AttachedState { ended, io: io.unwrap_or_default(), ticks: CpuTicks::of(pid) };
+        Ok(Self {
+            pid,
+            tree,
+            traced: false,
+            trace_decided: true,
+            attached: Some(attached),
+            io_denied: io.is_none(),
+            sorts: behaviour::sorts(text),
+            ended: None,
+            lingered: None,
+            orphans: Usage::default(),
+            observed,
+        })
+    }
+
+    /// Returns the bytes and calls so far, or since contend attached to the stage; `None` if they
+    /// cannot be read.
+    fn read_io(&self, buffer: &mut [u8]) -> Option<Io> {
+        let before = self.attached.as_ref().map_or_else(Io::default, |attached| attached.io);
+        Some(self.tree.read_io(buffer)?.since(before))
+    }
+
+    /// Stops observing a stage to which contend is attached. If the stage is still running, its
+    /// account ends now.
+    pub(super) fn detach(&mut self, now: Duration, buffer: &mut [u8]) {
+        if self.attached.is_some() && self.ended.is_none() {
+            self.observed.still_running = true;
+            self.end_attached(now, buffer);
+        }
+    }
+
+    /// Records the final counters of a stage to which contend is attached.
+    fn end_attached(&mut self, now: Duration, buffer: &mut [u8]) {
+        self.sample_io(now, buffer);
+        self.tree.read_counters(buffer);
+        let status = self.tree.leader_status(buffer).unwrap_or_default();
+        let sched = self.tree.sched();
+        let before = self.attached.as_ref().map_or_else(CpuTicks::default, |state| state.ticks);
+        let user_share = CpuTicks::of(self.pid).user_share_since(before);
+        // The accounts subtract the CPU time before contend attached.
+        let before = Duration::from_nanos(self.observed.sched_before.on_cpu);
+        let user = Duration::from_nanos(sched.on_cpu).saturating_sub(before).mul_f64(user_share);
+        let usage = Usage {
+            user,
+            system: Duration::from_nanos(sched.on_cpu).saturating_sub(user),
+            voluntary_switches: status.voluntary_switches,
+            involuntary_switches: status.involuntary_switches,
+            ..Usage::default()
+        };
+        self.ended = Some(Ended { at: now, status: None, usage, sched: Some(sched) });
+        if !self.observed.still_running {
+            self.tree.remove_leader();
+        }
     }
 
     /// Returns whether the stage's own process, or a process that it has left writing to its
@@ -229,9 +328,9 @@ impl RunningStage {
         }
     }
 
-    /// Returns whether the stage's counters of bytes must be read at the sample at `now`. They must
-    /// while its first output has not been noticed or its first input is awaited. Those of an
-    /// untraced stage must always be read, because the last sample may be the final count.
+    /// Returns whether the sample at `now` must read the stage's byte counters: always for an untraced
+    /// stage, since any sample may turn out to be its final count; for a traced one, until its first
+    /// output has been noticed and its first input is no longer awaited.
     pub(super) fn needs_io(&self, now: Duration) -> bool {
         let awaits_input = match self.observed.startup_reads {
             Some(_) => self.observed.first_read.is_none(),
@@ -242,8 +341,10 @@ impl RunningStage {
 
     pub(super) fn sample_io(&mut self, now: Duration, buffer: &mut [u8]) {
         let before = self.observed.io.unwrap_or_default();
-        match self.tree.read_io(buffer) {
+        match self.read_io(buffer) {
             Some(io) => self.observed.io = Some(io),
+            // The counters of an ended stage cannot be read any more.
+            None if self.attached.is_some() => {}
             // A zombie's counters may also be unreadable, so only a living process counts as a
             // denial.
             None => self.io_denied |= matches!(child::peek(Which::One(self.pid)), Ok(None)),
@@ -372,6 +473,13 @@ impl RunningStage {
 
     /// Handles notifications about the stage's process: stops, and its end.
     pub(super) fn collect(&mut self, now: Duration, buffer: &mut [u8]) {
+        if let Some(attached) = &self.attached {
+            let mut fds = [PollFd::new(&attached.ended, PollFlags::IN)];
+            if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+                self.end_attached(now, buffer);
+            }
+            return;
+        }
         loop {
             match child::peek(Which::One(self.pid)) {
                 Ok(Some((_, Change::Stopped))) => self.handle_stop(now, buffer),
@@ -456,6 +564,33 @@ impl RunningStage {
             input_is_file: input.is_some_and(End::is_file),
             ..observed
         }
+    }
+}
+
+/// CPU time of a process, in clock ticks. It is too coarse for anything but shares.
+#[derive(Debug, Clone, Copy, Default)]
+struct CpuTicks {
+    user: u64,
+    system: u64,
+}
+
+impl CpuTicks {
+    /// Returns zeros if the process cannot be read.
+    fn of(pid: Pid) -> Self {
+        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        let mut buffer = [0; 1024];
+        let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
+        stat.map_or_else(Self::default, |stat| Self {
+            user: stat.user_ticks,
+            system: stat.system_ticks,
+        })
+    }
+
+    /// Returns the share of user time in the CPU time since `before`, from 0 to 1; 0 without any.
+    fn user_share_since(self, before: Self) -> f64 {
+        let user = self.user.saturating_sub(before.user) as f64;
+        let system = self.system.saturating_sub(before.system) as f64;
+        if user > 0.0 { user / (user + system) } else { 0.0 }
     }
 }
 

@@ -99,8 +99,8 @@ pub struct Decision {
 pub struct Outcome {
     /// Exit status of the pipeline, as the shell would return it.
     pub exit_code: i32,
-    /// Wall time from the start of the run to the end of the last command, in seconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Wall time of the run's execution, in seconds, measured with `CLOCK_MONOTONIC`. With `--check`,
+    /// it includes the time until all output has been passed on.
     pub wall_seconds: f64,
     /// CPU time of contend itself, in seconds, including the work of stages for which it started no
     /// commands.
@@ -159,6 +159,6 @@ pub struct Check {
     pub original_bytes: u64,
     /// Exit status of the original.
     pub exit_code: i32,
-    /// Wall time of the original, in seconds of `CLOCK_MONOTONIC`.
+    /// Wall time of the original, in seconds (`CLOCK_MONOTONIC`).
     pub wall_seconds: f64,
 }

@@ -192,7 +192,7 @@ fn with_creator_process(mut limit: Limit) -> Limit {
 /// Tolerated difference between the number of units and its prediction, as a share of the
 /// prediction. Other programs start and end tasks.
 const TOLERANCE_RATIO: f64 = 0.02;
-/// Difference between the number of units and its prediction that is tolerated in any case.
+/// Lower bound on the tolerance given by [`TOLERANCE_RATIO`], in units, for small predictions.
 const TOLERANCE_UNITS: f64 = 4.0;
 /// Tolerated difference if memory ended the search, as a share of the prediction. The memory of a
 /// unit is an estimate from a few units.

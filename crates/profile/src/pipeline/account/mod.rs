@@ -160,6 +160,8 @@ fn outcome(raw: &RawStage) -> Outcome {
         Some(ExitStatus::Exited(127)) => Outcome::NotFound,
         Some(ExitStatus::Exited(126)) => Outcome::NotExecutable,
         Some(ExitStatus::Exited(_)) => Outcome::Exited,
+        None if raw.still_running => Outcome::Running,
+        None if raw.is_attached => Outcome::Unobserved,
         None => Outcome::Unknown,
     }
 }

@@ -69,7 +69,11 @@ fn finding_for(stage: &Stage) -> Option<Finding> {
                  cannot be executed."
             ),
         ),
-        Outcome::Killed(SIGPIPE) | Outcome::Interrupted(_) | Outcome::Unknown => return None,
+        Outcome::Killed(SIGPIPE)
+        | Outcome::Interrupted(_)
+        | Outcome::Unknown
+        | Outcome::Unobserved
+        | Outcome::Running => return None,
         Outcome::Killed(signal) => (
             FindingId::StageKilled,
             format!("Stage {index} `{command}` was killed by {}.", signal_name(signal)),

@@ -19,12 +19,17 @@ const MIN_COMMAND_COLUMNS: usize = 12;
 /// Writes wall time, CPU time and exit code. For several runs, the times are medians with their
 /// intervals or ranges.
 pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
-    let exit = format!("exit {}", record.exit_code);
+    let exit = match &record.attached {
+        None => format!("exit {}", record.exit_code),
+        Some(attached) if attached.has_ended => "ended, exit status unknown".to_owned(),
+        Some(_) => "still running".to_owned(),
+    };
     if let Some(runs) = &record.runs {
         return runs::headline(out, runs, &exit, width);
     }
     let cpu = record.total.user_seconds + record.total.system_seconds;
-    let wall = format!("{} wall", time(record.wall_seconds));
+    let of_what = if record.attached.is_some() { "observed" } else { "wall" };
+    let wall = format!("{} {of_what}", time(record.wall_seconds));
     let busy = if record.wall_seconds < MIN_CPU_SHARE_SECONDS {
         String::new()
     } else {

@@ -150,7 +150,8 @@ pub(super) fn mark(approximate: bool) -> &'static str {
 pub(super) fn ending(stage: &Stage) -> String {
     match stage.outcome {
         Outcome::Exited | Outcome::NotFound | Outcome::NotExecutable => stage.exit_code.to_string(),
-        Outcome::Unknown => "?".to_owned(),
+        Outcome::Unknown | Outcome::Unobserved => "?".to_owned(),
+        Outcome::Running => "runs".to_owned(),
         Outcome::Killed(signal) | Outcome::Interrupted(signal) => {
             signal::name(signal).map_or_else(|| format!("sig {signal}"), str::to_owned)
         }

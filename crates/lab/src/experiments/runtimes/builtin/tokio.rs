@@ -51,7 +51,7 @@ trait TaskKind {
     fn wake(&mut self) -> bool;
 }
 
-/// Tasks of one kind and the runtime on which they wait.
+/// Tasks of one kind, and the runtime that they run on.
 struct Tasks<K> {
     runtime: Option<Runtime>,
     kind: K,
