@@ -215,7 +215,14 @@ fn plan(
     let pause = args.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let choices = choices(experiments, size, args)?;
+    let mut choices = choices(experiments, size, args)?;
+    if let Some(suite) = suite {
+        // `--only` may select a value that the suite does not set.
+        suite.add_choices(experiments, &mut choices, |name, values| {
+            let mut selected = args.only.iter().filter(|(other, _)| other == name);
+            selected.all(|(_, value)| values.contains(&value.as_str()))
+        });
+    }
     let cap = args.cap.unwrap_or(Cap::Considerate);
     let max_units = args.max_units.unwrap_or(DEFAULT_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
@@ -280,11 +287,7 @@ fn conditions(
     let remaining = suites.filter(|(_, name, _)| {
         scope.choices.of(name).is_empty() && args.only.iter().all(|(other, _)| other != name)
     });
-    only.extend(remaining.map(|&(experiments, name, value)| Condition {
-        experiments: experiments.into(),
-        name: name.into(),
-        value: value.into(),
-    }));
+    only.extend(remaining.map(Condition::of_suite));
     Ok(only)
 }
 
