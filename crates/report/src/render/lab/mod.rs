@@ -172,7 +172,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         View::UnitMemory => memory::section(record, &measured, width),
         View::UnitLimit => limit::section(&measured, width),
         View::ProcessSharing | View::ThreadSharing => timeline::closing(&measured, width),
-        View::HandoffMechanisms => handoff::mechanisms(&measured, width),
+        View::HandoffMechanisms => handoff::mechanisms(record, &measured, width),
         View::HandoffPreset => handoff::presets(&measured, width),
         View::OneByte => messages::one_byte(&measured, width),
         View::OneWay => messages::one_way(&measured, width),
@@ -294,8 +294,9 @@ pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
-    if let Some(text) = precision(record) {
-        dimmed(out, &text, width);
+    let notes: Vec<String> = precision(record).into_iter().chain(legend(out)).collect();
+    if !notes.is_empty() {
+        dimmed(out, &notes.join(" "), width);
     }
     let mut note = format!(
         "{}, {} of {} CPUs, {}, {}",
@@ -322,16 +323,25 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// Describes the precision of the measurements, and explains brackets and parentheses. Returns
-/// `None` without timed cases, which are those with the metric `cpu_self`.
+/// Explains the brackets and parentheses that a rendered report has. Returns `None` if it has
+/// neither.
+fn legend(report: &str) -> Option<String> {
+    let brackets = table::has_interval(report).then_some("[brackets]: 95 % interval");
+    let parentheses = table::has_range(report)
+        .then_some("(parentheses): range of the samples, which are too few for an interval");
+    let notes: Vec<&str> = brackets.into_iter().chain(parentheses).collect();
+    (!notes.is_empty()).then(|| format!("In {}.", notes.join("; in ")))
+}
+
+/// Describes the precision of the measurements. Returns `None` without timed cases, which are those
+/// with the metric `cpu_self`.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
     let all = timed.count();
     (all > 0).then(|| {
         format!(
-            "{precise} of {all} timed cases reached the 2 % target{} [Brackets]: 95 % interval of the median; \
-             (parentheses): range, with fewer than six samples.",
+            "{precise} of {all} timed cases reached the 2 % target{}",
             if precise < all { "; raise --budget for more." } else { "." }
         )
     })
@@ -363,6 +373,34 @@ fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_and_parentheses_are_explained_where_they_occur() {
+        let report = |samples: &[&[f64]]| {
+            let cases = samples.iter().zip(0_u64..).map(|(samples, n)| {
+                let parameters = Parameters::new().with("n", n);
+                let mut case = sample::case(("units/create", View::Creation), parameters, 1.0, &[]);
+                case.samples = samples.to_vec();
+                case.min = samples.iter().copied().reduce(f64::min);
+                case.max = samples.iter().copied().reduce(f64::max);
+                case.ci95 = (samples.len() >= 6).then_some([1.0, 2.0]);
+                case
+            });
+            let record = sample::record(None, cases.collect());
+            anstream::adapter::strip_str(&figures(&record, Detail::Full, 100)).to_string()
+        };
+        let (few, enough): (&[f64], &[f64]) = (&[1.0, 2.0], &[1.0; 6]);
+        let one = report(&[&[1.0]]);
+        assert!(!one.contains("[brackets]") && !one.contains("(parentheses)"), "{one}");
+        let range = report(&[few]);
+        assert!(range.contains("(range)") && range.contains("In (parentheses): range"), "{range}");
+        assert!(!range.contains("95 % interval"), "{range}");
+        let interval = report(&[enough]);
+        assert!(interval.contains("In [brackets]: 95 % interval."), "{interval}");
+        assert!(!interval.contains("(parentheses)"), "{interval}");
+        let both = report(&[few, enough]);
+        assert!(both.contains("In [brackets]: 95 % interval; in (parentheses): range"), "{both}");
+    }
 
     #[test]
     fn skipped_cases_are_named_by_what_they_do_not_share() {
