@@ -49,11 +49,31 @@ pub fn with_metrics(
     columns: &[MetricColumn],
     width: usize,
 ) -> String {
-    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, width);
+    with_metrics_shown(cases, value, columns, &metric, width)
+}
+
+/// A function that formats the metric of a case with the given name.
+pub type MetricCell<'a> = &'a dyn Fn(&Case, &str) -> String;
+
+/// Renders tables as [`with_metrics`] does, with metrics formatted by `cell`.
+pub fn with_metrics_shown(
+    cases: &[&Case],
+    value: &str,
+    columns: &[MetricColumn],
+    cell: MetricCell<'_>,
+    width: usize,
+) -> String {
+    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, cell, width);
     groups(cases).iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
-fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize) -> String {
+fn metrics(
+    cases: &[&Case],
+    value: &str,
+    columns: &[MetricColumn],
+    cell: MetricCell<'_>,
+    width: usize,
+) -> String {
     let names = parameter_names(cases);
     let measured =
         |column: &&MetricColumn| cases.iter().any(|case| case.metrics.contains_key(column.1));
@@ -66,7 +86,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     for case in cases {
         let parameters = names.iter().map(|name| parameter(*case, name));
         let median = case.median.map_or_else(String::new, |value| shown(value, case.unit));
-        let row = parameters.chain([median]).chain(columns.iter().map(|c| metric(case, c.1)));
+        let row = parameters.chain([median]).chain(columns.iter().map(|c| cell(case, c.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, words, text)));
     }
     fitted_lines(table, names.len(), width)
@@ -198,7 +218,7 @@ fn cpu_percent(case: &Case) -> String {
 }
 
 /// Formats the median of the metric `name`; empty if the case does not have it.
-fn metric(case: &Case, name: &str) -> String {
+pub fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
         Some(metric) => shown(metric.median, metric.unit),
