@@ -76,7 +76,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     match &saved {
         Ok(Some(SaveOutcome::Saved(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
-            output::stderr(&format!("saved as run {number}: {again}\n"))?;
+            output::stderr(&format!("saved as run {number}; show it again: {again}\n"))?;
         }
         Ok(Some(SaveOutcome::Empty)) => output::stderr("not saved: nothing was measured\n")?,
         Ok(Some(SaveOutcome::Removed(number))) => {

@@ -313,8 +313,7 @@ impl<'a> Run<'a> {
         );
         let reason = self.plan.time_limit.map_or(over_budget, |limit| {
             format!(
-                "no time was left within {} s on this machine; a run without --quick has no such \
-                 limit",
+                "no time was left within {} s on this machine; a run without --quick has no limit",
                 limit.as_secs()
             )
         });

@@ -202,8 +202,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 
 /// Returns, for each reason why cases were not measured, a line that names these cases and the
 /// reason.
-pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
-    let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
+pub(super) fn skipped(all: &[&Case]) -> Vec<String> {
+    let reasons = all.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
         let which = match cases.len() {
             1..=3 => {
@@ -218,9 +218,34 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
             },
         };
         let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
-        format!("not measured:{which} {}", printable(reason))
+        format!("not measured:{which} {}{}", printable(reason), narrowing(&cases, all))
     };
     grouped(reasons).into_iter().map(sentence).collect()
+}
+
+/// Returns advice in parentheses for cases for which a run had no time: the condition that leaves
+/// them out, if a parameter distinguishes them from the measured cases among `all`. Empty for cases
+/// that were not measured for other reasons.
+fn narrowing(unmeasured: &[&Case], all: &[&Case]) -> String {
+    if !unmeasured.iter().all(|case| case.stopped == Some(Stopped::Budget)) {
+        return String::new();
+    }
+    let measured: Vec<&Case> = all
+        .iter()
+        .copied()
+        .filter(|case| !case.samples.is_empty())
+        .filter(|case| unmeasured.iter().any(|other| other.experiment == case.experiment))
+        .collect();
+    let condition = |name: &&str| {
+        let [without, with] = [&measured[..], unmeasured].map(|cases| table::values(cases, name));
+        let is_distinct = !without.iter().any(|value| with.contains(value));
+        (is_distinct && without.len() == 1).then(|| format!("--only {name}={}", without[0]))
+    };
+    let names = table::parameter_names(unmeasured);
+    match names.iter().find_map(condition) {
+        Some(condition) => format!(" ({condition} leaves them out; --budget N takes more time)"),
+        None => " (--only selects fewer cases; --budget N takes more time)".to_owned(),
+    }
 }
 
 /// Writes the first three reasons why cases were not measured, each with its cases, and the number
@@ -400,6 +425,38 @@ mod tests {
         assert!(!interval.contains("(parentheses)"), "{interval}");
         let both = report(&[few, enough]);
         assert!(both.contains("In [brackets]: 95 % interval; in (parentheses): range"), "{both}");
+    }
+
+    #[test]
+    fn cases_without_time_come_with_the_condition_that_leaves_them_out() {
+        let case = |n: u64, parent: Option<u64>, has_samples: bool| {
+            let parameters = Parameters::new().with("n", n);
+            let parameters =
+                parent.into_iter().fold(parameters, |all, mib| all.with("parent_mib", mib));
+            let mut case = sample::case(("units/create", View::Creation), parameters, 1.0, &[]);
+            if !has_samples {
+                case.samples.clear();
+                case.stopped = Some(Stopped::Budget);
+                case.skipped = Some("the budget was used up".to_owned());
+            }
+            case
+        };
+        let shown = |cases: &[Case]| skipped(&cases.iter().collect::<Vec<_>>()).join("|");
+        let cases = [case(1, None, true), case(100, None, true), case(1, Some(64), false)];
+        let text = shown(&cases);
+        assert!(
+            text.ends_with(
+                "used up (--only parent_mib= leaves them out; --budget N takes more time)"
+            ),
+            "{text}"
+        );
+        let text = shown(&[case(1, None, true), case(9, None, false), case(10, None, false)]);
+        assert!(text.contains("(--only n=1 leaves them out;"), "{text}");
+        let cases = [case(1, None, true), case(2, None, true), case(9, None, false)];
+        assert!(shown(&cases).contains("(--only selects fewer cases;"), "{}", shown(&cases));
+        let mut absent = case(9, None, false);
+        absent.stopped = None;
+        assert!(shown(&[absent]).ends_with("used up"));
     }
 
     #[test]
