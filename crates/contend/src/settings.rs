@@ -84,8 +84,8 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 pub enum Lab {
     /// Experiments and suites to list.
     List(Vec<&'static Experiment>, &'static [Suite]),
-    /// A plan to print.
-    DryRun(Plan),
+    /// A plan to print, and its seed if the user gave one.
+    DryRun(Plan, Option<u64>),
     /// A plan to run, with the destinations of its results.
     Run(Box<LabRun>),
 }
@@ -141,7 +141,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     };
     let plan = plan(suite, &experiments, &measurement)?;
     if measurement.dry_run {
-        return Ok(Lab::DryRun(plan));
+        return Ok(Lab::DryRun(plan, measurement.seed));
     }
     let asks = !measurement.yes && must_ask(&plan)?;
     Ok(Lab::Run(Box::new(LabRun {

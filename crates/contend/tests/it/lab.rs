@@ -373,9 +373,15 @@ fn cases_that_one_cpu_cannot_measure_are_reported() {
 
 #[test]
 fn a_dry_run_prints_the_plan() {
-    let output = output(&mut lab(&["run", "units/startup", "--dry-run", "--seed", "5"]));
-    let plan = text(&output.stdout);
-    assert!(plan.contains("seed 5:\n") && plan.contains("units/startup command=fork:"), "{plan}");
+    let plan = |options: &[&str]| {
+        let arguments = [&["run", "units/startup", "--dry-run"], options].concat();
+        text(&output(&mut lab(&arguments)).stdout)
+    };
+    let seeded = plan(&["--seed", "5"]);
+    assert!(seeded.contains("seed 5:\n"), "{seeded}");
+    assert!(seeded.contains("units/startup command=fork:"), "{seeded}");
+    let unseeded = plan(&[]);
+    assert!(!unseeded.contains("seed"), "a later run has another seed: {unseeded}");
 }
 
 #[test]
