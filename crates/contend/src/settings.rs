@@ -33,7 +33,7 @@ use contend_lab::engine::plan::{Condition, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
-use contend_record::parameters::Value;
+use contend_record::parameters::{Parameters, Value};
 use contend_record::shell::quote;
 use contend_report::render::lab::Detail;
 
@@ -386,7 +386,7 @@ fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -
 fn case_parameters(experiments: &[&'static Experiment], scope: &Scope) -> Vec<String> {
     let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
     let mut names: Vec<String> = Vec::new();
-    for (name, _) in cases.iter().flat_map(|case| case.iter()) {
+    for (name, _) in cases.iter().flat_map(Parameters::iter) {
         if !names.iter().any(|other| other == name) {
             names.push(name.to_owned());
         }

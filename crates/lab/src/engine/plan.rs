@@ -365,7 +365,9 @@ mod tests {
         const SETTING: Suite = Suite { set: &[("n", "2"), ("n", "3"), ("n", "x")], ..*SUITE };
         let chosen = |users: &[u64], applies: bool| {
             let mut choices = Choices::default();
-            users.iter().for_each(|&n| choices.add("n", Value::Number(n)));
+            for &n in users {
+                choices.add("n", Value::Number(n));
+            }
             SETTING.add_choices(&[&SET], &mut choices, |_, _| applies);
             choices.numbers("n", &[])
         };

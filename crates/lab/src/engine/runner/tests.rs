@@ -341,15 +341,17 @@ fn every_case_has_a_sample_before_expensive_ones_use_the_budget() {
     assert_eq!(first[..4], names, "the cheapest is first");
 }
 
+/// More cases than a small budget can measure several times.
+const MANY: Experiment = Experiment {
+    name: "mock/many",
+    sampling: Sampling::Fixed(9),
+    cases: |_| (1_u64..=9).map(|n| Parameters::new().with("n", n)).collect(),
+    ..ADAPTIVE
+};
+
 #[test]
 fn cases_on_which_conclusions_depend_have_an_interval_first() {
     let wide = |_: &Parameters, taken: usize| Ok(5e7 * (1 + taken % 10) as f64);
-    const MANY: Experiment = Experiment {
-        name: "mock/many",
-        sampling: Sampling::Fixed(9),
-        cases: |_| (1_u64..=9).map(|n| Parameters::new().with("n", n)).collect(),
-        ..ADAPTIVE
-    };
     let mut plan = plan(&[&MANY], 3000 * MS);
     plan.cases[4].is_decisive = true;
     let (record, _) = Mock::new(wide).run(&plan);
