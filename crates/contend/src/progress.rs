@@ -155,21 +155,15 @@ impl RunSaver {
     /// # Errors
     /// Returns an error if the store cannot be written.
     pub fn check(&self, started_at: &str) -> Result<(), StoreError> {
-        self.store.check_writable(&self.stored_run(started_at, Ending::Unfinished, "{}"))
+        self.store.check_writable(&self.stored_run(started_at, "unfinished", "{}"))
     }
 
     fn stored_run<'a>(
         &'a self,
         started_at: &'a str,
-        ending: Ending,
+        ending: &'a str,
         record: &'a str,
     ) -> StoredRun<'a> {
-        let ending = match ending {
-            Ending::Unfinished => "unfinished",
-            Ending::Interrupted => "interrupted",
-            Ending::Complete => "complete",
-            Ending::Empty => "empty",
-        };
         let schema = contend_record::lab::SCHEMA;
         StoredRun {
             started_at,
@@ -189,7 +183,8 @@ impl RunSaver {
             return;
         }
         let Ok(json) = serde_json::to_string(record) else { return };
-        let run = self.stored_run(&record.started_at, record.ending, &json);
+        let ending = ending(record);
+        let run = self.stored_run(&record.started_at, &ending, &json);
         match self.id {
             Some(id) => drop(self.store.update_if_free(id, &run)),
             None => self.id = self.store.add(&run).ok(),
@@ -201,12 +196,27 @@ impl RunSaver {
             return Ok(SaveOutcome::Empty);
         }
         let json = serde_json::to_string(record).unwrap_or_default();
-        let run = self.stored_run(&record.started_at, record.ending, &json);
+        let ending = ending(record);
+        let run = self.stored_run(&record.started_at, &ending, &json);
         match self.id {
             None => self.store.add(&run).map(SaveOutcome::Saved),
             Some(id) if self.store.update(id, &run)? => Ok(SaveOutcome::Saved(id)),
             Some(id) => Ok(SaveOutcome::Removed(id)),
         }
+    }
+}
+
+/// Returns how the run ended, for the list of runs. A run that had no time for some of its cases is
+/// not complete.
+fn ending(record: &RunRecord) -> String {
+    match record.ending {
+        Ending::Unfinished => "unfinished".to_owned(),
+        Ending::Interrupted => "interrupted".to_owned(),
+        Ending::Complete if record.lacked_time() => {
+            format!("{} of {}", record.measured(), counted(record.cases.len() as u64, "case"))
+        }
+        Ending::Complete => "complete".to_owned(),
+        Ending::Empty => "empty".to_owned(),
     }
 }
 

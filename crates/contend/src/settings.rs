@@ -34,7 +34,8 @@ use contend_lab::engine::plan::{Condition, Plan, PlannedCase};
 use contend_lab::engine::setting::{Choices, Setting};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
-use contend_record::parameters::Value;
+use contend_record::parameters::{Parameters, Value};
+use contend_record::shell::quote;
 use contend_report::render::lab::Detail;
 
 use crate::cli::demo::DemoArgs;
@@ -85,8 +86,8 @@ pub fn demo(args: &DemoArgs) -> Result<(PipelineSettings, u64)> {
 pub enum Lab {
     /// Experiments and suites to list.
     List(Vec<&'static Experiment>, &'static [Suite]),
-    /// A plan to print.
-    DryRun(Plan),
+    /// A plan to print, and its seed if the user gave one.
+    DryRun(Plan, Option<u64>),
     /// A plan to run, with the destinations of its results.
     Run(Box<LabRun>),
 }
@@ -142,7 +143,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
     };
     let plan = plan(suite, &experiments, &measurement)?;
     if measurement.dry_run {
-        return Ok(Lab::DryRun(plan));
+        return Ok(Lab::DryRun(plan, measurement.seed));
     }
     let asks = !measurement.yes && must_ask(&plan)?;
     Ok(Lab::Run(Box::new(LabRun {
@@ -187,7 +188,11 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
             ));
         }
         let names = || REGISTRY.experiments.iter().map(|experiment| experiment.name);
-        let hint = suggest::nearest(pattern, names())
+        let families = REGISTRY.experiments.iter().map(|experiment| experiment.family());
+        let families: Vec<_> =
+            families.flat_map(|name| [name.into(), format!("{name}/*")]).collect();
+        let similar = names().chain(families.iter().map(String::as_str));
+        let hint = suggest::nearest(pattern, similar)
             .map(str::to_owned)
             .or_else(|| suggest::containing(pattern, names()))
             .map_or_else(
@@ -198,7 +203,17 @@ fn by_name(names: &[String]) -> Result<Vec<&'static Experiment>, UsageError> {
     })
 }
 
+/// Returns the error for a name that is not that of a suite. If experiments have it, the error names
+/// the command that runs them.
 fn unknown_suite(name: &str) -> UsageError {
+    if let Ok(experiments) = REGISTRY.matching(&[name]) {
+        let are = match experiments.as_slice() {
+            [one] if one.name == name => "is an experiment",
+            _ => "selects experiments",
+        };
+        let quoted = quote(name);
+        return UsageError(format!("'{name}' {are}: use `contend lab run {quoted}`"));
+    }
     let names: Vec<_> = REGISTRY.suites.iter().map(|suite| suite.name).collect();
     UsageError(format!("no suite '{name}'{}", suggest::hint(name, "suites", names)))
 }
@@ -217,7 +232,14 @@ fn plan(
     let pause = args.step_seconds.unwrap_or(pause);
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
-    let choices = choices(experiments, size, args)?;
+    let mut choices = choices(experiments, size, args)?;
+    if let Some(suite) = suite {
+        // `--only` may select a value that the suite does not set.
+        suite.add_choices(experiments, &mut choices, |name, values| {
+            let mut selected = args.only.iter().filter(|(other, _)| other == name);
+            selected.all(|(_, value)| values.contains(&value.as_str()))
+        });
+    }
     let cap = args.cap.unwrap_or(Cap::Considerate);
     let max_units = args.max_units.unwrap_or(DEFAULT_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
@@ -271,9 +293,9 @@ fn conditions(
     for Condition { name, .. } in &only {
         let has = |e: &&Experiment| (e.cases)(scope).iter().any(|p| p.get(name).is_some());
         if !experiments.iter().any(has) {
-            let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
-            let names = cases.iter().flat_map(|case| case.iter().map(|(name, _)| name));
-            let hint = suggest::hint(name, "parameters", names.collect());
+            let names = case_parameters(experiments, scope);
+            let names = names.iter().map(String::as_str).collect();
+            let hint = suggest::hint(name, "parameters", names);
             return Err(UsageError(format!("--only: unknown parameter '{name}'{hint}")));
         }
     }
@@ -282,11 +304,7 @@ fn conditions(
     let remaining = suites.filter(|(_, name, _)| {
         scope.choices.of(name).is_empty() && args.only.iter().all(|(other, _)| other != name)
     });
-    only.extend(remaining.map(|&(experiments, name, value)| Condition {
-        experiments: experiments.into(),
-        name: name.into(),
-        value: value.into(),
-    }));
+    only.extend(remaining.map(Condition::of_suite));
     Ok(only)
 }
 
@@ -300,65 +318,126 @@ fn nothing_matches(
 ) -> UsageError {
     let conditions: Vec<_> =
         args.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
-    let full = Scope { size: Size::Full, ..scope.clone() };
     let hint = args.only.iter().find_map(|(name, value)| {
         let values = case_values(experiments, scope, name);
-        if values.contains(value) || value.is_empty() {
-            return None;
-        }
-        if case_values(experiments, &full, name).contains(value) {
-            let values = values.join(", ");
-            return Some(format!(
-                "; {name}={value} is measured without --quick only; values of {name} with --quick: \
-                 {values}"
-            ));
-        }
-        let values = values.iter().map(String::as_str).collect();
-        Some(suggest::hint(value, &format!("values of {name}"), values))
+        (!values.contains(value)).then(|| other_values(experiments, scope, (name, value), &values))
     });
     UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
 }
 
-/// Returns the distinct values of a parameter in the cases of the given experiments. Numbers are in
-/// ascending order, names in order of occurrence.
+/// Returns the end of the error for a value that no case has: the nearest of `values`, which cases
+/// have, or else a list of them. If only runs without `--quick` have the value, says how to measure
+/// it.
+fn other_values(
+    experiments: &[&'static Experiment],
+    scope: &Scope,
+    (name, value): (&str, &str),
+    values: &[String],
+) -> String {
+    let full = Scope { size: Size::Full, ..scope.clone() };
+    let quick = if scope.size == Size::Full { "" } else { " with --quick" };
+    if case_values(experiments, &full, name).iter().any(|other| other == value) {
+        let only = format!("; {name}={value} is measured only without --quick");
+        let mut settings = experiments.iter().flat_map(|experiment| experiment.settings);
+        return if settings.any(|setting| setting.name == name && setting.parse(value).is_ok()) {
+            format!("{only}; with it, use --set {name}={value}")
+        } else {
+            format!("{only}; values of {name}{quick}: {}", listed(name, values))
+        };
+    }
+    // Numbers get no suggestion, because all of them are similar.
+    let names = values.iter().map(String::as_str).filter(|_| value.parse::<f64>().is_err());
+    match suggest::nearest(value, names.filter(|name| !name.is_empty())) {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None => format!("; values of {name}{quick}: {}", listed(name, values)),
+    }
+}
+
+/// Lists the values of a parameter for a message. The empty value, for cases without the parameter,
+/// is listed as it is selected.
+fn listed(name: &str, values: &[String]) -> String {
+    let shown = |value: &String| match value.as_str() {
+        "" => format!("{name}= (without)"),
+        value => value.to_owned(),
+    };
+    values.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the distinct values of a parameter in the cases of the experiments that have it. Numbers
+/// are in ascending order, names in order of occurrence, and the empty value, for cases without the
+/// parameter, is last.
 fn case_values(experiments: &[&'static Experiment], scope: &Scope, name: &str) -> Vec<String> {
-    let cases = experiments.iter().flat_map(|experiment| (experiment.cases)(scope));
-    let mut values: Vec<Value> = Vec::new();
-    for value in cases.filter_map(|case| case.get(name).cloned()) {
+    let cases = experiments.iter().map(|experiment| (experiment.cases)(scope));
+    let known: Vec<_> =
+        cases.filter(|cases| cases.iter().any(|case| case.get(name).is_some())).collect();
+    let mut values: Vec<Option<&Value>> = Vec::new();
+    for value in known.iter().flatten().map(|case| case.get(name)) {
         if !values.contains(&value) {
             values.push(value);
         }
     }
     values.sort_by_key(|value| match value {
-        Value::Number(number) => *number,
-        _ => 0,
+        Some(Value::Number(number)) => (false, *number),
+        Some(_) => (false, 0),
+        None => (true, 0),
     });
-    values.iter().map(ToString::to_string).collect()
+    values.iter().map(|value| value.map(ToString::to_string).unwrap_or_default()).collect()
 }
 
-/// Returns the error for a parameter that cannot be set. If cases have the parameter, the error
-/// suggests `--only`. If not, the error suggests a parameter with a similar name, or lists all that
-/// can be set.
+/// Returns the names of the parameters of all cases, in order of first appearance.
+fn case_parameters(experiments: &[&'static Experiment], scope: &Scope) -> Vec<String> {
+    let cases: Vec<_> = experiments.iter().flat_map(|e| (e.cases)(scope)).collect();
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in cases.iter().flat_map(Parameters::iter) {
+        if !names.iter().any(|other| other == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Returns the error for a parameter that cannot be set. If cases have it, the error suggests
+/// `--only`. If not, the error suggests a parameter with a similar name, or lists all that can be
+/// set or, without any, all that select cases.
 fn cannot_be_set(
     experiments: &[&'static Experiment],
     size: Size,
     (name, value): (&str, &str),
     known: &[&Setting],
 ) -> UsageError {
-    let values = case_values(experiments, &Scope::of(size), name);
+    let scope = Scope::of(size);
+    let mut values = case_values(experiments, &scope, name);
+    values.retain(|value| !value.is_empty());
     let Some(first) = values.first() else {
         let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
         let hint = match names.as_slice() {
-            [] => "; these experiments have no parameters to set".to_owned(),
+            [] => format!("; {}", selecting(experiments, &scope)),
             _ => suggest::hint(name, "parameters", names),
         };
         return UsageError(format!("--set: unknown parameter '{name}'{hint}"));
     };
-    let example = if values.iter().any(|other| other == value) { value } else { first };
+    let near = suggest::nearest(value, values.iter().map(String::as_str));
+    let example = match near {
+        _ if values.iter().any(|other| other == value) => value,
+        Some(near) if value.parse::<f64>().is_err() => near,
+        _ => first,
+    };
     UsageError(format!(
         "--set: '{name}' selects cases and cannot be set; use --only {name}={example} (values: {})",
         values.join(", ")
     ))
+}
+
+/// Says which parameters of the experiments select cases.
+fn selecting(experiments: &[&'static Experiment], scope: &Scope) -> String {
+    let (subject, has) = match experiments {
+        [one] => (one.name, "has"),
+        _ => ("these experiments", "have"),
+    };
+    match case_parameters(experiments, scope).as_slice() {
+        [] => format!("{subject} {has} no parameters"),
+        names => format!("{subject} {has} {}: select cases with --only", names.join(", ")),
+    }
 }
 
 /// Returns the parameter values that `--set` and `--turns` choose for the given experiments.

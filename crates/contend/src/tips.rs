@@ -10,12 +10,14 @@
 //! | `contend lba` | a similar verb |
 //! | `contend profile` | the verb for that purpose |
 //! | `contend lab units/create` | `contend lab run units/create` |
+//! | `contend lab run units/create --kind fork` | `--only kind=fork` |
 //! | `contend history 7` | `contend history show 7` |
 
 use std::path::Path;
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use contend_lab::engine::experiment::{Experiment, Scope, Size};
 use contend_lab::experiments::REGISTRY;
 use contend_parallel::run::is_shell_script;
 use contend_record::shell::quote;
@@ -35,6 +37,7 @@ pub fn add(error: &mut clap::Error, words: &[String]) {
                 _ => None,
             });
             let tip = tip.or_else(|| file_tip(option.as_deref()?, words));
+            let tip = tip.or_else(|| parameter_tip(option.as_deref()?, words));
             // clap's own tip is to pass the option as the pipeline.
             error.insert(ContextKind::Suggested, tip.map_or(ContextValue::None, |tip| tips([tip])));
             if error.get(ContextKind::SuggestedArg).is_none()
@@ -78,6 +81,34 @@ fn file_tip(option: &str, words: &[String]) -> Option<String> {
         "to run a script, with statistics on each pipeline: contend run --stats --file SCRIPT"
             .to_owned()
     })
+}
+
+/// Returns the tip for a parameter of an experiment that is given as an option, or `None` if no
+/// experiment has it. `option` is the unknown option.
+fn parameter_tip(option: &str, words: &[String]) -> Option<String> {
+    let name = option.strip_prefix("--").filter(|_| words.first().is_some_and(|w| w == "lab"))?;
+    let name = name.split('=').next().unwrap_or(name);
+    let typed = format!("--{name}");
+    let value = words.iter().zip(words.iter().skip(1).map(Some).chain([None]));
+    let value =
+        value.into_iter().find_map(|(word, next)| match word.strip_prefix(typed.as_str())? {
+            "" => next.map(String::as_str).filter(|next| !next.starts_with('-')),
+            rest => rest.strip_prefix('='),
+        });
+    let experiments = || REGISTRY.experiments.iter();
+    let is_selected = |experiment: &&&Experiment| {
+        (experiment.cases)(&Scope::of(Size::Full)).iter().any(|case| case.get(name).is_some())
+    };
+    let is_set =
+        |experiment: &&&Experiment| experiment.settings.iter().any(|setting| setting.name == name);
+    let value = quote(value.unwrap_or("VALUE"));
+    if experiments().any(|experiment| is_selected(&experiment)) {
+        Some(format!("to select cases: --only {name}={value}"))
+    } else if experiments().any(|experiment| is_set(&experiment)) {
+        Some(format!("to set a parameter: --set {name}={value}"))
+    } else {
+        None
+    }
 }
 
 /// Returns the visible long option that is most similar to `option`, of the subcommand that `words`

@@ -361,6 +361,17 @@ impl RunRecord {
         self.cases.iter().all(|case| case.samples.is_empty())
     }
 
+    /// Returns the number of cases that have samples.
+    pub fn measured(&self) -> usize {
+        self.cases.iter().filter(|case| !case.samples.is_empty()).count()
+    }
+
+    /// Returns whether the budget or the time limit left no time for the first sample of a case.
+    pub fn lacked_time(&self) -> bool {
+        let is_cut = |case: &Case| case.samples.is_empty() && case.stopped == Some(Stopped::Budget);
+        self.cases.iter().any(is_cut)
+    }
+
     /// Returns the names of the cases' experiments, each once, in order of first appearance.
     pub fn experiments(&self) -> Vec<&str> {
         distinct(self.cases.iter().map(|case| case.experiment.as_str()))

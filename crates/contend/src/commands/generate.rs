@@ -13,7 +13,7 @@ use contend_lab::experiments::REGISTRY;
 use contend_lab::experiments::pipeline::awk;
 use contend_lab::support::inputs::json_array;
 use contend_record::lab::{RunRecord, View};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, Value};
 use contend_report::{render, schema};
 
 use crate::cli::Args;
@@ -197,18 +197,25 @@ fn sentence(summary: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// Returns every parameter with its distinct values, in order of occurrence.
+/// Returns every parameter with its distinct values: numbers in ascending order, and names in order
+/// of occurrence.
 fn parameters(cases: &[Parameters]) -> Vec<(String, Vec<String>)> {
-    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    let mut all: Vec<(String, Vec<&Value>)> = Vec::new();
     for (name, value) in cases.iter().flat_map(Parameters::iter) {
-        let value = value.to_string();
         match all.iter_mut().find(|(other, _)| other == name) {
             Some((_, values)) if values.contains(&value) => {}
             Some((_, values)) => values.push(value),
             None => all.push((name.to_owned(), vec![value])),
         }
     }
-    all
+    let shown = |(name, mut values): (String, Vec<&Value>)| {
+        values.sort_by_key(|value| match value {
+            Value::Number(number) => *number,
+            _ => 0,
+        });
+        (name, values.into_iter().map(ToString::to_string).collect())
+    };
+    all.into_iter().map(shown).collect()
 }
 
 /// Writes the man pages of contend and of every visible verb and subcommand to a directory, which

@@ -85,7 +85,8 @@ fn report(entry: &Entry, text: &str, detail: render::lab::Detail) -> Result<Stri
         }
         schema => {
             let record = records::saved_lab(entry.id, schema, text)?;
-            render::lab::report(&record, detail, width)
+            let heading = render::history::heading(entry, record.quick, width);
+            format!("{heading}{}", render::lab::report(&record, detail, width))
         }
     })
 }

@@ -33,8 +33,8 @@ pub fn run(settings: Lab) -> Result<Exit> {
         Lab::List(experiments, suites) => {
             output::stdout(&list(&experiments, suites, output::width())).map(|()| Exit::Success)
         }
-        Lab::DryRun(plan) => {
-            output::stdout(&planned(&plan, output::width())).map(|()| Exit::Success)
+        Lab::DryRun(plan, seed) => {
+            output::stdout(&planned(&plan, seed, output::width())).map(|()| Exit::Success)
         }
         Lab::Run(run) => measure(*run),
     }
@@ -76,7 +76,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     match &saved {
         Ok(Some(SaveOutcome::Saved(number))) => {
             let again = format!("contend history show {number}{elsewhere}");
-            output::stderr(&format!("saved as run {number}: {again}\n"))?;
+            output::stderr(&format!("saved as run {number}; show it again: {again}\n"))?;
         }
         Ok(Some(SaveOutcome::Empty)) => output::stderr("not saved: nothing was measured\n")?,
         Ok(Some(SaveOutcome::Removed(number))) => {
@@ -190,21 +190,18 @@ fn missing(experiment: &Experiment) -> String {
     format!(" [unavailable: {}]", reasons.iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
-/// Returns a description of the plan and its cases, wrapped to `width` columns.
-fn planned(plan: &Plan, width: usize) -> String {
+/// Returns a description of the plan and its cases, wrapped to `width` columns, with the seed if the
+/// user gave one.
+fn planned(plan: &Plan, seed: Option<u64>, width: usize) -> String {
     let measured = match (plan.measured().count(), plan.cases.len()) {
         (measured, all) if measured == all => format!("{all} cases"),
         (measured, all) => format!("{measured} of {all} cases"),
     };
-    let limit = plan
-        .time_limit
-        .map_or_else(String::new, |limit| format!(" of at most {} s", limit.as_secs()));
+    let seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
     let summary = format!(
-        "{measured}, {}{limit}; a budget of {:.0} s, samples of {} ms, seed {}:",
+        "{measured}, {}, samples of {} ms{seed}:",
         approximate(plan.expected()),
-        plan.budget.as_secs_f64(),
         plan.sample_time.as_millis(),
-        plan.seed
     );
     let mut out = listing::head(&summary, width);
     let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
@@ -214,7 +211,16 @@ fn planned(plan: &Plan, width: usize) -> String {
         some => Some(format!("{some} cases have a fixed number of samples and take")),
     };
     if let Some(fixed) = fixed {
-        let text = format!("{fixed} the first one even if the budget is used up");
+        let budget = plan.budget.as_secs_f64();
+        let text = match plan.time_limit {
+            Some(limit) => {
+                format!(
+                    "{fixed} at least one sample, as long as the run ends within {} s",
+                    limit.as_secs()
+                )
+            }
+            None => format!("{fixed} at least one sample, even beyond the budget of {budget:.0} s"),
+        };
         out.push_str(&listing::head(&text, width));
     }
     for case in &plan.cases {

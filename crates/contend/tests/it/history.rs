@@ -24,15 +24,32 @@ fn a_saved_run_is_printed_as_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("new/runs.db");
     let first = run(&store).output().expect("it starts");
-    assert!(text(&first.stderr).contains("saved as run 1: contend history show 1"));
+    assert!(text(&first.stderr).contains("saved as run 1; show it again: contend history show 1"));
     let again = history(&store, &["show", "1"]);
-    assert_eq!(text(&again.stdout), text(&first.stdout));
+    let again = text(&again.stdout);
+    let (heading, report) = again.split_once('\n').expect("several lines");
+    assert!(heading.starts_with("run 1, 2") && heading.contains(": engine/empty"), "{heading}");
+    assert_eq!(report, text(&first.stdout));
     run(&store).output().expect("it starts");
     let list = text(&history(&store, &[]).stdout);
     let lines: Vec<_> = list.lines().collect();
     assert_eq!(lines.len(), 3, "{list}");
     assert!(lines[1].trim_start().starts_with("2 ") && lines[2].trim_start().starts_with("1 "));
     assert!(lines[1].contains("complete") && lines[1].contains("engine/empty sharing/thread"));
+}
+
+#[test]
+fn a_run_without_time_for_all_cases_is_not_complete() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let mut command = Command::new(contend());
+    command.args(["lab", "run", "units/create", "--only", "kind=fork", "--budget", "0.001"]);
+    let output = command.arg("--store").arg(&store).stdin(Stdio::null()).output();
+    let report = text(&output.expect("it starts").stdout);
+    assert!(report.contains("not measured: 7 cases with kind=fork ("), "{report}");
+    assert!(report.contains("--budget N takes more time)"), "{report}");
+    let list = text(&history(&store, &[]).stdout);
+    assert!(list.contains("  1 of 8 cases  "), "{list}");
 }
 
 #[test]

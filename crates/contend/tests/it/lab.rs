@@ -373,9 +373,15 @@ fn cases_that_one_cpu_cannot_measure_are_reported() {
 
 #[test]
 fn a_dry_run_prints_the_plan() {
-    let output = output(&mut lab(&["run", "units/startup", "--dry-run", "--seed", "5"]));
-    let plan = text(&output.stdout);
-    assert!(plan.contains("seed 5:\n") && plan.contains("units/startup command=fork:"), "{plan}");
+    let plan = |options: &[&str]| {
+        let arguments = [&["run", "units/startup", "--dry-run"], options].concat();
+        text(&output(&mut lab(&arguments)).stdout)
+    };
+    let seeded = plan(&["--seed", "5"]);
+    assert!(seeded.contains("seed 5:\n"), "{seeded}");
+    assert!(seeded.contains("units/startup command=fork:"), "{seeded}");
+    let unseeded = plan(&[]);
+    assert!(!unseeded.contains("seed"), "a later run has another seed: {unseeded}");
 }
 
 #[test]
@@ -396,7 +402,7 @@ fn invalid_arguments_are_reported_with_a_remedy() {
         pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
         assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
     }
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 25] = [
         (&["run", "units/nothing"], "no experiment 'units/nothing'; `contend lab list` shows"),
         (&["run", "engine/empty", "--only", "x=1"], "unknown parameter 'x'"),
         (&["run", "process-thread"], "is a suite: use `contend lab suite process-thread`"),
@@ -414,11 +420,39 @@ fn invalid_arguments_are_reported_with_a_remedy() {
             "'n' selects cases and cannot be set; use --only n=100 (values: 1, 10, 100",
         ),
         (&["run", "units/create", "--set", "n=7"], "use --only n=1 (values: 1, 10, 100"),
-        (&["run", "units/create", "--set", "m=7"], "have no parameters to set"),
+        (
+            &["run", "units/create", "--set", "nn=5"],
+            "unknown parameter 'nn'; units/create has kind, n, parent_mib, huge_pages: select cases with --only",
+        ),
+        (
+            &["run", "units/create", "units/limit", "--set", "m=7"],
+            "; these experiments have kind, n",
+        ),
+        (
+            &["run", "units/create", "--set", "kind=thraed"],
+            "use --only kind=thread (values: fork, ",
+        ),
         (
             &["run", "units/create", "--only", "parent_mib=1024", "--quick"],
-            "; parent_mib=1024 is measured without --quick only; values of parent_mib with --quick: 64",
+            "; parent_mib=1024 is measured only without --quick; values of parent_mib with --quick: 64, \
+             parent_mib= (without)",
         ),
+        (
+            &["run", "handoff/mechanisms", "--only", "partners=thread", "--quick"],
+            "is measured only without --quick; with it, use --set partners=thread",
+        ),
+        (
+            &["run", "units/create", "--only", "n=5", "--quick"],
+            "; values of n with --quick: 1, 100\n",
+        ),
+        (
+            &["run", "units/create", "--only", "parent_mib=0"],
+            "; values of parent_mib: 64, 1024, parent_mib= (without)",
+        ),
+        (&["run", "unit/*"], "did you mean 'units/*'?"),
+        (&["suite", "units/create"], "is an experiment: use `contend lab run units/create`"),
+        (&["suite", "units/*"], "selects experiments: use `contend lab run 'units/*'`"),
+        (&["run", "units/create", "--kind", "fork"], "tip: to select cases: --only kind=fork"),
     ];
     for (arguments, message) in cases {
         let (code, error) = told(arguments);

@@ -37,7 +37,7 @@ fn parameters_that_are_set_take_effect() {
 fn parameters_that_cannot_be_set_are_reported() {
     let told: [(&[&str], &str); 9] = [
         (&["run", "handoff/2", "--set", "x=1"], "--set: unknown parameter 'x'; parameters: end, "),
-        (&["run", "engine/empty", "--set", "x=1"], "these experiments have no parameters to set"),
+        (&["run", "engine/empty", "--set", "x=1"], "; engine/empty has no parameters"),
         (
             &["run", "handoff/2", "--set", "placement=moon"],
             "invalid --set placement=moon: expected one of free, same-cpu, ",

@@ -28,6 +28,9 @@ pub struct PlannedCase {
     pub max_samples: usize,
     /// Expected times of the setup, of a sample, and of shared work.
     pub cost: Cost,
+    /// Whether a conclusion of the suite depends on the case, so that it takes enough samples for
+    /// an interval before other cases take a second one.
+    pub is_decisive: bool,
     /// Why the case is not measured, or `None` if it is: its parameters cannot be combined, it
     /// cannot be measured here, or the run has no time for it.
     pub skipped: Option<String>,
@@ -45,7 +48,8 @@ impl PlannedCase {
         let cost = experiment.demands.cost.of(&parameters);
         let skipped = (experiment.demands.conflict)(&parameters)
             .or_else(|| (experiment.unavailable)(&parameters));
-        Self { experiment, parameters, sampling, max_samples, cost, skipped }
+        let is_decisive = false;
+        Self { experiment, parameters, sampling, max_samples, cost, is_decisive, skipped }
     }
 }
 
@@ -89,6 +93,19 @@ pub struct Condition {
     pub value: String,
 }
 
+impl Condition {
+    /// Creates a condition from a row of a suite's table: a pattern for experiments, a parameter,
+    /// and a value.
+    pub fn of_suite(&(experiments, name, value): &(&str, &str, &str)) -> Self {
+        Self { experiments: experiments.to_owned(), name: name.to_owned(), value: value.to_owned() }
+    }
+
+    /// Returns the conditions that apply to an experiment.
+    fn of_experiment<'a>(all: &'a [Self], experiment: &Experiment) -> Vec<&'a Self> {
+        all.iter().filter(|only| matches(&only.experiments, experiment.name)).collect()
+    }
+}
+
 /// Returns whether the conditions `only` admit the case with these `parameters`. `only` has just
 /// the conditions that apply to the case's experiment, and `all` has the parameters of all cases of
 /// that experiment.
@@ -102,7 +119,14 @@ fn admits(only: &[&Condition], all: &[Parameters], parameters: &Parameters) -> b
 }
 
 /// Upper bound on the default budget of a full run of experiments chosen by name, in seconds.
-pub const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
+const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
+
+/// Upper bound on the default budget of a quick run of experiments chosen by name, in seconds.
+const QUICK_BUDGET_SECONDS: f64 = 8.0;
+
+/// Upper bound on the default budget of a quick run of a suite, in seconds. It leaves more than half
+/// of [`QUICK_TIME_LIMIT`] for machines that are slower or busy.
+const QUICK_SUITE_BUDGET_SECONDS: f64 = 24.0;
 
 /// Time limit of a quick run of a suite, unless a budget is given.
 pub const QUICK_TIME_LIMIT: Duration = Duration::from_mins(1);
@@ -126,21 +150,29 @@ impl Plan {
         budget: Option<Duration>,
         seed: u64,
     ) -> Self {
+        let decisive = suite.map_or(&[][..], |suite| suite.decisive).iter();
+        let decisive: Vec<_> = decisive.map(Condition::of_suite).collect();
         let cases: Vec<_> = experiments
             .iter()
             .flat_map(|&experiment| {
                 let all = (experiment.cases)(&scope);
-                let applies = |only: &&Condition| matches(&only.experiments, experiment.name);
-                let only: Vec<_> = only.iter().filter(applies).collect();
+                let [only, decisive] =
+                    [only, &decisive].map(|all| Condition::of_experiment(all, experiment));
                 let admitted = all.iter().filter(|case| admits(&only, &all, case));
-                let planned = |parameters: &Parameters| {
-                    PlannedCase::new(experiment, parameters.clone(), scope.size)
+                let planned = |parameters: &Parameters| PlannedCase {
+                    is_decisive: !decisive.is_empty() && admits(&decisive, &all, parameters),
+                    ..PlannedCase::new(experiment, parameters.clone(), scope.size)
                 };
                 admitted.map(planned).collect::<Vec<_>>()
             })
             .collect();
         let is_limited = suite.is_some() && scope.size == Size::Quick && budget.is_none();
-        let max_budget = suite.map_or(DEFAULT_BUDGET_SECONDS, |suite| suite.budget_seconds);
+        let max_budget = match (suite, scope.size) {
+            (Some(suite), Size::Full) => suite.budget_seconds,
+            (None, Size::Full) => DEFAULT_BUDGET_SECONDS,
+            (Some(_), _) => QUICK_SUITE_BUDGET_SECONDS,
+            (None, _) => QUICK_BUDGET_SECONDS,
+        };
         let budget = budget.unwrap_or_else(|| default_budget(&cases, scope.size, max_budget));
         let sample_time = Duration::from_millis(match scope.size {
             Size::Full => 20,
@@ -152,19 +184,15 @@ impl Plan {
         if is_limited { plan.within(QUICK_TIME_LIMIT) } else { plan }
     }
 
-    /// Creates the plan of a run of `suite` without options: with the suite's own conditions, the
-    /// default budget, and a seed of 0.
+    /// Creates the plan of a run of `suite` without options: with the suite's own conditions and
+    /// parameter values, the default budget, and a seed of 0.
     pub fn of_suite(
         suite: &'static Suite,
         experiments: &[&'static Experiment],
-        scope: Scope,
+        mut scope: Scope,
     ) -> Self {
-        let condition = |&(experiments, name, value): &(&str, &str, &str)| Condition {
-            experiments: experiments.to_owned(),
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
-        let only: Vec<_> = suite.only.iter().map(condition).collect();
+        let only: Vec<_> = suite.only.iter().map(Condition::of_suite).collect();
+        suite.add_choices(experiments, &mut scope.choices, |_, _| true);
         Self::new(Some(suite), experiments, scope, &only, None, 0)
     }
 
@@ -214,14 +242,13 @@ impl Plan {
     }
 }
 
-/// Returns the default budget. It is 3 s per case, skipped ones included, for a full run, at most
-/// `max` seconds; 0.5 s per case for a quick run, at most 8 s; and 0.1 s for a run of the smallest
-/// size.
+/// Returns the default budget. It is 3 s per case for a full run and 0.5 s per case for a quick run,
+/// at most `max` seconds, and 0.1 s for a run of the smallest size.
 fn default_budget(cases: &[PlannedCase], size: Size, max: f64) -> Duration {
     let count = cases.len() as f64;
     let seconds = match size {
         Size::Full => (3.0 * count).min(max),
-        Size::Quick => (0.5 * count).min(8.0),
+        Size::Quick => (0.5 * count).min(max),
         Size::Smallest => 0.1,
     };
     Duration::from_secs_f64(seconds)
@@ -233,7 +260,9 @@ mod tests {
     use crate::engine::experiment::{
         Demands, Fit, SubjectError, always_available, never_alternates_cpus,
     };
+    use crate::engine::setting::{Choices, Setting};
     use contend_record::lab::{Chapter, Unit, View};
+    use contend_record::parameters::Value;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -272,6 +301,8 @@ mod tests {
         chapter: Chapter::Pipeline,
         patterns: &[],
         only: &[],
+        set: &[],
+        decisive: &[("mock/slow", "kind", "a"), ("mock/slow", "n", "1")],
         budget_seconds: 30.0,
     };
 
@@ -318,6 +349,32 @@ mod tests {
         assert_eq!(without_overhead(fixed(100)), 3 * 14 * SECOND, "three samples of each case");
         let limited = plan(Size::Quick, None).within(8 * SECOND);
         assert!(limited.expected() <= 8 * SECOND, "{:?}", limited.expected());
+    }
+
+    #[test]
+    fn a_suite_names_the_cases_on_which_conclusions_depend() {
+        let plan = plan(Size::Full, None);
+        let decisive = plan.cases.iter().filter(|case| case.is_decisive);
+        let names: Vec<_> = decisive.map(|case| case.parameters.to_string()).collect();
+        assert_eq!(names, ["kind=a n=1"], "cases of experiments without conditions do not count");
+    }
+
+    #[test]
+    fn a_suite_sets_parameters_that_the_user_does_not() {
+        const N: Setting = Setting::number("n", "", 1, 9);
+        const SET: Experiment = Experiment { settings: &[&N], ..SLOW };
+        const SETTING: Suite = Suite { set: &[("n", "2"), ("n", "3"), ("n", "x")], ..*SUITE };
+        let chosen = |users: &[u64], applies: bool| {
+            let mut choices = Choices::default();
+            for &n in users {
+                choices.add("n", Value::Number(n));
+            }
+            SETTING.add_choices(&[&SET], &mut choices, |_, _| applies);
+            choices.numbers("n", &[])
+        };
+        assert_eq!(chosen(&[], true), [2, 3]);
+        assert_eq!(chosen(&[], false), [0_u64; 0]);
+        assert_eq!(chosen(&[7], true), [7]);
     }
 
     #[test]

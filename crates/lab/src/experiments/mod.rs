@@ -81,6 +81,8 @@ mod tests {
     use super::*;
     use crate::engine::experiment::{Scope, Size};
     use crate::engine::pattern::matches;
+    use crate::engine::plan::{Plan, PlannedCase};
+    use crate::engine::setting::Choices;
     use std::collections::HashSet;
 
     #[test]
@@ -123,6 +125,21 @@ mod tests {
                 };
                 let known = REGISTRY.of_suite(suite).iter().any(knows);
                 assert!(known, "{}: {pattern} {parameter}", suite.name);
+            }
+            let mut choices = Choices::default();
+            suite.add_choices(&REGISTRY.of_suite(suite), &mut choices, |_, _| true);
+            for (name, value) in suite.set {
+                let is_chosen = choices.of(name).iter().any(|chosen| chosen.to_string() == *value);
+                assert!(is_chosen, "{}: {name}={value}", suite.name);
+            }
+            for size in [Size::Full, Size::Quick] {
+                let plan = Plan::of_suite(suite, &REGISTRY.of_suite(suite), Scope::of(size));
+                for (pattern, ..) in suite.decisive {
+                    let is_met = |case: &PlannedCase| {
+                        case.is_decisive && matches(pattern, case.experiment.name)
+                    };
+                    assert!(plan.cases.iter().any(is_met), "{}: {pattern}", suite.name);
+                }
             }
         }
     }

@@ -2,18 +2,38 @@
 
 use contend_record::lab::Chapter;
 
-use crate::engine::plan::DEFAULT_BUDGET_SECONDS;
 use crate::engine::suite::Suite;
 
 /// All suites, in the order of lists.
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "process-thread",
-        summary: "cost of a process and of a thread: sharing, memory, creation, limits, start-up",
+        summary: "cost of a process and of a thread: sharing, memory, creation, switching, limits, start-up",
         chapter: Chapter::ProcessThread,
-        patterns: &["sharing/*", "units/create", "units/memory", "units/limit", "units/startup"],
+        patterns: &[
+            "sharing/*",
+            "units/create",
+            "units/memory",
+            "units/limit",
+            "units/startup",
+            "handoff/mechanisms",
+        ],
         only: &[],
-        budget_seconds: DEFAULT_BUDGET_SECONDS,
+        // On one CPU, every hand-off contains a context switch.
+        set: &[
+            ("mechanism", "futex"),
+            ("mechanism", "pipe"),
+            ("partners", "process"),
+            ("partners", "thread"),
+            ("placement", "same-cpu"),
+        ],
+        decisive: &[
+            ("units/create", "kind", "fork"),
+            ("units/create", "kind", "thread"),
+            ("units/create", "n", "100"),
+            ("handoff/mechanisms", "placement", "same-cpu"),
+        ],
+        budget_seconds: 55.0,
     },
     Suite {
         name: "pipeline",
@@ -21,6 +41,8 @@ pub const SUITES: &[Suite] = &[
         chapter: Chapter::Pipeline,
         patterns: &["pipeline/*"],
         only: &[],
+        set: &[],
+        decisive: &[],
         budget_seconds: 75.0,
     },
     Suite {
@@ -39,6 +61,8 @@ pub const SUITES: &[Suite] = &[
             "saturation/compute",
         ],
         only: &[("*", "tick_us", "0"), ("*", "tick_us", "15625"), ("*", "partners", "process")],
+        set: &[],
+        decisive: &[],
         budget_seconds: 115.0,
     },
     Suite {
@@ -47,6 +71,8 @@ pub const SUITES: &[Suite] = &[
         chapter: Chapter::Runtimes,
         patterns: &["runtime/*"],
         only: &[],
+        set: &[],
+        decisive: &[],
         budget_seconds: 600.0,
     },
     Suite {
@@ -74,6 +100,8 @@ pub const SUITES: &[Suite] = &[
             ("copy/file", "cache", "warm"),
             ("copy/file", "place", "tmpfs"),
         ],
+        set: &[],
+        decisive: &[],
         budget_seconds: 50.0,
     },
 ];

@@ -1,11 +1,14 @@
 //! Renders the list of stored runs.
 
-use super::layout::{aligned_left, cut, fitted_lines, plain_table};
+use super::layout::{aligned_left, cut, fitted_lines, paragraph, plain_table};
 use super::text::printable;
 use crate::store::Entry;
+use unicode_width::UnicodeWidthStr;
 
-/// Maximum width of a label in the list, in columns.
-const MAX_LABEL_COLUMNS: usize = 16;
+/// Gap between two columns of the list, in columns.
+const GAP: usize = 2;
+/// Minimum width of a label in the list, in columns, if there is a longer one.
+const MIN_LABEL_COLUMNS: usize = 16;
 /// Minimum width of a title in the list, in columns.
 const MIN_TITLE_COLUMNS: usize = 12;
 
@@ -14,6 +17,9 @@ const MIN_TITLE_COLUMNS: usize = 12;
 pub fn list(entries: &[Entry], width: usize) -> String {
     let Some(first) = entries.first() else {
         return "No runs are saved yet.\n".to_owned();
+    };
+    let longest = |text: fn(&Entry) -> &String| {
+        entries.iter().map(|entry| printable(text(entry)).width()).max().unwrap_or(0)
     };
     let has_labels = entries.iter().any(|entry| !entry.label.is_empty());
     let has_hosts = entries.iter().any(|entry| entry.host != first.host);
@@ -31,17 +37,25 @@ pub fn list(entries: &[Entry], width: usize) -> String {
             entry.ending.clone(),
         ];
         cells.extend(has_hosts.then(|| printable(&entry.host)));
-        cells.extend(has_labels.then(|| cut(&printable(&entry.label), MAX_LABEL_COLUMNS)));
         rows.push(cells);
     }
-    let used: usize = (0..columns - 1)
-        .map(|column| {
-            let cells = rows.iter().map(|row| unicode_width::UnicodeWidthStr::width(&*row[column]));
-            cells.max().unwrap_or(0) + 2
-        })
+    let fixed = columns - 1 - usize::from(has_labels);
+    let used: usize = (0..fixed)
+        .map(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or(0) + GAP)
         .sum();
-    let room = width.saturating_sub(used).max(MIN_TITLE_COLUMNS);
+    let room = width.saturating_sub(used);
+    // A label takes the room that the longest title leaves, or up to half of it if both are long.
+    let title = longest(|entry| &entry.title).max("measured".len());
+    let label = if has_labels {
+        let share = room.saturating_sub(title + GAP).max((room / 2).saturating_sub(GAP));
+        longest(|entry| &entry.label).max("label".len()).min(share.max(MIN_LABEL_COLUMNS))
+    } else {
+        0
+    };
+    let taken = if has_labels { label + GAP } else { 0 };
+    let room = room.saturating_sub(taken).max(MIN_TITLE_COLUMNS);
     for (row, entry) in rows[1..].iter_mut().zip(entries) {
+        row.extend(has_labels.then(|| cut(&printable(&entry.label), label)));
         row.push(cut(&printable(&entry.title), room));
     }
     let mut table = plain_table();
@@ -52,6 +66,22 @@ pub fn list(entries: &[Entry], width: usize) -> String {
         }));
     }
     fitted_lines(table, 1, width)
+}
+
+/// Returns the first line of the report of a saved run of the lab: its number, label and start, and
+/// what it measured. `is_quick` says whether the run measured a smaller form of its cases.
+pub fn heading(entry: &Entry, is_quick: bool, width: usize) -> String {
+    let label = match printable(&entry.label) {
+        label if label.is_empty() => label,
+        label => format!(" ({label})"),
+    };
+    let started = entry.started_at.replace('T', " ").replace('Z', " UTC");
+    let quick = if is_quick { ", --quick" } else { "" };
+    let title = printable(&entry.title);
+    let text = format!("run {}{label}, {started}{quick}: {title}", entry.id);
+    let mut out = String::new();
+    paragraph(&mut out, "", &text, width);
+    out
 }
 
 /// Returns the word for the kind of a record with the given schema: `pipe`, `versus`, `run`, `lab`.
@@ -90,6 +120,32 @@ mod tests {
           7  2026-01-02 03:04:05  lab   complete  suite process-thread
         ");
         assert_eq!(list(&[], 80), "No runs are saved yet.\n");
+    }
+
+    #[test]
+    fn the_heading_of_a_report_identifies_the_run() {
+        let lab = entry(3, "contend.lab/1", "units/create", "complete");
+        let text = "run 3, 2026-01-02 03:04:05 UTC: units/create\n";
+        assert_eq!(heading(&lab, false, 80), text);
+        let text = "run 3 (switch), 2026-01-02 03:04:05 UTC, --quick: units/create\n";
+        assert_eq!(heading(&Entry { label: "switch".into(), ..lab }, true, 80), text);
+    }
+
+    #[test]
+    fn a_label_takes_the_room_that_titles_leave() {
+        let label = "before the change of the number of workers";
+        let with = |title: &str| {
+            let run = entry(1, "contend.pipe/1", title, "exit 0");
+            text(&[Entry { label: label.into(), ..run }])
+        };
+        insta::assert_snapshot!(with("true"), @r"
+        run  started (UTC)        kind  ended   label                           measured
+          1  2026-01-02 03:04:05  pipe  exit 0  before the change of the numb…  true
+        ");
+        insta::assert_snapshot!(with("sort words.txt | uniq -c | sort -rn | head -n 20"), @r"
+        run  started (UTC)        kind  ended   label               measured
+          1  2026-01-02 03:04:05  pipe  exit 0  before the change…  sort words.txt | un…
+        ");
     }
 
     #[test]

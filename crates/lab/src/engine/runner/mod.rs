@@ -1,8 +1,9 @@
 //! Takes samples of all cases in rounds, until each case has enough samples or the time is used up.
 //!
-//! A run is a sequence of rounds. A round visits cases that need samples. The order is random once
-//! every case with a fixed number of samples has been visited, so that slow changes in the speed of
-//! the machine affect all cases alike. A visit takes one sample:
+//! A run is a sequence of rounds. A round visits cases that need samples. The first round visits
+//! cheap cases first, so that expensive ones do not use the budget before every case has a sample.
+//! The order is then random, so that slow changes of the machine affect all cases alike. A visit
+//! takes one sample:
 //!
 //! ```text
 //!            ┌── no session ──► open a process, find the number of iterations
@@ -26,8 +27,10 @@
 //!
 //! Rules:
 //!
-//! - Adaptive cases share equally the part of the budget that cases with a fixed number of samples
-//!   have not used. A case that has used such a share waits for the others.
+//! - Cases on which a conclusion of the suite depends take enough samples for an interval before
+//!   other cases take a second one.
+//! - Adaptive cases share evenly what cases with a fixed number of samples leave of the budget. A
+//!   case that has used such a share waits for the others.
 //! - A case with a fixed number of samples takes the first one even if the budget is used. The time
 //!   limit of a plan has no such exception.
 //! - Every sample of an adaptive case has a process of its own, unless the process takes longer to
@@ -48,7 +51,7 @@ use std::time::Duration;
 
 use contend_record::Warning;
 use contend_record::lab::{Calibration, Case, Ending, RunRecord, SCHEMA, Stopped, Unit};
-use contend_record::stats::median;
+use contend_record::stats::{MIN_CI95_SAMPLES, median};
 use contend_record::warning::WarningId;
 
 use crate::engine::experiment::{Sampling, Size};
@@ -226,26 +229,35 @@ impl<'a> Run<'a> {
         self.states.iter().any(|state| !state.is_done())
     }
 
-    /// Returns the indexes of the cases of the next round, in visiting order. While an unfinished
-    /// case with a fixed number of samples has not been visited, the round consists of all
-    /// unfinished cases that have used none of the budget. Adaptive cases are then first, since
-    /// they take little time; with a time limit, cases of low declared cost are first. Later rounds
-    /// consist, in random order, of the unfinished cases that have not used an adaptive case's
-    /// share of the budget or, if there are none, of all unfinished cases.
+    /// Returns the indexes of the cases of the next round, in visiting order. The first round
+    /// consists of all cases, in ascending order of their declared cost. Without a time limit,
+    /// adaptive cases precede those with a fixed number of samples, which take the first one even
+    /// if the budget is used.
+    ///
+    /// Later rounds consist, in random order, of the unfinished cases on which a conclusion depends
+    /// and which have too few samples for an interval; or else of those that have not used their
+    /// share of the budget; or else of all unfinished cases.
     fn order(&mut self) -> Vec<usize> {
         let is_fixed = |state: &CaseState<'_>| state.planned.sampling != Sampling::Adaptive;
         let unfinished = |index: &usize| !self.states[*index].is_done();
         let mut order: Vec<_> = (0..self.states.len()).filter(unfinished).collect();
-        let unused = order.iter().copied().filter(|&index| self.states[index].used.is_zero());
-        let (fixed, mut first): (Vec<_>, Vec<_>) =
-            unused.partition(|&index| is_fixed(&self.states[index]));
-        if !fixed.is_empty() {
-            first.extend(fixed);
-            if self.deadline.is_some() {
-                // On a slow machine, the deadline cuts off the most expensive cases.
-                first.sort_by_key(|&index| estimate::declared(&self.states, index));
-            }
+        let is_first = |index: &usize| self.states[*index].visits == 0;
+        let mut first: Vec<_> = order.iter().copied().filter(is_first).collect();
+        if !first.is_empty() {
+            first.sort_by_key(|&index| {
+                let ignores_budget = is_fixed(&self.states[index]) && self.deadline.is_none();
+                (ignores_budget, estimate::declared(&self.states, index))
+            });
             return first;
+        }
+        let is_decisive = |index: &usize| {
+            let state = &self.states[*index];
+            state.planned.is_decisive && state.samples.count() < MIN_CI95_SAMPLES
+        };
+        if order.iter().any(is_decisive) {
+            order.retain(is_decisive);
+            self.random.shuffle(&mut order);
+            return order;
         }
         let fixed = self.states.iter().filter(|state| is_fixed(state));
         let spent: Duration = fixed.map(|state| state.used).sum();
@@ -275,7 +287,8 @@ impl<'a> Run<'a> {
         match count {
             0 if matches!(state.planned.sampling, Sampling::Fixed(_)) => false,
             0 => left.is_zero(),
-            _ => left < expected,
+            // After the first sample, an adaptive case has not used any of its share.
+            _ => left <= expected,
         }
     }
 
@@ -298,13 +311,12 @@ impl<'a> Run<'a> {
     /// Ends a case for which no time is left. Without samples, the case counts as skipped.
     fn end_for_lack_of_time(&mut self, index: usize) {
         let over_budget = format!(
-            "the budget of {} s was used before its first sample",
+            "the budget of {} s was used up before a first sample",
             self.plan.budget.as_secs_f64()
         );
         let reason = self.plan.time_limit.map_or(over_budget, |limit| {
             format!(
-                "no time was left for it within {} s on this machine; a run without --quick \
-                 measures it",
+                "no time was left within {} s on this machine; a run without --quick has no limit",
                 limit.as_secs()
             )
         });

@@ -317,9 +317,48 @@ fn the_first_of_a_fixed_number_of_samples_ignores_the_budget() {
     let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
     assert_eq!(counts, [1, 1, 1, 0, 0, 0]);
     let reason = record.cases[3].skipped.as_deref().expect("a reason");
-    assert!(reason.contains("budget of 0 s was used"), "{reason}");
+    assert!(reason.contains("budget of 0 s was used up before a first sample"), "{reason}");
     let (record, _) = Mock::new(steady).run(&plan(&[&FIXED], 1000 * MS));
     assert!(record.cases.iter().all(|case| case.samples.len() == 2 && case.ci95.is_none()));
+}
+
+/// Cases that declare their cost: a large parent is expensive.
+const BY_COST: Experiment = Experiment {
+    name: "mock/by-cost",
+    cases: |_| [4000_u64, 2, 500, 1].map(|n| Parameters::new().with("n", n)).to_vec(),
+    demands: Demands::NONE.with_cost_ms(0, 0).with_ns_per(&[("n", 1_000_000)]),
+    ..ADAPTIVE
+};
+
+#[test]
+fn every_case_has_a_sample_before_expensive_ones_use_the_budget() {
+    let (record, state) = Mock::new(steady).run(&plan(&[&BY_COST], 3000 * MS));
+    let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
+    assert!(counts[0] == 1 && counts[1..].iter().all(|&count| count > 0), "{counts:?}");
+    let mut first = state.take().taken;
+    first.dedup();
+    let names = [1, 2, 500, 4000].map(|n| format!("mock/by-cost n={n}"));
+    assert_eq!(first[..4], names, "the cheapest is first");
+}
+
+/// More cases than a small budget can measure several times.
+const MANY: Experiment = Experiment {
+    name: "mock/many",
+    sampling: Sampling::Fixed(9),
+    cases: |_| (1_u64..=9).map(|n| Parameters::new().with("n", n)).collect(),
+    ..ADAPTIVE
+};
+
+#[test]
+fn cases_on_which_conclusions_depend_have_an_interval_first() {
+    let wide = |_: &Parameters, taken: usize| Ok(5e7 * (1 + taken % 10) as f64);
+    let mut plan = plan(&[&MANY], 3000 * MS);
+    plan.cases[4].is_decisive = true;
+    let (record, _) = Mock::new(wide).run(&plan);
+    let counts: Vec<_> = record.cases.iter().map(|case| case.samples.len()).collect();
+    assert!(record.cases[4].ci95.is_some(), "{counts:?}");
+    let others = counts.iter().enumerate().filter(|&(index, _)| index != 4);
+    assert!(others.clone().all(|(_, &count)| (1..MIN_CI95_SAMPLES).contains(&count)), "{counts:?}");
 }
 
 #[test]
@@ -489,7 +528,7 @@ fn a_time_limit_ends_a_run_that_is_slower_than_planned() {
     assert_eq!(counts, [0, 0, 0, 0, 1, 1, 1], "cheap cases come first");
     for case in &record.cases[..4] {
         let reason = case.skipped.as_deref().expect("a reason");
-        assert!(reason.starts_with("no time was left for it within 13 s"), "{reason}");
+        assert!(reason.starts_with("no time was left within 13 s"), "{reason}");
         assert_eq!(case.stopped, Some(Stopped::Budget));
     }
     assert_eq!((record.ending, mock.state.borrow().open), (Ending::Complete, 0));

@@ -20,7 +20,8 @@ use crate::support::partners::{Pair, Placement, ResourceUsage};
 /// The definition of `handoff/mechanisms`.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handoff/mechanisms",
-    summary: "time and CPU cost of a hand-off to a partner, by mechanism and placement",
+    summary: "time and CPU cost of a hand-off to a partner, on one CPU with a context switch, by \
+        mechanism and placement",
     about: "Two partners, processes or threads, alternate turns without any work. The value is \
         half of a round trip, from turns that are timed together. The same number of turns, or up \
         to 1,000 if they fit into 45 ms, are then timed individually for `p50`, `p99` and `p99.9` \

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use contend_record::lab::{Unit, View};
 use contend_record::parameters::{Parameters, names};
@@ -18,6 +19,7 @@ use super::null_write::{null_device, write_one_byte};
 use super::parent::{self, Parent};
 use super::pool::{ProcessPool, ThreadPool};
 use super::tiny::{self, TinyProgram};
+use crate::engine::cost::Cost;
 use crate::engine::experiment::{
     Demands, ErrorContext, Experiment, Fit, Sampling, Scope, Subject, SubjectError,
 };
@@ -48,9 +50,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     alternates_cpus: |parameters| {
         parameters.text(names::KIND).is_some_and(|kind| kind.ends_with("pool"))
     },
-    demands: Demands::NONE,
+    demands: Demands::NONE.with_cost(cost),
     subject,
 };
+
+/// Returns the default cost, with the time to touch the parent's memory and to copy its page tables.
+fn cost(parameters: &Parameters) -> Cost {
+    const TOUCH_PER_MIB: Duration = Duration::from_micros(500);
+    const FORK_PER_MIB: Duration = Duration::from_micros(100);
+    let mib = parameters.number(parent::PARENT_MIB).unwrap_or(0);
+    let mib = u32::try_from(mib).unwrap_or(u32::MAX);
+    let Cost { setup, sample, shared } = Cost::DEFAULT;
+    Cost {
+        setup: setup + TOUCH_PER_MIB.saturating_mul(mib),
+        sample: sample + FORK_PER_MIB.saturating_mul(mib),
+        shared,
+    }
+}
 
 const KINDS: [&str; 10] = [
     "fork",

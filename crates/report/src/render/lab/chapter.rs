@@ -7,7 +7,9 @@ use contend_record::lab::{Chapter, RunRecord, View};
 
 use super::super::layout::{BOLD, dimmed, paragraph};
 use super::conclusion::{self, Conclusion};
-use super::{Detail, pipeline, process_thread, runtimes, shared_memory, source, synchronisation};
+use super::{
+    Detail, disturbance, pipeline, process_thread, runtimes, shared_memory, source, synchronisation,
+};
 
 /// Contents of a suite's chapter about a run.
 #[derive(Default)]
@@ -52,7 +54,9 @@ pub fn render(
     let mut out = String::new();
     paragraph(&mut out, "", &source::of(chapter).citation(), width);
     if !content.conclusions.is_empty() {
-        let _ = writeln!(out, "\n{BOLD}Which conclusions hold here{BOLD:#}");
+        let is_busy = disturbance::is_prevalent(record);
+        let here = if is_busy { "here, on a busy machine" } else { "here" };
+        let _ = writeln!(out, "\n{BOLD}Which conclusions hold {here}{BOLD:#}");
         out.push_str(&conclusion::list(content.conclusions, record, width));
         if !content.note.is_empty() {
             dimmed(&mut out, content.note, width);

@@ -4,10 +4,11 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use contend_record::lab::RunRecord;
+use contend_record::lab::{Case, RunRecord, Stopped};
 use contend_record::warning::WarningId;
 
 use super::super::layout::{BOLD, paragraph, paragraph_after};
+use super::super::units::counted;
 
 /// A conclusion of a source document, with a function that judges it.
 pub struct Conclusion {
@@ -21,6 +22,28 @@ pub struct Conclusion {
 
 /// A verdict, and the evidence for it in sentences.
 pub type Judgement = (Verdict, String);
+
+/// Returns the judgement on a comparison of two cases, or on several such comparisons. If it is
+/// inconclusive because of noise, the evidence ends with the number of samples on each side, and
+/// with advice if a larger budget gives more.
+pub fn compared(verdict: Verdict, evidence: String, pairs: &[[&Case; 2]]) -> Judgement {
+    let mut evidence = evidence;
+    if verdict == Verdict::Inconclusive(Reason::WithinNoise) && !pairs.is_empty() {
+        let mut counts: Vec<String> = pairs
+            .iter()
+            .map(|[one, other]| match [one, other].map(|case| case.samples.len() as u64) {
+                [one, other] if one == other => format!("{} of each", counted(one, "sample")),
+                [one, other] => format!("{one} and {}", counted(other, "sample")),
+            })
+            .collect();
+        counts.dedup();
+        let _ = write!(evidence, " Compared: {}", counts.join("; "));
+        let is_cut = |case: &&Case| case.stopped == Some(Stopped::Budget);
+        let more = "; --budget N, in seconds, takes more.";
+        evidence.push_str(if pairs.iter().flatten().any(is_cut) { more } else { "." });
+    }
+    (verdict, evidence)
+}
 
 /// Renders each conclusion: the verdict and the claim, with the evidence below.
 pub fn list(conclusions: &[Conclusion], record: &RunRecord, width: usize) -> String {

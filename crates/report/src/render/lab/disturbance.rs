@@ -1,6 +1,6 @@
 //! Summarises the disturbances of a run.
 
-use contend_record::lab::RunRecord;
+use contend_record::lab::{Case, RunRecord};
 use contend_record::warning::WarningId;
 
 use super::super::text::printable;
@@ -12,15 +12,26 @@ pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }
 
-/// Returns how many cases were disturbed and why, in words, with the advice to repeat the run.
-/// Returns `None` if no case was measured, or if nothing disturbed the run.
-pub fn sentence(record: &RunRecord) -> Option<String> {
+/// Returns the number of measured cases that were disturbed, and the number of all measured cases.
+fn counts(record: &RunRecord) -> (usize, usize) {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
-    let is_disturbed = |case: &&contend_record::lab::Case| {
+    let is_disturbed = |case: &&Case| {
         let preempted = |id| id == WarningId::InvoluntarySwitches;
         !case.disturbed.is_empty() || case.warnings.iter().any(|warning| preempted(warning.id))
     };
-    let (all, disturbed) = (measured.clone().count(), measured.filter(is_disturbed).count());
+    (measured.clone().filter(is_disturbed).count(), measured.count())
+}
+
+/// Returns whether more than half of the measured cases were disturbed.
+pub fn is_prevalent(record: &RunRecord) -> bool {
+    let (disturbed, all) = counts(record);
+    2 * disturbed > all
+}
+
+/// Returns how many cases were disturbed and why, in words, with the advice to repeat the run.
+/// Returns `None` if no case was measured, or if nothing disturbed the run.
+pub fn sentence(record: &RunRecord) -> Option<String> {
+    let (disturbed, all) = counts(record);
     let causes: Vec<String> = record
         .warnings
         .iter()
@@ -53,8 +64,12 @@ mod tests {
     fn disturbances_of_all_cases_are_one_sentence() {
         let one = || case(("units/create", View::Creation), Parameters::new(), 1.0, &[]);
         let mut calm = record(None, vec![one(), one(), one()]);
-        assert_eq!(sentence(&calm), None);
+        assert_eq!((sentence(&calm), is_prevalent(&calm)), (None, false));
         calm.cases[1].disturbed = vec![0];
+        assert!(!is_prevalent(&calm), "most cases are undisturbed");
+        let mut busy = calm.clone();
+        busy.cases[2].disturbed = vec![0, 1];
+        assert!(is_prevalent(&busy));
         calm.warnings.push(Warning::new(WarningId::OtherLoad, "others used 64 % of the CPUs"));
         let text = sentence(&calm).expect("a case was disturbed");
         assert!(text.starts_with("1 of 3 cases was disturbed ("), "{text}");

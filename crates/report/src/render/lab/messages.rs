@@ -88,7 +88,7 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
     if table::parameter_names(cases) != ["mechanism", "bytes", "partners", "placement"] {
         return table::with_metrics(cases, "time", &ROUND_TRIP, width);
     }
-    let mut out = String::new();
+    let mut tables = Vec::new();
     for partners in values(cases, names::PARTNERS) {
         for value in values(cases, each) {
             let of: Vec<&Case> = cases
@@ -106,10 +106,11 @@ fn by(cases: &[&Case], each: &str, columns: &str, cells: &[(&str, Cell)], width:
             let plural = if partners == "process" { "processes" } else { "threads" };
             for (title, cell) in cells.iter().filter(|_| !of.is_empty()) {
                 let title = format!("{plural}, {about}, {title}");
-                out.push_str(&matrix(&of, &title, ["mechanism", columns], cell, width));
+                tables.push(matrix(&of, &title, ["mechanism", columns], cell, width));
             }
         }
     }
+    let mut out = tables.join("\n");
     let text = "CPU time and system calls: both partners together, per message.";
     paragraph(&mut out, "", text, width);
     out

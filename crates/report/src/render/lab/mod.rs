@@ -172,7 +172,7 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
         View::UnitMemory => memory::section(record, &measured, width),
         View::UnitLimit => limit::section(&measured, width),
         View::ProcessSharing | View::ThreadSharing => timeline::closing(&measured, width),
-        View::HandoffMechanisms => handoff::mechanisms(&measured, width),
+        View::HandoffMechanisms => handoff::mechanisms(record, &measured, width),
         View::HandoffPreset => handoff::presets(&measured, width),
         View::OneByte => messages::one_byte(&measured, width),
         View::OneWay => messages::one_way(&measured, width),
@@ -202,8 +202,8 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 
 /// Returns, for each reason why cases were not measured, a line that names these cases and the
 /// reason.
-pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
-    let reasons = cases.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
+pub(super) fn skipped(all: &[&Case]) -> Vec<String> {
+    let reasons = all.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
         let which = match cases.len() {
             1..=3 => {
@@ -218,9 +218,34 @@ pub(super) fn skipped(cases: &[&Case]) -> Vec<String> {
             },
         };
         let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
-        format!("not measured:{which} {}", printable(reason))
+        format!("not measured:{which} {}{}", printable(reason), narrowing(&cases, all))
     };
     grouped(reasons).into_iter().map(sentence).collect()
+}
+
+/// Returns advice in parentheses for cases for which a run had no time: the condition that leaves
+/// them out, if a parameter distinguishes them from the measured cases among `all`. Empty for cases
+/// that were not measured for other reasons.
+fn narrowing(unmeasured: &[&Case], all: &[&Case]) -> String {
+    if !unmeasured.iter().all(|case| case.stopped == Some(Stopped::Budget)) {
+        return String::new();
+    }
+    let measured: Vec<&Case> = all
+        .iter()
+        .copied()
+        .filter(|case| !case.samples.is_empty())
+        .filter(|case| unmeasured.iter().any(|other| other.experiment == case.experiment))
+        .collect();
+    let condition = |name: &&str| {
+        let [without, with] = [&measured[..], unmeasured].map(|cases| table::values(cases, name));
+        let is_distinct = !without.iter().any(|value| with.contains(value));
+        (is_distinct && without.len() == 1).then(|| format!("--only {name}={}", without[0]))
+    };
+    let names = table::parameter_names(unmeasured);
+    match names.iter().find_map(condition) {
+        Some(condition) => format!(" ({condition} leaves them out; --budget N takes more time)"),
+        None => " (--only selects fewer cases; --budget N takes more time)".to_owned(),
+    }
 }
 
 /// Writes the first three reasons why cases were not measured, each with its cases, and the number
@@ -294,8 +319,9 @@ pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
-    if let Some(text) = precision(record) {
-        dimmed(out, &text, width);
+    let notes: Vec<String> = precision(record).into_iter().chain(legend(out)).collect();
+    if !notes.is_empty() {
+        dimmed(out, &notes.join(" "), width);
     }
     let mut note = format!(
         "{}, {} of {} CPUs, {}, {}",
@@ -322,16 +348,25 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
-/// Describes the precision of the measurements, and explains brackets and parentheses. Returns
-/// `None` without timed cases, which are those with the metric `cpu_self`.
+/// Explains the brackets and parentheses that a rendered report has. Returns `None` if it has
+/// neither.
+fn legend(report: &str) -> Option<String> {
+    let brackets = table::has_interval(report).then_some("[brackets]: 95 % interval");
+    let parentheses = table::has_range(report)
+        .then_some("(parentheses): range of the samples, which are too few for an interval");
+    let notes: Vec<&str> = brackets.into_iter().chain(parentheses).collect();
+    (!notes.is_empty()).then(|| format!("In {}.", notes.join("; in ")))
+}
+
+/// Describes the precision of the measurements. Returns `None` without timed cases, which are those
+/// with the metric `cpu_self`.
 fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
     let all = timed.count();
     (all > 0).then(|| {
         format!(
-            "{precise} of {all} timed cases reached the 2 % target{} [Brackets]: 95 % interval of the median; \
-             (parentheses): range, with fewer than six samples.",
+            "{precise} of {all} timed cases reached the 2 % target{}",
             if precise < all { "; raise --budget for more." } else { "." }
         )
     })
@@ -363,6 +398,66 @@ fn find<'a>(record: &'a RunRecord, view: View, parameters: &[(&str, &str)]) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brackets_and_parentheses_are_explained_where_they_occur() {
+        let report = |samples: &[&[f64]]| {
+            let cases = samples.iter().zip(0_u64..).map(|(samples, n)| {
+                let parameters = Parameters::new().with("n", n);
+                let mut case = sample::case(("units/create", View::Creation), parameters, 1.0, &[]);
+                case.samples = samples.to_vec();
+                case.min = samples.iter().copied().reduce(f64::min);
+                case.max = samples.iter().copied().reduce(f64::max);
+                case.ci95 = (samples.len() >= 6).then_some([1.0, 2.0]);
+                case
+            });
+            let record = sample::record(None, cases.collect());
+            anstream::adapter::strip_str(&figures(&record, Detail::Full, 100)).to_string()
+        };
+        let (few, enough): (&[f64], &[f64]) = (&[1.0, 2.0], &[1.0; 6]);
+        let one = report(&[&[1.0]]);
+        assert!(!one.contains("[brackets]") && !one.contains("(parentheses)"), "{one}");
+        let range = report(&[few]);
+        assert!(range.contains("(range)") && range.contains("In (parentheses): range"), "{range}");
+        assert!(!range.contains("95 % interval"), "{range}");
+        let interval = report(&[enough]);
+        assert!(interval.contains("In [brackets]: 95 % interval."), "{interval}");
+        assert!(!interval.contains("(parentheses)"), "{interval}");
+        let both = report(&[few, enough]);
+        assert!(both.contains("In [brackets]: 95 % interval; in (parentheses): range"), "{both}");
+    }
+
+    #[test]
+    fn cases_without_time_come_with_the_condition_that_leaves_them_out() {
+        let case = |n: u64, parent: Option<u64>, has_samples: bool| {
+            let parameters = Parameters::new().with("n", n);
+            let parameters =
+                parent.into_iter().fold(parameters, |all, mib| all.with("parent_mib", mib));
+            let mut case = sample::case(("units/create", View::Creation), parameters, 1.0, &[]);
+            if !has_samples {
+                case.samples.clear();
+                case.stopped = Some(Stopped::Budget);
+                case.skipped = Some("the budget was used up".to_owned());
+            }
+            case
+        };
+        let shown = |cases: &[Case]| skipped(&cases.iter().collect::<Vec<_>>()).join("|");
+        let cases = [case(1, None, true), case(100, None, true), case(1, Some(64), false)];
+        let text = shown(&cases);
+        assert!(
+            text.ends_with(
+                "used up (--only parent_mib= leaves them out; --budget N takes more time)"
+            ),
+            "{text}"
+        );
+        let text = shown(&[case(1, None, true), case(9, None, false), case(10, None, false)]);
+        assert!(text.contains("(--only n=1 leaves them out;"), "{text}");
+        let cases = [case(1, None, true), case(2, None, true), case(9, None, false)];
+        assert!(shown(&cases).contains("(--only selects fewer cases;"), "{}", shown(&cases));
+        let mut absent = case(9, None, false);
+        absent.stopped = None;
+        assert!(shown(&[absent]).ends_with("used up"));
+    }
 
     #[test]
     fn skipped_cases_are_named_by_what_they_do_not_share() {

@@ -2,19 +2,23 @@
 
 use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
+use contend_record::stats::Ratio;
 
 use super::super::layout::{aligned_left, fitted_lines, grouped, plain_table};
 use super::super::text::printable;
-use super::super::units::{nanoseconds, percent};
+use super::super::units::{nanoseconds, percent, ratio};
 use super::shown;
 
 /// A column of a table: its heading, the minimum terminal width at which it is shown (in columns),
 /// and a function that formats the cell of a case.
 type Column = (&'static str, usize, fn(&Case) -> String);
 
+/// Heading of the column of intervals, unless it has only ranges.
+const INTERVAL: &str = "[95 % interval]";
+
 const COLUMNS: [Column; 9] = [
     ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
-    ("[95 % interval]", 70, interval),
+    (INTERVAL, 70, interval),
     ("CPU self", 50, |case| metric(case, "cpu_self")),
     ("children", 84, |case| metric(case, "cpu_children")),
     ("user", 0, |case| metric(case, "user")),
@@ -45,11 +49,31 @@ pub fn with_metrics(
     columns: &[MetricColumn],
     width: usize,
 ) -> String {
-    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, width);
+    with_metrics_shown(cases, value, columns, &metric, width)
+}
+
+/// A function that formats the metric of a case with the given name.
+pub type MetricCell<'a> = &'a dyn Fn(&Case, &str) -> String;
+
+/// Renders tables as [`with_metrics`] does, with metrics formatted by `cell`.
+pub fn with_metrics_shown(
+    cases: &[&Case],
+    value: &str,
+    columns: &[MetricColumn],
+    cell: MetricCell<'_>,
+    width: usize,
+) -> String {
+    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, cell, width);
     groups(cases).iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
-fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize) -> String {
+fn metrics(
+    cases: &[&Case],
+    value: &str,
+    columns: &[MetricColumn],
+    cell: MetricCell<'_>,
+    width: usize,
+) -> String {
     let names = parameter_names(cases);
     let measured =
         |column: &&MetricColumn| cases.iter().any(|case| case.metrics.contains_key(column.1));
@@ -62,7 +86,7 @@ fn metrics(cases: &[&Case], value: &str, columns: &[MetricColumn], width: usize)
     for case in cases {
         let parameters = names.iter().map(|name| parameter(*case, name));
         let median = case.median.map_or_else(String::new, |value| shown(value, case.unit));
-        let row = parameters.chain([median]).chain(columns.iter().map(|c| metric(case, c.1)));
+        let row = parameters.chain([median]).chain(columns.iter().map(|c| cell(case, c.1)));
         table.add_row(row.enumerate().map(|(i, text)| aligned_left(i, words, text)));
     }
     fitted_lines(table, names.len(), width)
@@ -89,7 +113,11 @@ fn table(cases: &[&Case], width: usize) -> String {
         COLUMNS.iter().filter(|column| fits(column) && has(column.0)).collect();
     let names = parameter_names(cases);
     let mut table = plain_table();
-    let headings = names.iter().copied().chain(columns.iter().map(|column| column.0));
+    let heading = |column: &&Column| match column.0 {
+        INTERVAL => spread_heading(cases),
+        other => other,
+    };
+    let headings = names.iter().copied().chain(columns.iter().map(heading));
     table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, names.len(), text.into())));
     for case in cases {
         let parameters = names.iter().map(|name| parameter(*case, name));
@@ -145,6 +173,44 @@ pub fn spread(
     }
 }
 
+/// Formats the ratio of the median of `samples` to that of `baseline`, with its interval in brackets
+/// or its range in parentheses: `1.01 [0.97, 1.05]`. Returns `None` if the ratio is not defined.
+pub fn ratio_of(samples: &[f64], baseline: &[f64], seed: u64) -> Option<String> {
+    let found = Ratio::of(samples, baseline, seed)?;
+    let spread = spread(found.ci95, found.range, ratio);
+    Some(format!("{} {spread}", ratio(found.ratio)).trim_end().to_owned())
+}
+
+/// Formats the median of a case with its interval in brackets or its range in parentheses; empty if
+/// the case was not measured.
+pub fn with_spread(case: &Case) -> String {
+    let median = case.median.map_or_else(String::new, |value| shown(value, case.unit));
+    format!("{median} {}", interval(case)).trim().to_owned()
+}
+
+/// Returns the heading of a column of intervals or ranges: without any interval, that of a range.
+fn spread_heading(cases: &[&Case]) -> &'static str {
+    let has_interval = cases.iter().any(|case| case.ci95.is_some());
+    let has_range = cases.iter().any(|case| case.samples.len() > 1);
+    if has_interval || !has_range { INTERVAL } else { "(range)" }
+}
+
+/// Returns whether a rendered text has an interval as [`spread`] formats it.
+pub fn has_interval(text: &str) -> bool {
+    figures_in(text, '[', ']').any(|inner| inner.contains(','))
+}
+
+/// Returns whether a rendered text has a range as [`spread`] formats it.
+pub fn has_range(text: &str) -> bool {
+    figures_in(text, '(', ')').any(|inner| inner.split_whitespace().nth(1) == Some("to"))
+}
+
+/// Returns the texts between the given brackets that begin with a figure.
+fn figures_in(text: &str, open: char, close: char) -> impl Iterator<Item = &str> {
+    let inner = text.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0));
+    inner.filter(|inner| inner.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+}
+
 /// Formats CPU time in percent of wall time, as `time` prints it; empty if either was not measured.
 fn cpu_percent(case: &Case) -> String {
     let cpu = case.metric("user").zip(case.metric("system")).map(|(user, system)| user + system);
@@ -152,7 +218,7 @@ fn cpu_percent(case: &Case) -> String {
 }
 
 /// Formats the median of the metric `name`; empty if the case does not have it.
-fn metric(case: &Case, name: &str) -> String {
+pub fn metric(case: &Case, name: &str) -> String {
     match case.metrics.get(name) {
         Some(metric) if metric.unit == Unit::Nanoseconds && metric.median.abs() < 0.5 => "0".into(),
         Some(metric) => shown(metric.median, metric.unit),

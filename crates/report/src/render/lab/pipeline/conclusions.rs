@@ -9,11 +9,12 @@ use contend_record::parameters::names;
 
 use super::super::super::units::bytes;
 use super::super::conclusion::{
-    Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
+    Conclusion, Judgement, Reason, Verdict, compared, is_disturbed, not_measured,
 };
 use super::super::find;
+use super::super::table::ratio_of;
 use super::judging::{against, cpu_time, is_spoiled, real_time};
-use super::{cpu, cpu_percent, held, json_pairs, rate, real};
+use super::{cpu_percent, cpu_samples, held, json_pairs, rate};
 
 pub const CONCLUSIONS: [Conclusion; 9] = [
     Conclusion {
@@ -109,13 +110,22 @@ fn bottleneck(record: &RunRecord) -> Judgement {
 }
 
 /// Formats the wall and CPU times of `new` as multiples of those of `old`, after `name`, as in
-/// `mawk 1.20 times the wall time, 1.10 times the CPU time`.
-fn ratios(name: &str, old: &Case, new: &Case) -> String {
-    format!(
-        "{name} {:.2} times the wall time, {:.2} times the CPU time",
-        real(new) / real(old).max(1.0),
-        cpu(new) / cpu(old).max(1.0)
-    )
+/// `mawk 1.20 [1.18, 1.23] times the wall time, 1.10 [1.08, 1.11] times the CPU time`.
+fn ratios(record: &RunRecord, name: &str, old: &Case, new: &Case) -> String {
+    let real = ratio_of(&new.samples, &old.samples, record.seed).unwrap_or_default();
+    format!("{name} {real} times the wall time, {}", cpu_ratio(record, old, new))
+}
+
+/// Formats the CPU time of `new` as a multiple of that of `old`: `1.10 [1.08, 1.11] times the CPU
+/// time`.
+fn cpu_ratio(record: &RunRecord, old: &Case, new: &Case) -> String {
+    let ratio = ratio_of(&cpu_samples(new), &cpu_samples(old), record.seed);
+    format!("{} times the CPU time", ratio.unwrap_or_default())
+}
+
+/// Returns the cases of pairs, without their names.
+fn sides<'a>(pairs: &[&(&str, &'a Case, &'a Case)]) -> Vec<[&'a Case; 2]> {
+    pairs.iter().map(|&&(_, one, other)| [one, other]).collect()
 }
 
 /// Returns the verdict if no pair can be judged: `Disturbed` if the wall times of any pair were
@@ -144,10 +154,11 @@ fn splits(
     }
     let verdicts: Vec<_> = tested.iter().map(|(_, one, four)| verdict(one, four)).collect();
     let figures: Vec<_> =
-        tested.iter().map(|&&(name, one, four)| ratios(name, one, four)).collect();
-    (
+        tested.iter().map(|&&(name, one, four)| ratios(record, name, one, four)).collect();
+    compared(
         Verdict::all(&verdicts),
         format!("Tokenizer of four commands against one: {}.", figures.join("; ")),
+        &sides(&tested),
     )
 }
 
@@ -197,17 +208,18 @@ fn wasted(record: &RunRecord) -> Judgement {
     };
     let figures = tested.iter().map(|(name, one, four)| {
         format!(
-            "{name} {:.2} times the CPU time ({:.0} % of a CPU instead of {:.0} %)",
-            cpu(four) / cpu(one).max(1.0),
+            "{name} {} ({:.0} % of a CPU instead of {:.0} %)",
+            cpu_ratio(record, one, four),
             cpu_percent(four),
             cpu_percent(one)
         )
     });
     let figures: Vec<_> = figures.collect();
     let verdicts: Vec<_> = tested.iter().map(judge).collect();
-    (
+    compared(
         Verdict::all(&verdicts),
         format!("Four commands are not faster than one: {}.", figures.join("; ")),
+        &sides(&tested),
     )
 }
 
@@ -251,7 +263,8 @@ fn no_idle_cpu(record: &RunRecord) -> Judgement {
         Verdict::expecting(Ordering::Greater, real_time(record, four, one))
     };
     let verdicts: Vec<_> = tested.iter().map(judge).collect();
-    let figures: Vec<_> = ten.iter().map(|&(name, one, four)| ratios(name, one, four)).collect();
+    let figures: Vec<_> =
+        ten.iter().map(|&(name, one, four)| ratios(record, name, one, four)).collect();
     let mut text = format!("Ten copies, four commands against one: {}.", figures.join("; "));
     let names: Vec<_> = tested.iter().map(|pair| pair.0).collect();
     if names.is_empty() {
@@ -259,7 +272,7 @@ fn no_idle_cpu(record: &RunRecord) -> Judgement {
         return (none_left(record, &alone), text);
     }
     let _ = write!(text, " A single copy was faster with four under {}.", names.join(", "));
-    (Verdict::all(&verdicts), text)
+    compared(Verdict::all(&verdicts), text, &sides(&tested))
 }
 
 fn several(record: &RunRecord) -> Judgement {
@@ -328,13 +341,14 @@ fn early(record: &RunRecord) -> Judgement {
     };
     let verdicts: Vec<_> = pairs.iter().map(judge).collect();
     let figures: Vec<_> =
-        pairs.iter().map(|&(filter, late, early)| ratios(filter, late, early)).collect();
+        pairs.iter().map(|&(filter, late, early)| ratios(record, filter, late, early)).collect();
     let Some((_, late, _)) = pairs.first() else {
         return not_measured("No filter was measured.");
     };
     let size = bytes(late.metric("input").unwrap_or(0.0));
-    (
+    compared(
         Verdict::all(&verdicts),
         format!("Filtering {size} first instead of last: {}.", figures.join("; ")),
+        &sides(&pairs.iter().collect::<Vec<_>>()),
     )
 }

@@ -52,6 +52,13 @@ fn cpu(case: &Case) -> f64 {
     case.metric("user").unwrap_or(0.0) + case.metric("system").unwrap_or(0.0)
 }
 
+/// Returns the CPU time of each sample in nanoseconds: user and system time together.
+fn cpu_samples(case: &Case) -> Vec<f64> {
+    let samples = |name: &str| case.metrics.get(name).map_or(&[][..], |metric| &metric.samples);
+    let pairs = samples("user").iter().zip(samples("system"));
+    pairs.map(|(user, system)| user + system).collect()
+}
+
 /// Returns CPU time in percent of wall time; 200 is two fully used CPUs.
 fn cpu_percent(case: &Case) -> f64 {
     100.0 * cpu(case) / real(case).max(1.0)

@@ -6,10 +6,11 @@ use contend_record::lab::{Case, RunRecord, StoppedBy, View};
 use contend_record::parameters::{Value, names};
 use contend_record::stats::Ratio;
 
-use super::super::super::units::{bytes, nanoseconds, ratio};
-use super::super::conclusion::{Conclusion, Judgement, Reason, Verdict, not_measured};
+use super::super::super::units::{bytes, nanoseconds};
+use super::super::conclusion::{Conclusion, Judgement, Reason, Verdict, compared, not_measured};
 use super::super::find;
-use super::{Memory, hundred, limits};
+use super::super::table::ratio_of;
+use super::{Memory, hundred, limits, stopped_by};
 
 pub const CONCLUSIONS: [Conclusion; 4] = [
     Conclusion {
@@ -102,7 +103,7 @@ fn memory(record: &RunRecord) -> Judgement {
 /// Compares the medians of two cases. They count as equal if the interval or the range of their
 /// ratio contains 1. If each case has only one sample, they count as equal if they differ by less
 /// than about a quarter. Returns `None` if a case has no samples, or if the ratio is unbounded.
-fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
+fn order(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
     /// Ratio of the larger to the smaller of two single samples below which they count as equal.
     const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;
     let ratio = Ratio::of(&one.samples, &other.samples, seed)?;
@@ -116,15 +117,14 @@ fn compared(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
 fn creation(record: &RunRecord) -> Judgement {
     let compare = || {
         let (fork, thread) = (hundred(record, "fork")?, hundred(record, "thread")?);
-        let order = compared(fork, thread, record.seed)?;
-        let times = fork.median? / thread.median?.max(1.0);
+        let order = order(fork, thread, record.seed)?;
         let text = format!(
             "100 processes take {}, 100 threads {}: {} times as long.",
             nanoseconds(100.0 * fork.median?),
             nanoseconds(100.0 * thread.median?),
-            ratio(times)
+            ratio_of(&fork.samples, &thread.samples, record.seed)?
         );
-        Some((Verdict::expecting(Ordering::Greater, order), text))
+        Some(compared(Verdict::expecting(Ordering::Greater, order), text, &[[fork, thread]]))
     };
     compare().unwrap_or_else(|| not_measured("Creating 100 of each was not part of this run."))
 }
@@ -140,9 +140,14 @@ fn limit(record: &RunRecord) -> Judgement {
         let allowed = |report: &contend_record::lab::LimitReport| {
             report.limits.first().map_or_else(|| "unknown".to_owned(), |l| l.allows.to_string())
         };
+        let ended = match [processes, threads].map(stopped_by) {
+            [one, other] if one == other => format!("Both attempts ended at {one}."),
+            [one, other] => format!(
+                "The attempt with processes ended at {one}, the one with threads at {other}."
+            ),
+        };
         let text = format!(
-            "The cap or the memory guard ended the attempt. By the system's settings there is room for \
-             {} more processes and {} more threads.",
+            "{ended} By the system's settings there is room for {} more processes and {} more threads.",
             allowed(processes),
             allowed(threads)
         );

@@ -7,23 +7,25 @@ mod tests;
 
 use contend_record::lab::{Case, LimitReport, RunRecord, Step, StoppedBy, Task, View};
 use contend_record::parameters::names;
+use contend_record::stats::Ratio;
 
 use super::super::layout::paragraph;
 use super::super::units::{bytes, nanoseconds, ratio};
 use super::chapter::Content;
-use super::find;
-use super::table::{figure, grid, row};
+use super::table::{figure, grid, ratio_of, row, values};
+use super::{find, handoff};
 
 /// Returns the chapter, or `None` if the run has measured nothing that the workshop reports.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
-    let tables: Vec<_> = [memory, creation, limit, startup]
+    let tables: Vec<_> = [memory, creation, switching, limit, startup]
         .into_iter()
         .filter_map(|table| table(record, width))
         .collect();
     if tables.is_empty() {
         return None;
     }
-    let meaning = [clock_misses_children, memory_cost, limit_is_a_setting, startup_cost];
+    let meaning =
+        [clock_misses_children, memory_cost, switch_cost, limit_is_a_setting, startup_cost];
     Some(Content {
         conclusions: &conclusions::CONCLUSIONS,
         meaning: meaning.into_iter().filter_map(|sentence| sentence(record)).collect(),
@@ -100,9 +102,63 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
         line("threads", "8.39ms", hundred(record, "thread")?),
     ];
     let mut out = grid(&rows, 1, width);
-    let note = "The workshop timed with clock(): CPU time of the caller, without its children.";
+    let note = "The workshop's figures are from clock(), which returns the CPU time of the caller without its \
+                children's.";
     paragraph(&mut out, "", note, width);
     Some(out)
+}
+
+/// Placement of partners on one CPU.
+const ONE_CPU: &str = "same-cpu";
+
+/// Returns the measured hand-offs on one CPU, each of which contains a context switch.
+fn switches(record: &RunRecord) -> Vec<&Case> {
+    let is_on_one_cpu = |case: &&Case| case.parameters.text(names::PLACEMENT) == Some(ONE_CPU);
+    let measured = record.cases_of(View::HandoffMechanisms).filter(|case| case.median.is_some());
+    measured.filter(is_on_one_cpu).collect()
+}
+
+fn switching(record: &RunRecord, width: usize) -> Option<String> {
+    let cases = switches(record);
+    if cases.is_empty() {
+        return None;
+    }
+    let mut out = handoff::side_by_side(record, &cases, "hand-off on one CPU", width);
+    let note = "Half of a round trip between two processes, or between two threads of one process. It contains \
+                a context switch. The workshop did not measure it.";
+    paragraph(&mut out, "", note, width);
+    Some(out)
+}
+
+/// Compares hand-offs between threads on one CPU with those between processes, for each mechanism.
+/// Returns `None` if no mechanism was measured with both.
+fn switch_cost(record: &RunRecord) -> Option<String> {
+    let of = |mechanism: &str, partners: &str| {
+        let parameters = [
+            (names::MECHANISM, mechanism),
+            (names::PARTNERS, partners),
+            (names::PLACEMENT, ONE_CPU),
+        ];
+        find(record, View::HandoffMechanisms, &parameters)
+    };
+    let measured = |mechanism: &String| {
+        let (thread, process) = (of(mechanism, "thread")?, of(mechanism, "process")?);
+        let ratio = Ratio::of(&thread.samples, &process.samples, record.seed)?;
+        let noise = if ratio.contains_one() { " (within noise)" } else { "" };
+        Some(format!(
+            "{} by {mechanism}, {} times as long as between processes{noise}",
+            nanoseconds(thread.median?),
+            ratio_of(&thread.samples, &process.samples, record.seed)?
+        ))
+    };
+    let times: Vec<_> =
+        values(&switches(record), names::MECHANISM).iter().filter_map(measured).collect();
+    (!times.is_empty()).then(|| {
+        format!(
+            "A hand-off between threads on one CPU, which contains a context switch, takes {}.",
+            times.join("; ")
+        )
+    })
 }
 
 /// Returns the attempts to create as many processes, and as many threads, as possible, or `None` if
@@ -115,14 +171,18 @@ fn limits(record: &RunRecord) -> Option<[(&Case, &LimitReport); 2]> {
     Some([of_kind("process")?, of_kind("thread")?])
 }
 
-fn limit(record: &RunRecord, width: usize) -> Option<String> {
-    let [processes, threads] = limits(record)?;
-    let stopped_by = |report: &LimitReport| match &report.stopped_by {
+/// Names what ended an attempt to create units.
+fn stopped_by(report: &LimitReport) -> String {
+    match &report.stopped_by {
         StoppedBy::Cap => "the cap".to_owned(),
         StoppedBy::MemoryFloor => "the memory guard".to_owned(),
         StoppedBy::Limit(name) => name.clone(),
-        StoppedBy::Unknown => "unknown".to_owned(),
-    };
+        StoppedBy::Unknown => "an unknown limit".to_owned(),
+    }
+}
+
+fn limit(record: &RunRecord, width: usize) -> Option<String> {
+    let [processes, threads] = limits(record)?;
     let line = |name: &str, document: &str, report: &LimitReport| {
         let tightest = report.limits.first();
         vec![
@@ -186,8 +246,8 @@ fn clock_misses_children(record: &RunRecord) -> Option<String> {
     let own = fork.metric("cpu_self")?;
     let children = fork.metric("cpu_children").unwrap_or(0.0);
     Some(format!(
-        "clock(), which the workshop timed with, misses waiting and the CPU time of children: {:.0} % of the \
-         CPU time of creating a process here. Use wall time.",
+        "clock(), which the workshop used, counts neither waiting nor the CPU time of children. The children's \
+         share alone is {:.0} % of the CPU time of creating a process here. Use wall time.",
         100.0 * children / (own + children).max(1.0),
     ))
 }

@@ -1,6 +1,6 @@
 //! Tests that the workshop's figures confirm its conclusions, and that other figures do not.
 
-use contend_record::lab::{Case, Chapter, Limit, LimitReport, RunRecord, StoppedBy, View};
+use contend_record::lab::{Case, Chapter, Limit, LimitReport, RunRecord, Stopped, StoppedBy, View};
 use contend_record::parameters::Parameters;
 
 use super::super::sample::{case, chapter_text, record};
@@ -50,7 +50,10 @@ fn the_workshops_figures_confirm_its_conclusions() {
     ]);
     assert!(text.contains("A. inconclusive (not measured): "), "{text}");
     assert!(text.contains("C. confirmed: ") && text.contains("D. confirmed: "), "{text}");
-    assert!(text.contains("100 processes take 19.1ms, 100 threads 8.39ms: 2.27 times"), "{text}");
+    assert!(
+        text.contains("100 processes take 19.1ms, 100 threads 8.39ms: 2.27 (2.27 to 2.27) times"),
+        "{text}"
+    );
     assert!(text.contains("50 % of the CPU time of creating a process"), "{text}");
 }
 
@@ -64,7 +67,48 @@ fn lower_figures_do_not_confirm_and_a_cap_is_inconclusive() {
     ]);
     assert!(text.contains("C. not confirmed: "), "{text}");
     assert!(text.contains("D. inconclusive (limit not reached): "), "{text}");
-    let equal = shown(vec![creation("fork", 83_890.0), creation("thread", 83_890.0)]);
-    assert!(equal.contains("C. inconclusive (within noise): "), "{equal}");
+    assert!(text.contains("Both attempts ended at the cap."), "{text}");
+    let guarded = shown(vec![
+        limit("process", 900, StoppedBy::MemoryFloor),
+        limit("thread", 1000, StoppedBy::Cap),
+    ]);
+    let ended = "with processes ended at the memory guard, the one with threads at the cap.";
+    assert!(guarded.contains(ended), "{guarded}");
     assert_eq!(shown(Vec::new()), "");
+}
+
+#[test]
+fn an_inconclusive_comparison_has_its_number_of_samples() {
+    let mut thread = creation("thread", 83_890.0);
+    thread.samples.push(83_890.0);
+    let text = shown(vec![creation("fork", 83_890.0), thread.clone()]);
+    assert!(text.contains("C. inconclusive (within noise): "), "{text}");
+    assert!(
+        text.contains("1.00 (1.00 to 1.00) times as long. Compared: 2 and 3 samples."),
+        "{text}"
+    );
+    thread.stopped = Some(Stopped::Budget);
+    let text = shown(vec![creation("fork", 83_890.0), thread]);
+    assert!(text.contains("2 and 3 samples; --budget N, in seconds, takes more."), "{text}");
+}
+
+#[test]
+fn hand_offs_on_one_cpu_answer_which_is_cheaper_to_switch() {
+    let hand_off = |partners: &str, placement: &str, nanoseconds: f64| {
+        let parameters = Parameters::new()
+            .with("mechanism", "pipe")
+            .with("partners", partners)
+            .with("placement", placement);
+        let about = ("handoff/mechanisms", View::HandoffMechanisms);
+        case(about, parameters, nanoseconds, &[])
+    };
+    let text = shown(vec![
+        hand_off("process", "two-cpus", 9000.0),
+        hand_off("process", "same-cpu", 2000.0),
+        hand_off("thread", "same-cpu", 1800.0),
+    ]);
+    let sentence = "takes 1.80µs by pipe, 0.90 (0.90 to 0.90) times as long as between processes";
+    assert!(text.contains(sentence), "{text}");
+    assert!(text.contains("hand-off on one CPU processes threads threads : processes"), "{text}");
+    assert!(!text.contains("9.00µs"), "only hand-offs on one CPU contain a switch: {text}");
 }

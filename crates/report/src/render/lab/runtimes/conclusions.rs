@@ -2,8 +2,9 @@
 
 use contend_record::lab::RunRecord;
 
-use super::super::super::units::{bytes, count, ratio};
+use super::super::super::units::{bytes, count};
 use super::super::conclusion::{Conclusion, Judgement, Verdict, not_measured};
+use super::super::table::ratio_of;
 use super::document::largest;
 
 pub const CONCLUSIONS: [Conclusion; 2] = [
@@ -46,20 +47,26 @@ fn half_of_a_process(record: &RunRecord) -> Judgement {
         let process = processes.median? / m as f64;
         let [at_once, at_rest] =
             [callbacks.median?, callbacks.metric("after_6s")?].map(|all| all / n as f64);
-        Some((at_once, at_rest, process, callbacks.metric("begun_at_once")?, n))
+        let per_unit = |samples: &[f64], units: u64| -> Vec<f64> {
+            samples.iter().map(|all| all / units as f64).collect()
+        };
+        let processes = per_unit(&processes.samples, m);
+        let ratios = [&callbacks.samples, &callbacks.metrics.get("after_6s")?.samples]
+            .map(|samples| ratio_of(&per_unit(samples, n), &processes, record.seed));
+        let [Some(once), Some(rest)] = ratios else { return None };
+        Some((at_once, at_rest, process, [once, rest], callbacks.metric("begun_at_once")?, n))
     };
-    let Some((at_once, at_rest, process, begun, n)) = figures() else {
+    let Some((at_once, at_rest, process, [once, rest], begun, n)) = figures() else {
         return not_measured("Callback threads and processes were not both measured.");
     };
     let text = format!(
-        "Read at once, as the document did, a callback thread takes {} ({} times a process), but only {} of {} \
-         have started: mostly queued messages are counted. After 6 s it takes {} ({} times).",
+        "Read at once, as the document did, a callback thread takes {}, {once} times as much as a process, but \
+         only {} of {} have started: mostly queued messages are counted. After 6 s it takes {}, {rest} times \
+         as much.",
         bytes(at_once),
-        ratio(at_once / process),
         count(begun),
         count(n as f64),
         bytes(at_rest),
-        ratio(at_rest / process),
     );
     let half = 0.5 / MAX_ABOUT_EQUAL_RATIO..0.5 * MAX_ABOUT_EQUAL_RATIO;
     (

@@ -3,10 +3,11 @@
 use contend_record::lab::RunRecord;
 use contend_record::parameters::names;
 
-use super::super::super::units::{count, nanoseconds, percent};
+use super::super::super::units::{count, nanoseconds};
 use super::super::conclusion::{
     Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
 };
+use super::super::table::ratio_of;
 use super::{both, copied, form};
 
 pub const CONCLUSIONS: [Conclusion; 3] = [
@@ -63,9 +64,10 @@ fn no_calls(record: &RunRecord) -> Judgement {
     let figures = || {
         let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
         let messages = ring.parameters.number(names::MESSAGES)? as f64;
-        Some((pipe.median?, ring.median?, both(ring, "calls")?, messages))
+        let times = ratio_of(&ring.samples, &pipe.samples, record.seed)?;
+        Some((pipe.median?, ring.median?, times, both(ring, "calls")?, messages))
     };
-    let Some((pipe, ring, calls, messages)) = figures() else {
+    let Some((pipe, ring, times, calls, messages)) = figures() else {
         return not_measured("Not all of its cases were measured.");
     };
     let lost = form(record, "cell-unguarded").and_then(|case| case.metric("lost"));
@@ -73,11 +75,10 @@ fn no_calls(record: &RunRecord) -> Judgement {
         format!(" Without a handshake there are none, but {} messages are lost.", count(lost))
     });
     let text = format!(
-        "{} messages through a ring take {} system calls in all, to sleep and to wake up, and {} of the \
-         pipe's time.{lost}",
+        "{} messages through a ring take {} system calls in all, to sleep and to wake up, and {times} \
+         times as long as through the pipe.{lost}",
         count(messages),
         count(calls),
-        percent(ring, pipe),
     );
     let faster = if is_disturbed(record) && (0.8..1.25).contains(&(ring / pipe)) {
         Verdict::Inconclusive(Reason::Disturbed)
@@ -99,7 +100,8 @@ fn no_calls(record: &RunRecord) -> Judgement {
 const FOUR_TO_FIVE: [f64; 2] = [3.5, 6.0];
 
 fn copying(record: &RunRecord) -> Judgement {
-    let Some(mapped) = copied(record, "mmap-bytes", None).and_then(|case| case.median) else {
+    let mapping = copied(record, "mmap-bytes", None);
+    let Some((mapping, mapped)) = mapping.and_then(|case| Some((case, case.median?))) else {
         return not_measured("Not all of its cases were measured.");
     };
     let known = [
@@ -109,18 +111,22 @@ fn copying(record: &RunRecord) -> Judgement {
     ];
     let times: Vec<_> = known
         .iter()
-        .filter_map(|(name, case)| Some((*name, case.as_ref()?.median? / mapped)))
+        .filter_map(|&(name, case)| {
+            let case = case?;
+            let shown = ratio_of(&case.samples, &mapping.samples, record.seed)?;
+            Some((name, case.median? / mapped, shown))
+        })
         .collect();
     if times.is_empty() {
         return not_measured("Not all of its cases were measured.");
     }
     let ratios: Vec<_> =
-        times.iter().map(|(name, times)| format!("{name} {times:.2} times as long")).collect();
+        times.iter().map(|(name, _, times)| format!("{name} {times} times as long")).collect();
     let text = format!(
         "Copying byte by byte between two mappings, as its program does, takes {}; {}.",
         nanoseconds(mapped),
-        ratios.join(", "),
+        ratios.join("; "),
     );
-    let all = times.iter().all(|(_, times)| (FOUR_TO_FIVE[0]..FOUR_TO_FIVE[1]).contains(times));
+    let all = times.iter().all(|(_, times, _)| (FOUR_TO_FIVE[0]..FOUR_TO_FIVE[1]).contains(times));
     (Verdict::of(all), text)
 }

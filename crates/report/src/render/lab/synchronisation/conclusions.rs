@@ -9,6 +9,7 @@ use super::super::conclusion::{
     Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
 };
 use super::super::find;
+use super::super::table::ratio_of;
 use super::{load, with_tick, without_tick};
 
 pub const CONCLUSIONS: [Conclusion; 3] = [
@@ -61,8 +62,8 @@ fn sleeping(record: &RunRecord) -> Judgement {
         );
     };
     let sentence = |&(how, case): &(&str, &Case)| {
-        let times = Ratio::of(&case.samples, &baseline.samples, record.seed)
-            .map_or_else(String::new, |ratio| format!(" ({:.0} times as long)", ratio.ratio));
+        let times = ratio_of(&case.samples, &baseline.samples, record.seed)
+            .map_or_else(String::new, |ratio| format!(", {ratio} times as long"));
         format!("{} by {how}{times}", time(case))
     };
     let words = signalled.iter().map(|case| {
@@ -72,7 +73,7 @@ fn sleeping(record: &RunRecord) -> Judgement {
     let words: Vec<_> = words.chain(slept.iter().map(sentence)).collect();
     let text = format!(
         "10,000 turns take {}. The report with two cores: 1 s by semaphores or events, 124 s by sleeping.",
-        words.join(", "),
+        words.join("; "),
     );
     if !has_several_cpus(record) {
         return (Verdict::Inconclusive(Reason::OneCpu), text);
