@@ -94,11 +94,11 @@ fn make(folder: &Path, entries: &[Entry], seed: u64, scale: f64) -> Result<()> {
     Ok(())
 }
 
-/// Runs each pipeline `rounds` times, and prints its median and least wall time and its median CPU
-/// time. Then prints the median of the pipelines' median wall times, and how many least wall times
-/// are outside [`TARGET_SECONDS`].
+/// Runs each pipeline `rounds` times, and prints its median and minimum wall time and its median CPU
+/// time. Then prints the median of the median wall times, and the number of pipelines whose minimum
+/// wall time is outside [`TARGET_SECONDS`].
 fn run(folder: &Path, entries: &[Entry], rounds: usize) -> Result<()> {
-    println!("{:>7} {:>7} {:>7}  pipeline", "real", "least", "CPU");
+    println!("{:>7} {:>7} {:>7}  pipeline", "real", "min", "CPU");
     let (mut reals, mut outside) = (Vec::new(), 0);
     for entry in entries {
         let times: Vec<Timed> =

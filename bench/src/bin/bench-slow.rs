@@ -28,7 +28,7 @@ struct Args {
 
 /// Time between two checks of the program's CPU time.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// Unit of the CPU times in `/proc/PID/stat`, and least CPU time between two stops.
+/// Unit of the CPU times in `/proc/PID/stat`, and minimum CPU time between two stops.
 const TICK: Duration = Duration::from_millis(10);
 
 fn main() -> Result<ExitCode> {

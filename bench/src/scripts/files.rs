@@ -78,7 +78,8 @@ pub const FILES: &[File] = &[
     further("big", Content::Big),
 ];
 
-/// Name of the file with random content, which the folder of every script has as well.
+/// Name of the file with random content that every script's folder contains, besides the basic
+/// [`FILES`].
 pub const INPUT: &str = "input";
 
 /// Kinds of content of [`INPUT`], all of them small.

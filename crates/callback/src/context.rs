@@ -419,11 +419,11 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         }
     }
 
-    /// Sends the running callback thread a message when another one ends, or at once if that has
-    /// already ended or belongs to another runtime. In these cases, the reason is
-    /// [`Reason::Unknown`] unless the end is one of the most recent failures on that Worker. A
-    /// callback thread spawned on this Worker by the same callback has not run yet, so its end is
-    /// never missed.
+    /// Monitors another callback thread: when it ends, the running one receives a message. If it has
+    /// already ended, or belongs to another runtime, the message is sent at once. Its reason is then
+    /// [`Reason::Unknown`], unless the monitored callback thread is among the 256 most recent
+    /// failures on its Worker. A callback thread that the current callback has spawned on its own
+    /// Worker cannot run before the callback returns, so its end is never missed.
     ///
     /// `message` runs on the Worker of the running callback thread, between callbacks. If it
     /// panics, no message is sent, and the panic is counted.

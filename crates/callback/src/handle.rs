@@ -1,8 +1,9 @@
 //! [`Handle`]: access to a runtime from any thread.
 //!
-//! `shared.rs`, which the core uses, has everything that does not depend on the types of messages
-//! or closures. A [`Handle`] spawns closures that take a [`Context`], and a context returns a
-//! handle: see `core.rs` on imports.
+//! This module and `context.rs` import each other: a [`Handle`] spawns closures that take a
+//! [`Context`], and a context returns a handle. `core.rs` explains this cycle under "Imports".
+//! Everything that does not depend on the types of messages or closures is in `shared.rs`, so that
+//! the core does not need this module.
 
 use std::fmt;
 use std::sync::Arc;

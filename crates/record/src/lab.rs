@@ -134,8 +134,9 @@ pub struct Case {
     /// Indexes of samples, from 0, that lie far from the others: a modified z-score above 3.5
     /// (Iglewicz & Hoaglin 1993).
     pub outliers: Vec<usize>,
-    /// Indexes of samples, from 0, that were disturbed and not replaced: other processes used the
-    /// CPUs, or the hypervisor moved a CPU.
+    /// Indexes of samples, from 0, that were disturbed and not replaced: other programs or the
+    /// hypervisor used more than a tolerated share of the CPUs, or the hypervisor moved a virtual
+    /// CPU.
     pub disturbed: Vec<usize>,
     /// Number of disturbed samples that are not in `samples`, because undisturbed ones replaced
     /// them.
@@ -251,8 +252,9 @@ pub struct ScalingFit {
     pub over: String,
     /// The law, with its coefficients.
     pub law: Scaling,
-    /// Number of samples, among those that the law was fitted to, that were disturbed: other
-    /// processes used the CPUs, or the hypervisor moved a CPU.
+    /// Number of disturbed samples among those used for the fit. A sample is disturbed if other
+    /// programs or the hypervisor used more than a tolerated share of the CPUs, or the hypervisor
+    /// moved a virtual CPU.
     #[serde(default)]
     pub disturbed: usize,
 }

@@ -507,8 +507,8 @@ pub struct PhaseStage {
     pub index: usize,
     /// User and system time, in seconds.
     pub cpu_seconds: f64,
-    /// Service time, in seconds: wall time on a CPU or in waits other than for a CPU, for input and
-    /// on output, without time stopped by job control.
+    /// Service time, in seconds: wall time spent running or waiting, except waits for a CPU, for
+    /// input, or for room in the output pipe. Excludes time stopped by job control.
     pub service_seconds: f64,
     /// Wall time runnable but queued for a CPU, in seconds.
     pub run_queue_seconds: f64,

@@ -171,12 +171,12 @@ pub struct Stat {
     /// Whether the main thread is exiting. If it is the last thread, the process's descriptors may
     /// be closed already, and it will soon be a zombie.
     pub exiting: bool,
+    /// Number of page faults of the process itself, without its children, that needed no I/O.
+    pub minor_faults: u64,
     /// CPU time of the process in user mode, in clock ticks.
     pub user_ticks: u64,
     /// CPU time of the process in the kernel, in clock ticks.
     pub system_ticks: u64,
-    /// Number of page faults of the process itself, without its children, that needed no I/O.
-    pub minor_faults: u64,
     /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
     pub children_ticks: u64,
     /// Number of threads of the process.
@@ -447,8 +447,11 @@ mod tests {
         let stat = Stat {
             state: b'S',
             parent: 7,
+            group: 42,
             exiting: false,
             minor_faults: 1,
+            user_ticks: 3,
+            system_ticks: 4,
             children_ticks: 13,
             threads: 5,
             started: 9876,

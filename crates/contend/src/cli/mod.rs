@@ -125,7 +125,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ => f64::NAN,
     };
     let seconds = digits.parse::<f64>().map_or(f64::NAN, |number| number * unit);
-    if seconds >= 1e-3 && seconds <= DAY_SECONDS {
+    if (1e-3..=DAY_SECONDS).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }
     Err("expected a time such as 10s, 500ms or 2m, at most a day".to_owned())

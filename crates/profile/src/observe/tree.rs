@@ -271,7 +271,7 @@ impl Tree {
     }
 
     /// Returns whether it is certain that no process of the stage has written anything yet. Returns
-    /// `false` if counters cannot be read or no process is left. Also returns `false` if there is an unknown child or a
+    /// `false` if counters cannot be read, no process is left, or there is an unknown child or a
     /// zombie, because the writes of a child appear only in its own counters until it has been
     /// waited for.
     pub fn check_nothing_written(&mut self, buffer: &mut [u8]) -> bool {

@@ -150,7 +150,7 @@ pub fn observe(
         .iter()
         .map(|stage| RunningStage::attach(stage.pid, &stage.text, &mut *buffer))
         .collect();
-    let mut watch = Watch::new(stages?, signals, buffer, Instant::now());
+    let mut watch = Watch::new(stages?, None, signals, buffer, Instant::now());
     watch.detach = Some(Detach { limit, is_due: false });
     watch.follow(progress);
     watch.detach_all();
@@ -187,17 +187,18 @@ impl<'a> Watch<'a> {
                 kill_all(&shell, &pids);
                 LaunchError::Prepare { what: "watch the stages", source }
             })?;
-        let mut watch = Self::new(stages, signals, buffer, now);
+        let mut watch = Self::new(stages, Some(gate), signals, buffer, now);
         watch.shell_program = shell_program;
         watch.shell_pid = Some(shell.pid());
         watch.pipefail = pipefail;
-        watch._gate = Some(gate);
         Ok((watch, shell))
     }
 
-    /// Returns the state of a run of the given stages that begins at `now`.
+    /// Returns the state of a run of the given stages that begins at `now`. `gate` is that of stages
+    /// that contend has started.
     fn new(
         stages: Vec<RunningStage>,
+        gate: Option<OpenGate>,
         signals: &'a Signals,
         buffer: Box<[u8; 8192]>,
         now: Instant,
@@ -230,7 +231,7 @@ impl<'a> Watch<'a> {
             was_stopped: false,
             orphans_cpu: Duration::ZERO,
             buffer,
-            _gate: None,
+            _gate: gate,
         }
     }
 

@@ -130,7 +130,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// The properties of lines that consist of parts of the input's lines, cut between characters.
+    /// The properties of output whose lines consist of whole characters of the input's lines. Such
+    /// output adds no bytes, not even a newline that the input's last line lacks; compare
+    /// [`Self::of`].
     pub const LINES: Self = Self {
         records: Some(Records::Lines),
         keeps_utf8: true,
@@ -144,8 +146,8 @@ impl Output {
         self.ascii_of_ascii || self.adds.iter().all(|byte| byte.is_ascii())
     }
 
-    /// Returns the properties of records that consist of parts of the input's records, cut between
-    /// characters.
+    /// Returns the properties of records that consist of whole characters of the input's records. If
+    /// the input's last record lacks its separator, the output adds it.
     pub fn of(records: Records) -> Self {
         // The last record of the input may lack its separator, which the output then adds.
         let adds = ByteSet::from_iter([records.separator()]);

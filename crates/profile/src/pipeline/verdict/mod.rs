@@ -150,8 +150,9 @@ fn phase(situation: &Situation<'_>, account: &PhaseAccount, is_only: bool) -> Ph
     }
 }
 
-/// Joins neighbouring phases with the same bottleneck that alternates with the same stage, if any.
-/// Returns the remaining phases with their accounts.
+/// Computes the phases, and joins neighbouring ones that have the same bottleneck and alternate with
+/// the same stage (or with none). Returns the resulting phases with their accounts. If there is only
+/// one, its evidence also describes the neighbours of its bottleneck.
 fn join_alike(
     situation: &Situation<'_>,
     accounts: &[PhaseAccount],
