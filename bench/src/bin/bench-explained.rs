@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use contend_bench::built_program;
 use contend_bench::pipelines::listing;
-use contend_record::pipe::{PipeRecord, Rest};
+use contend_record::pipe::{PipeRecord, Rest, Stage};
 use contend_record::stats::median;
 
 /// Profile the pipelines of `bench/pipelines/`, and print the explained shares of their wall times.
@@ -68,8 +68,8 @@ fn main() -> Result<()> {
 /// time of a stage, or the CPU time of all stages divided by the number of CPUs, whichever is
 /// longer.
 fn strict_bound(record: &PipeRecord) -> f64 {
-    let cpu: f64 = record.stages.iter().map(|stage| stage.cpu_seconds()).sum();
-    let services = record.stages.iter().map(|stage| stage.service_seconds());
+    let cpu: f64 = record.stages.iter().map(Stage::cpu_seconds).sum();
+    let services = record.stages.iter().map(Stage::service_seconds);
     services.fold(cpu / record.host.usable_cpus(), f64::max)
 }
 
