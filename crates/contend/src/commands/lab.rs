@@ -75,8 +75,11 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let written = write(&record, settings, to_stdout, shows_steps);
     match &saved {
         Ok(Some(SaveOutcome::Saved(number))) => {
+            let saved = format!("saved as run {number}; show it again:");
             let again = format!("contend history show {number}{elsewhere}");
-            output::stderr(&format!("saved as run {number}; show it again: {again}\n"))?;
+            let fits = saved.len() + 1 + again.len() <= output::width();
+            let space = if fits { " " } else { "\n  " };
+            output::stderr(&format!("{saved}{space}{again}\n"))?;
         }
         Ok(Some(SaveOutcome::Empty)) => output::stderr("not saved: nothing was measured\n")?,
         Ok(Some(SaveOutcome::Removed(number))) => {

@@ -106,7 +106,8 @@ fn a_running_pipeline_is_observed_for_a_time_and_continues() {
 #[test]
 fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let pipeline = "(until [ -e go ]; do sleep 0.01; done; seq 300000) | tac | tail -n 3 >out";
+    let pipeline =
+        "(until [ -e go ]; do sleep 0.01; done; seq 300000; sleep 0.4) | tac | tail -n 3 >out";
     let running = Running::start(folder.path(), pipeline, "tail");
     let mut command = attach(folder.path(), &["--pid", &running.id_of("tac")]);
     let observer = command.spawn().expect("it starts");
