@@ -9,6 +9,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
@@ -40,6 +43,9 @@ struct Args {
     /// Use this many random pipelines with awkward inputs instead.
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
+    /// Threads that keep a CPU busy each.
+    #[arg(long, default_value_t = 0)]
+    load: usize,
     /// Seed of the random pipelines and of the trials.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -48,6 +54,8 @@ struct Args {
 /// Relative slowdown that the whole confidence interval of a recommended change must exceed for the
 /// change to count as slower.
 const MIN_DIFFERENCE: f64 = 0.01;
+/// Relative slowdown above which a first suggestion counts as slower.
+const MAX_SLOWDOWN: f64 = 0.03;
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -58,24 +66,56 @@ fn main() -> Result<()> {
     }
 }
 
-/// The predicted and the measured wall time of one candidate, in seconds.
+/// The predicted and the measured change of one candidate: the ratio of its time to that of the
+/// unchanged pipeline. The time is wall time or, if that is not predicted because the machine was
+/// busy, CPU time.
 struct Applied {
     rewrite: String,
+    is_wall: bool,
     predicted: f64,
     interval: [f64; 2],
     measured: f64,
-    /// Predicted time relative to that of the profiled run, and measured time relative to that of
-    /// the original in the trial.
-    ratios: [f64; 2],
 }
 
 impl Applied {
+    /// Returns the error of the predicted ratio, relative to the measured one.
     fn error(&self) -> f64 {
         (self.predicted / self.measured - 1.0).abs()
     }
 
-    fn ratio_error(&self) -> f64 {
-        (self.ratios[0] / self.ratios[1] - 1.0).abs()
+    fn is_within(&self) -> bool {
+        self.interval[0] <= self.measured && self.measured <= self.interval[1]
+    }
+}
+
+/// Threads that keep CPUs busy until they are dropped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(threads: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |_| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = (0..threads).map(spin).collect();
+        Self { stop, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join(); // it cannot panic
+        }
     }
 }
 
@@ -85,12 +125,21 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
     let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let mut applied = Vec::new();
     let (mut pipelines, mut recommended, mut wrong, mut slower) = (0, 0, 0, 0);
+    let (mut first, mut first_slower) = (0, 0);
+    let _load = Load::start(args.load);
     for entry in chosen.step_by(args.every.max(1)) {
         let record = advised(&contend, entry, inputs, args)?;
         pipelines += 1;
         println!("{} ({:.2} s): {}", entry.name, record.wall_seconds, entry.text);
         let found = of_record(&record);
         found.iter().for_each(show);
+        if let Some(best) = found.iter().min_by(|a, b| a.predicted.total_cmp(&b.predicted)) {
+            first += 1;
+            if best.measured > 1.0 + MAX_SLOWDOWN {
+                first_slower += 1;
+                println!("  !! the first suggestion, {}, is slower", best.rewrite);
+            }
+        }
         applied.extend(found);
         for candidate in record.candidates.iter().filter(|one| one.verdict.recommends()) {
             recommended += 1;
@@ -108,67 +157,89 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
     println!(
         "{pipelines} pipelines, {recommended} recommended changes: {wrong} wrong, {slower} slower"
     );
+    println!(
+        "first suggestions more than {:.0} % slower than the original: {first_slower} of {first}",
+        100.0 * MAX_SLOWDOWN
+    );
     ensure!(wrong == 0 && slower == 0, "a recommendation cannot be trusted");
     Ok(())
 }
 
 fn show(one: &Applied) {
+    let change = |ratio: f64| format!("{:+.0} %", 100.0 * (ratio - 1.0));
     println!(
-        "  {:<14} predicted {:.2} s [{:.2}, {:.2}], measured {:.2} s: {:.0} %; by the original \
-         {:.2} and {:.2}: {:.0} %",
+        "  {:<14} {} predicted {} [{}, {}], measured {}: error {:.0} %{}",
         one.rewrite,
-        one.predicted,
-        one.interval[0],
-        one.interval[1],
-        one.measured,
+        if one.is_wall { "wall" } else { "CPU" },
+        change(one.predicted),
+        change(one.interval[0]),
+        change(one.interval[1]),
+        change(one.measured),
         100.0 * one.error(),
-        one.ratios[0],
-        one.ratios[1],
-        100.0 * one.ratio_error(),
+        if one.is_within() { "" } else { ", outside" },
     );
 }
 
 fn summary(applied: &[Applied]) {
-    let line = |what: &str, errors: &mut Vec<f64>| {
-        errors.sort_by(f64::total_cmp);
-        let Some(middle) = median(errors) else { return };
-        let ninetieth = errors[(errors.len() * 9 / 10).min(errors.len() - 1)];
+    println!();
+    for is_wall in [true, false] {
+        let of_kind: Vec<&Applied> = applied.iter().filter(|one| one.is_wall == is_wall).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let within = of_kind.iter().filter(|one| one.is_within()).count();
         println!(
-            "{what}: median error {:.1} %, 90th percentile {:.1} %",
-            100.0 * middle,
-            100.0 * ninetieth
+            "{} changes of {} time, {within} ({:.0} %) within the predicted interval",
+            of_kind.len(),
+            if is_wall { "wall" } else { "CPU" },
+            100.0 * within as f64 / of_kind.len() as f64,
         );
-    };
-    let within = applied
-        .iter()
-        .filter(|one| one.interval[0] <= one.measured && one.measured <= one.interval[1])
-        .count();
-    println!("\n{} applied rewrites, {within} within the predicted interval", applied.len());
-    line("wall time", &mut applied.iter().map(Applied::error).collect());
-    line("wall time by the original's", &mut applied.iter().map(Applied::ratio_error).collect());
-    let mut rewrites: Vec<&str> = applied.iter().map(|one| one.rewrite.as_str()).collect();
-    rewrites.sort_unstable();
-    rewrites.dedup();
-    for rewrite in rewrites {
-        let of_it = applied.iter().filter(|one| one.rewrite == rewrite);
-        line(&format!("  {rewrite}"), &mut of_it.map(Applied::error).collect());
+        errors("all", &of_kind);
+        let mut rewrites: Vec<&str> = of_kind.iter().map(|one| one.rewrite.as_str()).collect();
+        rewrites.sort_unstable();
+        rewrites.dedup();
+        for rewrite in rewrites {
+            let of_it: Vec<_> =
+                of_kind.iter().copied().filter(|one| one.rewrite == rewrite).collect();
+            errors(rewrite, &of_it);
+        }
     }
 }
 
+fn errors(what: &str, applied: &[&Applied]) {
+    let mut errors: Vec<f64> = applied.iter().map(|one| one.error()).collect();
+    errors.sort_by(f64::total_cmp);
+    let Some(middle) = median(&errors) else { return };
+    let ninetieth = errors[(errors.len() * 9 / 10).min(errors.len() - 1)];
+    println!(
+        "  {what}: median error {:.1} %, 90th percentile {:.1} %",
+        100.0 * middle,
+        100.0 * ninetieth
+    );
+}
+
 fn of_record(record: &PipeRecord) -> Vec<Applied> {
-    let Some(trial) = &record.trial else { return Vec::new() };
-    let Some(original) = trial.original_wall_seconds.as_ref().map(|wall| wall.median) else {
-        return Vec::new();
-    };
+    let Some(unchanged) = &record.predicted_unchanged else { return Vec::new() };
     let applied = record.candidates.iter().filter_map(|candidate| {
-        let predicted = candidate.predicted_wall_seconds?;
-        let measured = candidate.measured_wall_seconds?;
+        let (is_wall, new, interval, old, measured) =
+            match (candidate.predicted_wall_seconds, unchanged.wall_seconds) {
+                (Some(new), Some(old)) => {
+                    (true, new, candidate.predicted_interval?, old, candidate.wall_ratio.as_ref()?)
+                }
+                _ => (
+                    false,
+                    candidate.predicted_cpu_seconds?,
+                    candidate.predicted_cpu_interval?,
+                    unchanged.cpu_seconds,
+                    candidate.cpu_ratio.as_ref()?,
+                ),
+            };
         Some(Applied {
             rewrite: format!("{:?}", candidate.rewrite),
-            predicted,
-            interval: candidate.predicted_interval?,
-            measured,
-            ratios: [predicted / record.wall_seconds, measured / original],
+            is_wall,
+            predicted: new / old,
+            interval: interval.map(|end| end / old),
+            measured: measured.median,
         })
     });
     applied.collect()

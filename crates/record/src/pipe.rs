@@ -580,6 +580,11 @@ pub enum FindingId {
     /// Stages are busy for so short a time, compared with the bottleneck, that they are not worth
     /// optimising.
     CannotMatter,
+    /// The bottleneck stage needs a CPU of its own while others are idle, so it would be faster as
+    /// two stages, if its work can be divided.
+    CouldBeSplit,
+    /// A stage spends most of its CPU time on moving data, so it is hardly worth a process.
+    MostlyCopies,
     /// Bytes moved between two stages without read or write calls, so they were not counted.
     BytesUnseen,
     /// Stages could run over chunks of the input in parallel (`contend run`), and are expected to

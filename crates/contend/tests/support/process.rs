@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, CommandArgs, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,27 @@ const DEADLINE: Duration = Duration::from_mins(5);
 /// Maximum number of bytes to show from the end of each output of a killed program.
 const SHOWN_OUTPUT_BYTES: usize = 4000;
 
-/// Directory of a configuration in which contend saves nothing.
-const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/config");
+/// Configuration in which contend saves nothing.
+const CONFIGURATION: &str = include_str!("../../../../testdata/config/contend/config.toml");
+
+/// Returns the directory of a configuration in which contend saves nothing. Other programs that
+/// tests start may write to it.
+fn configuration() -> &'static Path {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("config");
+        let file = directory.join("contend/config.toml");
+        if std::fs::read_to_string(&file).is_ok_and(|text| text == CONFIGURATION) {
+            return directory;
+        }
+        // Tests that start at the same time write the same file.
+        std::fs::create_dir_all(directory.join("contend")).expect("a directory");
+        let temporary = directory.join(format!("contend/{}", process::id()));
+        std::fs::write(&temporary, CONFIGURATION).expect("room");
+        std::fs::rename(&temporary, &file).expect("the same directory");
+        directory
+    });
+    &DIRECTORY
+}
 
 /// A program to start, with its signal dispositions and deadline.
 #[derive(Debug)]
@@ -45,7 +64,7 @@ pub struct Command {
 impl Command {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut inner = process::Command::new(program);
-        inner.process_group(0).env("XDG_CONFIG_HOME", CONFIGURATION);
+        inner.process_group(0).env("XDG_CONFIG_HOME", configuration());
         Self { inner, dispositions: Dispositions::default(), set: [false; 3], deadline: DEADLINE }
     }
 

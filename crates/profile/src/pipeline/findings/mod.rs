@@ -2,8 +2,10 @@
 
 mod bytes_unseen;
 mod cannot_matter;
+mod could_be_split;
 mod ended;
 mod holds_output;
+mod mostly_copies;
 mod outlived_reader;
 mod runnable;
 mod startup_cost;
@@ -42,6 +44,8 @@ const RULES: &[Rule] = &[
     holds_output::find,
     startup_cost::find,
     runnable::find,
+    could_be_split::find,
+    mostly_copies::find,
     tiny_calls::find,
     bytes_unseen::find,
     cannot_matter::find,
@@ -74,7 +78,7 @@ fn bytes(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::pipe::BottleneckKind;
+    use contend_record::pipe::{BottleneckKind, Limit};
 
     /// Applies a rule to the stages of a pipeline that ran for 1 s on 2 CPUs.
     pub(super) fn apply(rule: Rule, stages: &[Stage]) -> Vec<Finding> {
@@ -90,7 +94,8 @@ mod tests {
         wall_seconds: f64,
     ) -> Vec<Finding> {
         let kind = slowest.map_or(BottleneckKind::None, |_| BottleneckKind::Stage);
-        let bottleneck = Bottleneck { kind, stage: slowest, limit: None, evidence: String::new() };
+        let limit = slowest.map(|_| Limit::Cpu);
+        let bottleneck = Bottleneck { kind, stage: slowest, limit, evidence: String::new() };
         let total = Total { runnable_mean: stages.len() as f64, ..Total::default() };
         rule(&Facts {
             stages,

@@ -21,6 +21,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     // If one stage is the bottleneck, the others have time to spare.
     let advice = match facts.bottleneck.kind {
         BottleneckKind::None => "",
+        BottleneckKind::Machine if facts.stages.len() as f64 > facts.cpus => {
+            " Saving CPU time in any stage shortens the run, and so does merging stages, which saves \
+             the pipes between them."
+        }
         BottleneckKind::Machine => " Saving CPU time in any stage shortens the run.",
         _ => {
             " Speeding up a stage other than the bottleneck saves CPU time, but hardly any wall time."

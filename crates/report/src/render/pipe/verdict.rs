@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use contend_record::advice::RewriteId;
 use contend_record::pipe::{
     Bottleneck, BottleneckKind, Finding, FindingId, Limit, PipeRecord, Stage,
 };
@@ -110,6 +111,11 @@ pub(super) fn findings(out: &mut String, record: &PipeRecord, detail: Detail, wi
 fn is_important(record: &PipeRecord, finding: &Finding) -> bool {
     match finding.id {
         FindingId::CannotMatter | FindingId::DataParallel => false,
+        // `contend run` uses the idle CPUs without a change to the pipeline.
+        FindingId::CouldBeSplit => {
+            record.candidates.iter().all(|one| one.rewrite != RewriteId::ParallelRun)
+        }
+        FindingId::MostlyCopies => record.bottleneck.kind == BottleneckKind::Machine,
         FindingId::StartupCost => record.bottleneck.kind != BottleneckKind::None,
         FindingId::HoldsOutput => finding.stages.iter().any(|&stage| delays_others(record, stage)),
         _ => true,
