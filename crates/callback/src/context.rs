@@ -217,13 +217,18 @@ impl<'a, M: Send + 'static> Context<'a, M> {
         result
     }
 
-    /// Declares that a read returned fewer bytes than its buffer holds, so that no input is left:
-    /// the next [`when_ready`](Self::when_ready) then waits without another read that returns
-    /// `WouldBlock`. Use it only for stream sockets and pipes, where the kernel reliably reports
-    /// new input. Do not use it where urgent data, file descriptors or credentials can arrive, nor
-    /// for packet pipes (`O_DIRECT`): a read of these can return early although more input is
-    /// available. Does nothing if the source is registered with another Worker, or the kernel has
-    /// reported the end of its input or an error.
+    /// Declares that `source` has no input left, because a read returned fewer bytes than its buffer
+    /// can hold. The next [`when_ready`](Self::when_ready) for reading then waits for new input.
+    /// Without this call, it would run its callback at once, and that callback's read would return
+    /// `WouldBlock`.
+    ///
+    /// Use this only for stream sockets and pipes, where the kernel reliably reports new input. Do
+    /// not use it for sockets that can receive urgent data, file descriptors or credentials, or for
+    /// pipes in packet mode (`O_DIRECT`): a read from one of these can return early although more
+    /// input is available.
+    ///
+    /// Does nothing if the source is registered with another Worker, or if the kernel has reported
+    /// the end of its input or an error.
     pub fn drained<T: AsFd>(&mut self, source: &Source<T>) {
         if self.core.descriptors.owns(source) {
             self.core.descriptors.drained(source.registration);

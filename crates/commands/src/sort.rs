@@ -71,9 +71,9 @@ impl Sort {
         sorts.then_some(Self { options, files })
     }
 
-    /// Returns whether lines compare equal only if they are identical, unless the collating order
-    /// of the locale treats different lines as equal: there are no keys, and no option that changes
-    /// how lines are compared, except `-r`.
+    /// Returns whether the command compares whole lines: it has no keys, and no ordering option other
+    /// than `-r`. Two lines then compare equal only if they are identical or the locale collates them
+    /// as equal.
     pub fn compares_whole_lines(&self) -> bool {
         self.options.has_only("rsuSTz\u{1}\u{2}\u{4}")
     }

@@ -119,8 +119,8 @@ pub struct Case {
     pub parameters: Parameters,
     /// Unit of the samples and of the figures computed from them.
     pub unit: Unit,
-    /// Every sample except replaced ones, outliers included, in the order in which they were
-    /// measured.
+    /// All samples in the order in which they were measured, including outliers but not samples that
+    /// were replaced.
     pub samples: Vec<f64>,
     /// Median of the samples; null without samples.
     pub median: Option<f64>,

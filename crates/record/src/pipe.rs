@@ -153,11 +153,12 @@ pub struct Stage {
     pub reads: Option<u64>,
     /// Number of write-like system calls; null if contend may not read the count.
     pub writes: Option<u64>,
-    /// Mean size of a read-like system call, in bytes, from any file or pipe; null if there were
-    /// none, or if contend may not read their count.
+    /// Mean number of bytes per read-like system call, from any file or pipe; null if there were no
+    /// such calls, or if contend is not permitted to read the counts.
     pub mean_read_bytes: Option<f64>,
-    /// Mean size of a write-like system call, in bytes, except for temporary files; null if there
-    /// were none, or if contend may not read their count.
+    /// Mean number of bytes per write-like system call, as far as possible without writes to
+    /// temporary files; null if there were no such calls, or if contend is not permitted to read the
+    /// counts.
     pub mean_write_bytes: Option<f64>,
     /// Number of voluntary context switches: a task of the stage began to wait for something.
     pub voluntary_switches: u64,

@@ -185,7 +185,7 @@ pub enum Records {
     Nul,
     /// A line break that is not within double quotes.
     Csv,
-    /// A line break outside of every JSON value.
+    /// A line break outside any JSON value.
     Json,
 }
 

@@ -1,4 +1,5 @@
-//! CPUs that this process may use, scheduling of threads, and clocks of CPU time.
+//! The CPUs that this process may use, thread scheduling, CPU-time clocks, and the version of the C
+//! library.
 
 use std::fs;
 use std::time::Duration;

@@ -282,9 +282,10 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns the text with which each stage runs alone. The first stage reads the sample from
-/// standard input, and every other stage its own input. The text is `None` for a stage that must
-/// not be repeated, and for a first stage whose input cannot be replaced.
+/// Returns the shell text that runs each stage on its own. The first stage's input file is removed,
+/// so that it reads the sample from standard input. Later stages are unchanged, and run on the
+/// output of the stage before them. The text is `None` for a stage that must not be repeated or is
+/// not a simple command, and for a first stage whose input cannot be replaced.
 fn texts(draft: &Draft) -> Vec<Option<String>> {
     let alone = |(index, stage): (usize, &Stage)| {
         let simple = stage.simple.as_ref()?;

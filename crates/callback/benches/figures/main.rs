@@ -5,9 +5,10 @@
 //! cargo bench -p contend-callback [-- TEXT]
 //! ```
 //!
-//! Each result is the median of several rounds (for `cycles`, of the cycles of one), with the
-//! minimum and maximum. Compared results come from the same rounds. TEXT selects the measurements
-//! whose names contain it.
+//! Most results are the median, minimum and maximum over several rounds. `cycles` runs only one
+//! round, and reports the median, minimum and maximum over its cycles, and the growth between two of
+//! them. Results that are meant to be compared are measured in the same rounds. TEXT selects the
+//! measurements whose names contain it.
 
 #![allow(clippy::print_stdout, reason = "it prints its measurements")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]

@@ -105,9 +105,10 @@ pub struct AttachArgs {
     /// Observe the running pipeline of process PID.
     ///
     /// Its stages are found by the pipes at their standard input and output. Nothing is stopped,
-    /// traced or started, and contend never holds an end of a pipe. The observation ends with the
-    /// pipeline, after --for, or with Ctrl-C, which the pipeline does not notice. What happened
-    /// before it, and the exit statuses, stay unknown.
+    /// traced or started, and a pipe is opened only for microseconds, to read its fill. The
+    /// observation ends with the pipeline, after --for, or with Ctrl-C, which a pipeline in another
+    /// terminal or job does not notice. What happened before it, and the exit statuses, stay
+    /// unknown.
     #[arg(long, value_name = "PID", help_heading = "Running pipelines")]
     #[arg(value_parser = super::whole_number::<i32>(1..), conflicts_with_all = NOT_ATTACHED)]
     pub pid: Option<i32>,
@@ -126,20 +127,20 @@ pub struct AttachArgs {
     #[arg(conflicts_with_all = ["pid", "pgid"])]
     pub job: bool,
 
-    /// Observe for a time, such as 10s, 500ms or 2m.
+    /// Stop observing after TIME, such as 10s, 500ms or 2m.
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
     #[arg(help_heading = "Running pipelines", conflicts_with_all = NOT_ATTACHED)]
     pub limit: Option<Duration>,
 }
 
-/// Arguments that make no sense for a pipeline that is already running.
-const NOT_ATTACHED: [&str; 16] = [
+/// Arguments that make no sense for a pipeline that is already running. `--shell` is not among them,
+/// because an environment variable may set it.
+const NOT_ATTACHED: [&str; 15] = [
     "pipeline",
     "runs",
     "stdin",
     "discard",
     "setup",
-    "shell",
     "pipefail",
     "vs",
     "scan",
@@ -275,7 +276,7 @@ pub struct AdviceArgs {
     ///
     /// Runs nothing.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "what_if")]
-    #[arg(conflicts_with_all = ["pipeline", "try_changes", "runs", "setup", "stdin", "shell"])]
+    #[arg(conflicts_with_all = ["pipeline", "try_changes", "runs", "setup", "stdin"])]
     #[arg(help_heading = "Predictions")]
     pub from: Option<PathBuf>,
 }

@@ -1,5 +1,7 @@
 //! `contend pipe --pid`: observes a running pipeline, and reports on it.
 
+use std::io::ErrorKind;
+
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::attach;
 use contend_record::pipe::{PipeRecord, SCHEMA};
@@ -30,7 +32,12 @@ pub fn run(settings: Attach) -> Result<Exit> {
         }
     });
     drop(live);
-    let record = record.context("cannot observe the pipeline: it may have ended")?;
+    let record = record.map_err(|error| {
+        let has_ended = matches!(error.kind(), ErrorKind::NotFound)
+            || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
+        let why = if has_ended { ": a stage has ended" } else { "" };
+        anyhow::Error::new(error).context(format!("cannot observe the pipeline{why}"))
+    })?;
     let record = PipeRecord { contend: Some(version::writer()), ..record };
     let Reports { detail, output: report_file, json } = reports;
     let report = render::pipe::report(&record, detail, output::width());

@@ -9,8 +9,8 @@ use rustix::process::kill_process;
 
 use crate::support::{Child, Command, PublicFolder, contend, processes_with, text, wait_until};
 
-/// Starts a pipeline and waits until a `sleep` in it runs. `mark` identifies its stages: it is part
-/// of their command lines.
+/// Starts `contend pipe` with the given arguments, and waits until a `sleep` that it runs has
+/// started. The `sleep` is recognized by `mark`, which must be among its arguments.
 fn start(arguments: &[&str], mark: &str) -> Child {
     let child = Command::new(contend())
         .arg("pipe")

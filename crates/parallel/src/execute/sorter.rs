@@ -60,8 +60,8 @@ struct NoRoom {
 pub(super) struct Sorted {
     pub text: Vec<u8>,
     pub entries: Vec<Entry>,
-    /// Sorted runs on disk. If there are any, memory has lines only if the last run did not fit on
-    /// disk.
+    /// Sorted runs on disk. If there are any, `text` and `entries` are empty, unless the last run
+    /// could not be written to disk.
     pub spilled: Vec<File>,
     /// Whether versions of `sort` may read numbers in the lines differently.
     pub has_doubtful_numbers: bool,

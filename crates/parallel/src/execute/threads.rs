@@ -1,7 +1,8 @@
-//! Starts threads and processes, even if a limit on their number has just been reached.
+//! Starts threads, and retries operations that fail because processes, open files or memory have run
+//! out.
 //!
-//! If a limit prevents a start, the attempt is repeated after a delay, as shells do, because
-//! another process or thread may end.
+//! Such a shortage may pass as other processes or threads end, so the attempt is repeated with
+//! growing delays, as shells do, for a limited time.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -10,7 +10,7 @@ use crate::plan::ir::{Command, Plan, Step};
 
 /// Maximum number of files that contend itself opens.
 const OWN_FILES: usize = 48;
-/// Number of files that each command over a chunk needs.
+/// Number of file descriptors to allow for each command that runs over a chunk.
 const FILES_EACH: usize = 4;
 /// Limit on open files below which there is no room for contend's own files and those of a
 /// pipeline.

@@ -32,8 +32,9 @@ pub struct RecentWork {
     seconds: Vec<f64>,
 }
 
-/// Time after the start of the pipeline during which earlier work decays at a constant rate.
-/// Afterwards, the rate is inversely proportional to the time since the start.
+/// Lower bound on the elapsed time from which the decay is derived: the weight of earlier work decays
+/// with a time constant of one seventh of the time since the start of the pipeline, or of this if
+/// that is longer.
 const MIN_MEMORY: Duration = Duration::from_millis(700);
 
 impl RecentWork {

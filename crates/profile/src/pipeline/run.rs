@@ -286,7 +286,11 @@ impl<'a> Watch<'a> {
 
     fn sleep_until_due(&self) {
         let rest = self.interval().saturating_sub(self.last_sample.elapsed());
-        let mut fds = [PollFd::new(self.signals, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(self.signals, PollFlags::IN)];
+        // The ends of children are announced by a signal.
+        let running = self.stages.iter().filter(|stage| stage.ended.is_none());
+        let ends = running.filter_map(RunningStage::end_notice);
+        fds.extend(ends.map(|end| PollFd::new(end, PollFlags::IN)));
         if let Ok(limit) = Timespec::try_from(rest) {
             let _ = poll(&mut fds, Some(&limit)); // an early return is harmless
         }
@@ -456,7 +460,9 @@ impl<'a> Watch<'a> {
             if stage.ended.is_some() && !stage.has_lingering_processes() {
                 continue;
             }
-            if stopped {
+            if stopped && self.detach.is_some() {
+                // Only contend was stopped; what the stages did meanwhile is unknown.
+            } else if stopped {
                 stage.tree.seen.waiting[Wait::Stopped as usize] += time;
             } else {
                 stage.sample(now, time, &mut *self.buffer);

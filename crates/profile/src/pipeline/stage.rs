@@ -113,6 +113,9 @@ pub struct RawStage {
     pub asked_to_end: Option<i32>,
 }
 
+/// Number of searches for the processes and threads of a stage to which contend attaches.
+const ATTACH_SEARCHES: usize = 4;
+
 /// The exit code that a shell reports for a process that it cannot wait for.
 const UNKNOWN_EXIT_CODE: i32 = 127;
 
@@ -156,9 +159,14 @@ struct AttachedState {
     ended: OwnedFd,
     /// Bytes and calls until then.
     io: Io,
-    /// CPU time of the stage's own process until then. It serves to divide later CPU time into user
+    /// CPU time of the stage's processes until then. It serves to divide later CPU time into user
     /// and system time.
     ticks: CpuTicks,
+    /// The same CPU time as last read. The stage's end cannot be awaited, so it may be gone before
+    /// its final counters are read.
+    latest_ticks: CpuTicks,
+    /// Context switches of the stage's own process, as last read.
+    latest_status: Status,
 }
 
 /// The end of a stage: its time since the gate opened, and the final observations.
@@ -207,20 +215,30 @@ impl RunningStage {
     pub(super) fn attach(pid: Pid, text: &str, buffer: &mut [u8]) -> std::io::Result<Self> {
         let ended = pidfd_open(pid, PidfdFlags::empty())?;
         let mut tree = Tree::open(pid)?;
-        tree.refresh(buffer);
+        // The first search finds children, the next ones their threads and children.
+        for _ in 0..ATTACH_SEARCHES {
+            tree.refresh(buffer);
+        }
         tree.read_counters(buffer);
         let io = tree.read_io(buffer);
+        let ticks = CpuTicks::of(&tree);
+        let status = tree.leader_status(buffer).unwrap_or_default();
         let observed = RawStage {
             is_attached: true,
             sched_before: tree.sched(),
-            status_before: tree.leader_status(buffer).unwrap_or_default(),
+            status_before: status,
             // Everything that it reads from now on may be input.
             startup_reads: Some(0),
             io: io.map(|_| Io::default()),
             ..RawStage::default()
         };
-        let attached =
-            AttachedState { ended, io: io.unwrap_or_default(), ticks: CpuTicks::of(pid) };
+        let attached = AttachedState {
+            ended,
+            io: io.unwrap_or_default(),
+            ticks,
+            latest_ticks: ticks,
+            latest_status: status,
+        };
         Ok(Self {
             pid,
             tree,
@@ -252,14 +270,33 @@ impl RunningStage {
         }
     }
 
+    /// Returns the descriptor that is readable once the stage has ended, for a stage to which contend
+    /// is attached.
+    pub(super) fn end_notice(&self) -> Option<&OwnedFd> {
+        self.attached.as_ref().map(|state| &state.ended)
+    }
+
+    /// Reads the counters of a stage to which contend is attached that are lost at its end.
+    fn read_attached(&mut self, buffer: &mut [u8]) {
+        let Some(state) = &mut self.attached else { return };
+        state.latest_ticks = state.latest_ticks.max(CpuTicks::of(&self.tree));
+        if let Some(status) = self.tree.leader_status(buffer)
+            && status.voluntary_switches >= state.latest_status.voluntary_switches
+        {
+            state.latest_status = status;
+        }
+    }
+
     /// Records the final counters of a stage to which contend is attached.
     fn end_attached(&mut self, now: Duration, buffer: &mut [u8]) {
         self.sample_io(now, buffer);
         self.tree.read_counters(buffer);
-        let status = self.tree.leader_status(buffer).unwrap_or_default();
+        self.read_attached(buffer);
         let sched = self.tree.sched();
-        let before = self.attached.as_ref().map_or_else(CpuTicks::default, |state| state.ticks);
-        let user_share = CpuTicks::of(self.pid).user_share_since(before);
+        let (status, user_share) = match &self.attached {
+            Some(state) => (state.latest_status, state.latest_ticks.user_share_since(state.ticks)),
+            None => (Status::default(), 1.0),
+        };
         // The accounts subtract the CPU time before contend attached.
         let before = Duration::from_nanos(self.observed.sched_before.on_cpu);
         let user = Duration::from_nanos(sched.on_cpu).saturating_sub(before).mul_f64(user_share);
@@ -429,6 +466,7 @@ impl RunningStage {
     /// of the input file.
     pub(super) fn refresh(&mut self, buffer: &mut [u8]) {
         self.tree.refresh(buffer);
+        self.read_attached(buffer);
         self.observed.has_files = self.observed.has_files || has_files(self.pid);
         self.observed.input_file_bytes =
             self.observed.input_file_bytes.max(input_file_bytes(self.pid));
@@ -567,7 +605,7 @@ impl RunningStage {
     }
 }
 
-/// CPU time of a process, in clock ticks. It is too coarse for anything but shares.
+/// CPU time of the processes of a stage, in clock ticks. It is too coarse for anything but shares.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuTicks {
     user: u64,
@@ -575,22 +613,29 @@ struct CpuTicks {
 }
 
 impl CpuTicks {
-    /// Returns zeros if the process cannot be read.
-    fn of(pid: Pid) -> Self {
-        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-        let mut buffer = [0; 1024];
-        let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
-        stat.map_or_else(Self::default, |stat| Self {
-            user: stat.user_ticks,
-            system: stat.system_ticks,
-        })
+    /// Returns the sum over the processes that can be read.
+    fn of(tree: &Tree) -> Self {
+        let mut sum = Self::default();
+        for pid in tree.process_ids() {
+            let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+            let mut buffer = [0; 1024];
+            let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
+            sum.user += stat.map_or(0, |stat| stat.user_ticks);
+            sum.system += stat.map_or(0, |stat| stat.system_ticks);
+        }
+        sum
     }
 
-    /// Returns the share of user time in the CPU time since `before`, from 0 to 1; 0 without any.
+    /// Returns the larger value of each kind of time.
+    fn max(self, other: Self) -> Self {
+        Self { user: self.user.max(other.user), system: self.system.max(other.system) }
+    }
+
+    /// Returns the share of user time in the CPU time since `before`, from 0 to 1; 1 without any.
     fn user_share_since(self, before: Self) -> f64 {
         let user = self.user.saturating_sub(before.user) as f64;
         let system = self.system.saturating_sub(before.system) as f64;
-        if user > 0.0 { user / (user + system) } else { 0.0 }
+        if user + system > 0.0 { user / (user + system) } else { 1.0 }
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Returns the text without quoted code, on the same lines.
+    /// Returns the text with each span of quoted code replaced by an ellipsis. Line breaks are kept.
     pub fn prose(&self) -> String {
         without_code(&self.content)
     }

@@ -218,7 +218,11 @@ fn parallel_run(
 fn own_function() -> Option<String> {
     let own = std::env::current_exe().ok()?;
     let own = quote(own.to_str()?);
-    Some(format!("contend() {{ shift; {own} run --no-store --no-progress \"$@\"; }}"))
+    // The pipeline itself may start contend with another verb.
+    Some(format!(
+        "contend() {{ if [ \"$1\" = run ]; then shift; {own} run --no-store --no-progress \"$@\"; else \
+         command contend \"$@\"; fi; }}"
+    ))
 }
 
 /// Returns the environment of the commands, and the pipeline as a draft that rewrites can change.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
-/// The time at which a server responds to a request.
+/// How a server handles a request: it responds at once or after a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
     /// The server responds immediately.

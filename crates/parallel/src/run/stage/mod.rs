@@ -81,8 +81,8 @@ pub struct Undecided {
 enum Next {
     /// Start a shell for the command, because the command could not replace this process.
     UseShell(Words),
-    /// Run all stages together, if that is better than running them as written. The last stage is
-    /// the process's own.
+    /// Run the collected stages together in this process, which is that of the last one, if that is
+    /// better than each process executing its own command.
     RunTogether(Together),
 }
 

@@ -133,7 +133,7 @@ fn cuts(run: &RawRun, stages: &[Stage]) -> Vec<Duration> {
 
 /// The observations of a stage's whole lifetime.
 struct Totals {
-    /// The exact totals.
+    /// The stage's whole lifetime, whose CPU and queueing times are exact, unlike those in `seen`.
     period: Period,
     /// The counters of the tasks that samples have found.
     seen: Counters,

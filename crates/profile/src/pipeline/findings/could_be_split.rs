@@ -40,11 +40,14 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![finding(FindingId::CouldBeSplit, vec![stage.index], message)]
 }
 
-/// Returns whether the stage works on one CPU while its input arrives. A barrier works alone, and a
-/// stage with several busy tasks uses several CPUs already.
+/// Returns whether the stage works on one CPU while its input arrives. A barrier works alone, a
+/// stage with several busy tasks uses several CPUs already, and one that starts programs can start
+/// several at once.
 fn can_be_divided(stage: &Stage) -> bool {
     const MAX_CPUS: f64 = 1.1;
-    !stage.holds_output && stage.cpu_seconds() < MAX_CPUS * stage.service_seconds()
+    !stage.holds_output
+        && stage.children_seen == 0
+        && stage.cpu_seconds() < MAX_CPUS * stage.service_seconds()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::pipeline::critical::Critical;
 /// number of CPUs.
 const SPEED_UP: f64 = 2.0;
 
-/// The bottleneck that is made twice as fast.
+/// What is made twice as fast or, for CPUs, twice as many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Improvement {
     /// A stage, from 0.
@@ -32,7 +32,8 @@ pub(super) enum Improvement {
 }
 
 impl Improvement {
-    /// Returns the improvement of the bottleneck of a phase, or `None` if the phase has none.
+    /// Returns the improvement that would relieve the bottleneck of `phase`, or `None` if the phase
+    /// has no bottleneck.
     pub fn of(phase: &Phase) -> Option<Self> {
         match (phase.bottleneck.kind, phase.bottleneck.stage) {
             (BottleneckKind::Stage, Some(index)) => Some(Self::Stage(index - 1)),

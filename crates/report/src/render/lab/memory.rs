@@ -69,8 +69,9 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 /// Minimum share of a unit's memory for a part of it, such as the page tables, to be mentioned.
 const MIN_MENTIONED_SHARE: f64 = 0.002;
 
-/// Describes the memory of one more unit and its parts, from the slopes of `fit` and of the lines
-/// through the other metrics of the same cases.
+/// Describes how much memory each further unit takes, in total and by kind of memory, from the slope
+/// of `fit` and the slopes of the other metrics of the same cases. Adds the naive sum of RSS if that
+/// is much larger than user memory.
 fn sentence(record: &RunRecord, fit: &Fit) -> String {
     let slope = |metric: &str| {
         let of = |other: &&Fit| {

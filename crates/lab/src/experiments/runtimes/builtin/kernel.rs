@@ -164,8 +164,8 @@ fn exchange_with_process(messages: u64) -> Result<Duration, SubjectError> {
 /// The address to send the answer to, and the number to echo.
 struct Request(Address<u64>, u64);
 
-/// Exchanges `messages` messages between two units on one Worker, after a first message that is not
-/// timed. Returns the time taken.
+/// Sends `messages` messages from one unit to another on the same Worker, each answered before the
+/// next is sent. Returns the time of these round trips; a first one is not timed.
 fn exchange_with_callback(messages: u64) -> Result<Duration, SubjectError> {
     let failed = |error: &dyn std::fmt::Display| SubjectError::unexpected(error.to_string());
     let receptor = Receptor::builder().workers(1).start().context("start a Worker")?;
