@@ -175,7 +175,7 @@ impl Drafting {
         });
         for command in groups.flat_map(|group| &group.each).filter(|command| command.ascii_in_c) {
             if let Some(stage) = self.stages.get_mut(command.stage) {
-                stage.why.push_str("; ASCII input is processed in the C locale, which is faster");
+                stage.why.push_str("; ASCII input runs in the faster C locale");
             }
         }
     }
