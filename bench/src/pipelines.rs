@@ -55,6 +55,30 @@ pub struct Entry {
     pub text: String,
 }
 
+/// Options of programs that measure some of the pipelines.
+#[derive(Debug, clap::Args)]
+pub struct Selection {
+    /// Folder with inputs that `bench-inputs` has made.
+    pub inputs: PathBuf,
+    /// Only pipelines whose name contains this text.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Only every Nth of the chosen pipelines.
+    #[arg(long, default_value_t = 1)]
+    every: usize,
+}
+
+impl Selection {
+    /// Returns the chosen pipelines.
+    ///
+    /// # Errors
+    /// Returns an error for the same reasons as [`listing`].
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let chosen = listing()?.into_iter().filter(|entry| entry.name.contains(&self.only));
+        Ok(chosen.step_by(self.every.max(1)).collect())
+    }
+}
+
 /// Returns all pipelines of the listing.
 ///
 /// # Errors

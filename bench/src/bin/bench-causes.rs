@@ -14,7 +14,7 @@ use std::process::Stdio;
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use contend_bench::pipelines::{Entry, listing, program, stages};
+use contend_bench::pipelines::{Entry, Selection, program, stages};
 use contend_bench::{bash_command, built_program, time_with};
 use contend_record::stats::median;
 
@@ -22,14 +22,8 @@ use contend_record::stats::median;
 /// bottleneck that contend names.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Folder with inputs that `bench-inputs` has made.
-    inputs: PathBuf,
-    /// Only pipelines whose name contains this text.
-    #[arg(long, default_value = "")]
-    only: String,
-    /// Only every Nth of the chosen pipelines.
-    #[arg(long, default_value_t = 3)]
-    every: usize,
+    #[command(flatten)]
+    selection: Selection,
     /// Share of a stage's CPU time by which the stage is made slower.
     #[arg(long, default_value_t = 0.25)]
     by: f64,
@@ -45,12 +39,10 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let programs =
         Programs { contend: built_program("contend")?, slow: built_program("bench-slow")? };
-    let entries = listing()?;
-    let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let (mut count, mut first, mut equal) = (0, 0, 0);
     println!("each stage in turn {:.0} % slower, {} pairs of runs", 100.0 * args.by, args.pairs);
-    for entry in chosen.step_by(args.every.max(1)) {
-        let record = entry.profile(&programs.contend, &args.inputs, &["--no-advice"])?;
+    for entry in &args.selection.entries()? {
+        let record = entry.profile(&programs.contend, &args.selection.inputs, &["--no-advice"])?;
         let effects = programs.effects(entry, &args)?;
         let named = record.bottleneck.stage.unwrap_or(0);
         let largest = effects.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -120,9 +112,9 @@ impl Programs {
         let (before, rest) = stage.split_at(place);
         texts[index] = format!("{before}{} --by {by} -- {rest}", self.slow.display());
         let mut command = bash_command(&texts.join(" | "));
-        command.current_dir(entry.folder(&args.inputs)).env("LC_ALL", &entry.locale);
+        command.current_dir(entry.folder(&args.selection.inputs)).env("LC_ALL", &entry.locale);
         let stdin = if entry.from_stdin {
-            File::open(entry.path(&args.inputs))?.into()
+            File::open(entry.path(&args.selection.inputs))?.into()
         } else {
             Stdio::null()
         };

@@ -3,26 +3,19 @@
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use contend_bench::built_program;
-use contend_bench::pipelines::listing;
+use contend_bench::pipelines::Selection;
 use contend_record::pipe::{PipeRecord, Rest, Stage};
 use contend_record::stats::median;
 
 /// Profile the pipelines of `bench/pipelines/`, and print the explained shares of their wall times.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Folder with inputs that `bench-inputs` has made.
-    inputs: PathBuf,
-    /// Only pipelines whose name contains this text.
-    #[arg(long, default_value = "")]
-    only: String,
-    /// Only every Nth of the chosen pipelines.
-    #[arg(long, default_value_t = 1)]
-    every: usize,
+    #[command(flatten)]
+    selection: Selection,
     /// Print all pipelines, not only those below the goal.
     #[arg(long)]
     all: bool,
@@ -36,11 +29,9 @@ const MIN_CAUSE_SHARE: f64 = 0.01;
 fn main() -> Result<()> {
     let args = Args::parse();
     let contend = built_program("contend")?;
-    let entries = listing()?;
-    let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let (mut shares, mut strict) = (Vec::new(), Vec::new());
-    for entry in chosen.step_by(args.every.max(1)) {
-        let record = entry.profile(&contend, &args.inputs, &["--no-advice"])?;
+    for entry in args.selection.entries()? {
+        let record = entry.profile(&contend, &args.selection.inputs, &["--no-advice"])?;
         let share = record.explained_share.context("contend analysed no phases")?;
         shares.push(share);
         strict.push(strict_bound(&record) / record.wall_seconds);

@@ -141,14 +141,7 @@ impl PipelineSettings {
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
-    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
-    if let (Some(output), Some(json)) = (&output, &json)
-        && output.is_same_as(json)
-    {
-        let message = "--output and --json name the same file: give them different names";
-        return Err(UsageError(message.to_owned()).into());
-    }
+    let (output, json) = report_files(&args)?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
@@ -218,6 +211,20 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
     let run = PipeRun { parsed, pipeline, runs, advice, detail, output, json, saving };
     Ok(Pipe::Run(Box::new(run)))
+}
+
+/// Returns the files for the report and for the record, as far as they are given. Refuses one file for
+/// both.
+fn report_files(args: &PipeArgs) -> Result<(Option<ReportFile>, Option<ReportFile>)> {
+    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (Some(output), Some(json)) = (&output, &json)
+        && output.is_same_as(json)
+    {
+        let message = "--output and --json name the same file: give them different names";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok((output, json))
 }
 
 /// Number of rounds of a comparison without `--runs`.
