@@ -148,8 +148,9 @@ defmodule CallbackThread do
   milliseconds (up to 2^32 - 1, or `:infinity`). Only the process that started the thread gets its
   replies.
 
-  Returns `{:error, reason}` if the thread has ended, with a reason as in `monitor/1`, and
-  `{:error, :timeout}` if it has not replied yet; it then continues.
+  Returns `{:ok, reply}`; `{:error, reason}` if the thread has ended without a final reply, with a
+  reason as in `monitor/1`; or `{:error, :timeout}` if nothing arrives in time, which does not end
+  the thread. After the final reply or the reason, nothing more arrives.
   """
   @spec await(reference(), timeout()) :: {:ok, term()} | {:error, term()}
   def await(ref, timeout \\ 5_000) when is_reference(ref) and is_await_timeout(timeout) do

@@ -47,7 +47,8 @@ pub struct Outcome {
     pub files: BTreeMap<PathBuf, Entry>,
     /// Paths, relative to `TMPDIR`, of files left there.
     pub temporary: Vec<PathBuf>,
-    /// Whether processes continued after [`Runner::grace`]; `false` if the shell was killed.
+    /// Whether processes were still running after [`Runner::grace`] had passed; `false` if the shell
+    /// was killed.
     pub left_running: bool,
     /// Wall time of the shell.
     pub wall: Duration,

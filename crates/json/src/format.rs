@@ -106,7 +106,8 @@ fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// JavaScript's reserved words. gron puts keys that are among them in quotes.
+/// The words that gron takes for reserved words of JavaScript, and writes in quotes if they are keys.
+/// As in gron, `await` and `enum` are missing.
 const RESERVED: [&str; 36] = [
     "break",
     "case",
@@ -146,8 +147,8 @@ const RESERVED: [&str; 36] = [
     "yield",
 ];
 
-/// Returns whether a key is a JavaScript identifier and not a reserved word. gron writes such keys
-/// after a dot.
+/// Returns whether a key is a JavaScript identifier and not one of the [`RESERVED`] words. gron
+/// writes such keys after a dot.
 fn is_identifier(key: &str) -> bool {
     let mut chars = key.chars();
     let begins = |c: char| c == '$' || c == '_' || unicode_ident::is_xid_start(c) && !is_extra(c);

@@ -109,7 +109,7 @@ pub enum Side {
         /// Number of samples of the case in the run.
         samples: usize,
         /// Number of samples that were disturbed: other processes used the CPUs, or the hypervisor
-        /// moved a CPU.
+        /// moved a virtual CPU.
         disturbed: usize,
         /// Circumstances that make the figures less reliable.
         warnings: Vec<Warning>,

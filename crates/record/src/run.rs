@@ -152,7 +152,7 @@ pub struct GroupRecord {
     pub combine: CombineRecord,
     /// Whether the chunks may be concatenated in any order before the commands process them.
     pub any_order: bool,
-    /// Whether the commands may fail because of their input although the guard holds.
+    /// Whether the commands may fail because of their input even if the guard holds.
     pub may_fail: bool,
 }
 

@@ -56,7 +56,7 @@ pub struct VersusRecord {
     pub warnings: Vec<Warning>,
 }
 
-/// One of the pipelines.
+/// One of the compared pipelines, with the figures of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Variant {
     /// Name in the comparison: A, B, … Z, AA, AB, …

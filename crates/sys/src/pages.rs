@@ -74,7 +74,7 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.length) }
     }
 
-    /// Returns the first 8 bytes of the mapping as an atomic number, which several threads may use.
+    /// Returns the first 8 bytes of the mapping as an atomic integer.
     pub fn number(&self) -> &AtomicI64 {
         // SAFETY: a mapping begins at a page, so it is aligned, and is longer than a number;
         // it was zeroed, and is unmapped only when no reference is left.

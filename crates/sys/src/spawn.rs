@@ -1,8 +1,10 @@
-//! Starts programs with the signal state and descriptors that this process itself was started with.
+//! Starts programs with the signal dispositions and standard descriptors that this process was
+//! started with.
 //!
-//! Rust's runtime and contend change some of that state ([`inherited`] has the original): ignored
-//! signals, closed standard descriptors, the signal mask. [`spawn`] and [`Prepared::start`] create
-//! a child, [`become_command`] replaces this process.
+//! Rust's runtime and contend change some of that state, and [`inherited`] has the original: whether
+//! SIGPIPE and SIGCHLD were ignored, and which standard descriptors were closed. [`spawn`] and
+//! [`Prepared::start`] create a child with the signal mask that the caller passes.
+//! [`become_command`] replaces this process, which keeps its mask. [`spawn_bound`] restores nothing.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;

@@ -282,8 +282,8 @@ fn between(draft: &Draft, index: usize) -> (bool, bool) {
     (index > 0, index + 1 < draft.stages.len())
 }
 
-/// Returns the shell text that runs each stage on its own. The first stage's input file is removed,
-/// so that it reads the sample from standard input. Later stages are unchanged, and run on the
+/// Returns the shell text that runs each stage on its own. The first stage's text does not name its
+/// input file, so that it reads the sample from standard input. Later stages are unchanged, and run on the
 /// output of the stage before them. The text is `None` for a stage that must not be repeated or is
 /// not a simple command, and for a first stage whose input cannot be replaced.
 fn texts(draft: &Draft) -> Vec<Option<String>> {

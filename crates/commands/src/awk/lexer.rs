@@ -219,7 +219,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the length of the class (such as `[:alpha:]`) at the start of `rest` in bytes, or 1 if
+/// Returns the length in bytes of the class (such as `[:alpha:]`) at the start of `rest`, or 1 if
 /// the bracket there is literal.
 fn class_length(rest: &str) -> usize {
     let kind = rest[1..].chars().next().filter(|c| ":.=".contains(*c));

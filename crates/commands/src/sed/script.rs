@@ -1,7 +1,7 @@
 //! Types for the syntax of GNU `sed` scripts.
 //!
-//! Commands form a flat list that includes `{` and `}`, as in `sed` itself. So no type here is
-//! recursive, however deeply blocks nest.
+//! Commands form a flat list that includes `{` and `}`, as in `sed` itself, so blocks of any depth
+//! need no recursive type.
 
 use std::ops::Range;
 

@@ -71,7 +71,7 @@ Exit status:
 pub enum FormatArg {
     /// One line per scalar: path, tab, text.
     Tsv,
-    /// Assignments, as gron prints them.
+    /// Assignments, as `gron --no-sort` prints them.
     Gron,
     /// One line per matching value.
     Jsonl,

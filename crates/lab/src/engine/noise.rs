@@ -1,5 +1,5 @@
 //! Detects whether other programs used the CPUs while samples were taken, and whether the
-//! hypervisor moved a CPU.
+//! hypervisor moved a virtual CPU.
 //!
 //! The kernel counts the busy time of a CPU in ticks of 10 ms, which is too coarse for a single
 //! sample. The samples of a time window are therefore judged together, by the CPU time that other
@@ -67,7 +67,7 @@ impl Others {
 const MAX_DISTANCE_RATIO: f64 = 1.5;
 
 /// Returns whether `before` and `after`, two measurements of a cache line's round-trip time, differ
-/// by so large a factor that the hypervisor has probably moved a CPU in the meantime.
+/// by so large a factor that the hypervisor has probably moved a virtual CPU in the meantime.
 pub fn has_moved(before: f64, after: f64) -> bool {
     let (low, high) = if before < after { (before, after) } else { (after, before) };
     high > MAX_DISTANCE_RATIO * low

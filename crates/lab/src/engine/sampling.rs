@@ -24,7 +24,8 @@ pub struct Samples {
     limit: usize,
     seed: u64,
     taken: Vec<Sample>,
-    /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved a CPU.
+    /// Indexes of samples taken while other programs used the CPUs, or the hypervisor moved a
+    /// virtual CPU.
     disturbed: Vec<usize>,
     /// Number of undisturbed samples at which the interval is computed next. Checks are rare
     /// because each takes milliseconds.

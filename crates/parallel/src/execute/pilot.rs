@@ -171,9 +171,9 @@ impl Output {
     }
 }
 
-/// Returns the CPU time of each command over a sample in nanoseconds per byte, without its start,
-/// or `None` if the commands fail or the sample is empty. Adds the size of their output to
-/// `output`.
+/// Runs the commands over a sample. Returns the CPU time of each command, without the time to start
+/// it, in nanoseconds per byte of the sample; `None` if a command fails or the sample is empty. Adds
+/// the size of their output to `output`.
 fn tried(
     commands: &[Command],
     sample: &[u8],

@@ -106,7 +106,7 @@ impl CriticalTime {
         self.times[self.row(critical)..][..=self.stages][stage + 1]
     }
 
-    /// Returns the times at `share`, from 0 to 1, of the way from `before` to `after`.
+    /// Interpolates linearly from `before`, which is `share` 0, to `after`, which is `share` 1.
     pub fn interpolate(before: &Self, after: &Self, share: f64) -> Self {
         let pairs = before.times.iter().zip(&after.times);
         let times = pairs.map(|(&a, &b)| a + b.saturating_sub(a).mul_f64(share)).collect();

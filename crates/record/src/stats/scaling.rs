@@ -51,7 +51,7 @@ pub enum Unfit {
         time: f64,
     },
     /// Most samples of a point were disturbed: other processes used the CPUs, or the hypervisor
-    /// moved a CPU, so the time of its workers is not known.
+    /// moved a virtual CPU, so the time of its workers is not known.
     Disturbed {
         /// Number of workers at the disturbed point.
         workers: u64,

@@ -138,7 +138,7 @@ struct Run<'a> {
 }
 
 /// A process that bounces a cache line between two CPUs, before and after samples in which two CPUs
-/// alternate. A changed round-trip time shows that the hypervisor has moved a CPU.
+/// alternate. A changed round-trip time shows that the hypervisor has moved a virtual CPU.
 struct Sentinel {
     session: Box<dyn Session>,
     iterations: u64,
@@ -467,7 +467,8 @@ impl<'a> Run<'a> {
             Err(error @ (SessionError::Interrupted | SessionError::OutOfTime)) => Err(error),
             Err(SessionError::Failed(message)) => {
                 self.sentinel = None;
-                let message = format!("cannot detect whether the hypervisor moves CPUs: {message}");
+                let message =
+                    format!("cannot detect whether the hypervisor moves virtual CPUs: {message}");
                 self.context.warnings.push(Warning::new(WarningId::Uncalibrated, message));
                 Ok(None)
             }

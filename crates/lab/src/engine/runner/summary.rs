@@ -25,7 +25,7 @@ pub(super) fn case(state: &CaseState<'_>) -> Case {
     if !case.disturbed.is_empty() {
         let message = format!(
             "{} of {} taken while other programs or the hypervisor used more than {:.0} % of the \
-             CPUs, or the hypervisor moved a CPU",
+             CPUs, or the hypervisor moved a virtual CPU",
             case.disturbed.len(),
             if all == 1 { "1 sample was".to_owned() } else { format!("{all} samples were") },
             100.0 * noise::TOLERATED_SHARE

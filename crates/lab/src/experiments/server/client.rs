@@ -68,7 +68,7 @@ pub enum Progress {
         /// Whether the client can send the next request.
         is_free: bool,
     },
-    /// The server closed the connection of an answered request, so the client is free.
+    /// The connection of an answered request is closed or has failed, so the client is free.
     Closed,
 }
 

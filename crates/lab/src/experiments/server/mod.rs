@@ -137,8 +137,8 @@ fn cases(scope: &Scope, settings: &[&Setting]) -> Vec<Parameters> {
     scope.choices.applied(cases.collect(), settings)
 }
 
-/// Returns the parameters `program`. At the smallest size, sets the number of processes to two if
-/// the program would start more than two besides its first one.
+/// Returns the parameters `program`. At the smallest size, the result has two processes if the
+/// program would otherwise start more than two besides its first one.
 fn with_fewer_processes(program: Parameters, size: Size) -> Parameters {
     const SMALLEST_CASE_PROCESSES: u64 = 2;
     let starts_many = matches!(Setup::of(&program), Ok(setup) if setup.server.other_processes() > SMALLEST_CASE_PROCESSES);

@@ -56,7 +56,7 @@ const RETRY_AFTER: Duration = Duration::from_micros(50);
 enum Connection {
     Listening(UnixListener),
     Connected(UnixStream),
-    /// The neighbour will not connect.
+    /// There is no connection, and none is awaited.
     Absent,
 }
 

@@ -12,7 +12,7 @@ use super::super::units::{bytes, counted, seconds};
 use super::Detail;
 use super::tables::{main_wait, mark};
 
-/// Maximum number of findings in a summary.
+/// Maximum number of findings in a summary, besides failures.
 const MAX_FINDINGS: usize = 3;
 
 /// Minimum amount of data for which CPU time per gigabyte is meaningful, in bytes.
