@@ -5,6 +5,7 @@
 //! | `contend 'a \| b'` | `contend pipe 'a \| b'`, `contend run 'a \| b'` |
 //! | `contend build.sh` | `contend run --file build.sh` |
 //! | `contend run a -x \| b` | quote the whole pipeline |
+//! | `contend run build.sh x` | `contend run --file build.sh -- x` |
 //! | `contend pipe --tyr` | a similar option |
 //! | `contend pipe -f build.sh` | `contend run --stats --file build.sh` |
 //! | `contend lba` | a similar verb |
@@ -65,12 +66,20 @@ fn tips(texts: impl IntoIterator<Item = String>) -> ContextValue {
     ContextValue::StyledStrs(texts.into_iter().map(Into::into).collect())
 }
 
-/// Returns the tip to quote a pipeline, or `None` if the words cannot be an unquoted one. The
-/// options of commands in an unquoted pipeline look like unknown options of contend.
+/// Returns the tip to quote a pipeline, or to use `--file` for a script with arguments. Returns
+/// `None` if the words cannot be an unquoted pipeline or script. The options of commands in an
+/// unquoted pipeline look like unknown options of contend.
 fn quote_tip(words: &[String]) -> Option<String> {
-    let [verb, first, ..] = words else { return None };
-    let is_pipeline = ["pipe", "run"].contains(&verb.as_str()) && !first.starts_with('-');
-    is_pipeline.then(|| format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
+    let [verb, first, rest @ ..] = words else { return None };
+    if !["pipe", "run"].contains(&verb.as_str()) || first.starts_with('-') {
+        return None;
+    }
+    if verb == "run" && is_shell_script(Path::new(first)) {
+        let arguments: Vec<_> = rest.iter().map(|word| quote(word)).collect();
+        let (script, arguments) = (quote(first), arguments.join(" "));
+        return Some(format!("to run this script: contend run --file {script} -- {arguments}"));
+    }
+    Some(format!("quote the whole pipeline: contend {verb} 'A | B | C'"))
 }
 
 /// Returns the tip for a script that is given to `contend pipe` with `--file` or `-f`, which only
@@ -251,6 +260,16 @@ mod tests {
         }
         assert!(!message(&["sort"]).contains("contend pipe"));
         assert!(!message(&["history", "a b"]).contains("contend pipe"));
+    }
+
+    #[test]
+    fn a_script_with_arguments_gets_the_option_for_scripts() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let script = folder.path().join("a.sh").display().to_string();
+        std::fs::write(&script, "ls\n").expect("a file");
+        let error = message(&["run", &script, "-v", "a b"]);
+        assert!(error.contains(&format!("contend run --file {script} -- -v 'a b'")), "{error}");
+        assert!(message(&["pipe", &script, "-q"]).contains("quote the whole pipeline"));
     }
 
     #[test]
