@@ -15,9 +15,11 @@ pub struct Host {
     pub cpu_model: String,
     /// Number of CPUs that are online.
     pub cpus_online: usize,
-    /// Number of CPUs that contend may use, by its CPU affinity.
+    /// Number of CPUs that contend may use, by its CPU affinity. In a record of a pipeline that was
+    /// already running: the number that its stages may use.
     pub cpus_allowed: usize,
-    /// Smallest CPU quota of contend's cgroups, as a number of CPUs; null without a quota.
+    /// Smallest CPU quota of contend's cgroups, as a number of CPUs; null without a quota. In a
+    /// record of a pipeline that was already running: that of the first stage's cgroups.
     pub cpu_quota: Option<f64>,
     /// Memory of the machine, in bytes.
     pub memory_bytes: u64,

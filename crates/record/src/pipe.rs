@@ -343,9 +343,9 @@ pub struct Boundary {
     /// `bytes` divided by the pipeline's wall time in seconds; null if `bytes` is null or the wall
     /// time is 0.
     pub bytes_per_second: Option<f64>,
-    /// Mean number of bytes in the pipe, over the samples; null if the pipe could not be inspected.
+    /// Mean number of bytes found in the pipe; null if the pipe could not be inspected.
     pub mean_fill_bytes: Option<f64>,
-    /// Largest number of bytes in the pipe at any sample; null if the pipe could not be inspected.
+    /// Largest number of bytes found in the pipe; null if the pipe could not be inspected.
     pub most_fill_bytes: Option<u64>,
     /// Capacity of the pipe, in bytes; null if the pipe could not be inspected.
     pub capacity_bytes: Option<u64>,

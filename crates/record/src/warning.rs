@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum WarningId {
     /// Other processes used the CPUs during the measurement or, for a case of the lab, the
-    /// hypervisor moved a CPU.
+    /// hypervisor moved a virtual CPU to another core.
     OtherLoad,
     /// The hypervisor took CPU time away from this virtual machine (steal).
     Steal,
@@ -19,12 +19,14 @@ pub enum WarningId {
     /// Bytes and calls of a stage are from the last sample before it ended and from its neighbours'
     /// counts.
     Approximate,
+    /// Processes that read from or write to the pipeline were not observed, or may exist.
+    Unobserved,
     /// A case of the lab has too few samples for an interval.
     FewSamples,
     /// The runs of a pipeline (`--runs`) did not all end with the same exit status.
     RunsDiffer,
     /// The cost of the clock and of empty loops could not be measured, or it could not be detected
-    /// whether the hypervisor moves CPUs.
+    /// whether the hypervisor moves virtual CPUs.
     Uncalibrated,
     /// A case of the lab failed after some samples, which are kept.
     SubjectFailed,
@@ -46,6 +48,8 @@ pub enum WarningId {
     PartOfInput,
     /// Compared runs were measured on different machines.
     MachinesDiffer,
+    /// One of the compared records covers only the part of a run that contend observed.
+    PartOfRun,
 }
 
 /// A circumstance that makes a measurement less reliable, in a sentence.

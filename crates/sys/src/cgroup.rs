@@ -1,7 +1,9 @@
-//! The control groups of this process, version 1 or 2.
+//! The control groups of a process, version 1 or 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use rustix::process::Pid;
 
 use crate::procfs::MemInfo;
 
@@ -43,7 +45,16 @@ impl Group {
 /// which serves all controllers. In each hierarchy, the process's own group comes first, then the
 /// ancestors. Empty if there is no such hierarchy.
 pub fn of(controller: &str) -> Vec<Group> {
-    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    in_file("/proc/self/cgroup", controller)
+}
+
+/// Returns the groups of process `pid` in the hierarchies of `controller`, as [`of`] does.
+pub fn of_process(pid: Pid, controller: &str) -> Vec<Group> {
+    in_file(&format!("/proc/{}/cgroup", pid.as_raw_nonzero()), controller)
+}
+
+fn in_file(path: &str, controller: &str) -> Vec<Group> {
+    let membership = fs::read_to_string(path).unwrap_or_default();
     membership.lines().filter_map(|line| hierarchy(line, controller)).flatten().collect()
 }
 

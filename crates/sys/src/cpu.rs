@@ -32,6 +32,15 @@ pub fn allowed() -> usize {
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
 }
 
+/// Returns the number of CPUs that at least one of the processes may use, by the affinity masks of
+/// their main threads; `None` if none of the masks can be read.
+pub fn allowed_to(pids: &[Pid]) -> Option<usize> {
+    let sets: Vec<_> =
+        pids.iter().filter_map(|&pid| rustix::thread::sched_getaffinity(Some(pid)).ok()).collect();
+    let is_allowed = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
+    Some((0..CpuSet::MAX_CPU).filter(is_allowed).count()).filter(|&count| count > 0)
+}
+
 /// Returns the numbers of the CPUs in the calling thread's affinity mask, or none if it cannot be
 /// read.
 pub fn allowed_list() -> Vec<usize> {
@@ -167,6 +176,15 @@ pub fn own_thread_time() -> Duration {
 /// Returns the tightest CPU quota of this process's cgroups up to the root, as a number of CPUs;
 /// `None` without a quota.
 pub fn quota() -> Option<f64> {
+    tightest(&cgroup::of("cpu"))
+}
+
+/// Returns the tightest CPU quota of the cgroups of process `pid`, as [`quota`] does.
+pub fn quota_of(pid: Pid) -> Option<f64> {
+    tightest(&cgroup::of_process(pid, "cpu"))
+}
+
+fn tightest(groups: &[Group]) -> Option<f64> {
     let of = |group: &Group| match group.version {
         Version::Two => parse_max(&fs::read_to_string(group.folder.join("cpu.max")).ok()?),
         Version::One => {
@@ -175,7 +193,7 @@ pub fn quota() -> Option<f64> {
             (period > 0).then_some(quota as f64 / period as f64)
         }
     };
-    cgroup::of("cpu").iter().filter_map(of).reduce(f64::min)
+    groups.iter().filter_map(of).reduce(f64::min)
 }
 
 /// Parses `cpu.max`, `QUOTA PERIOD` in microseconds, and returns the quota as a number of CPUs;

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::Pid;
@@ -183,6 +184,12 @@ pub struct Stat {
     pub threads: u64,
     /// Start time of the process, in clock ticks since boot.
     pub started: u64,
+}
+
+/// Returns `count` clock ticks, the unit of times in `stat`, as a duration. A tick is usually 10 ms.
+pub fn ticks(count: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_secs_f64(count as f64 / per_second as f64)
 }
 
 /// Flag of an exiting process, from the kernel's `sched.h`.

@@ -111,12 +111,13 @@ pub struct AttachArgs {
     /// unknown.
     #[arg(long, value_name = "PID", help_heading = "Running pipelines")]
     #[arg(value_parser = super::whole_number::<i32>(1..), conflicts_with_all = NOT_ATTACHED)]
+    #[arg(group = TARGET)]
     pub pid: Option<i32>,
 
     /// Observe the running pipeline in process group PGID.
     #[arg(long, value_name = "PGID", help_heading = "Running pipelines")]
     #[arg(value_parser = super::whole_number::<i32>(1..), conflicts_with_all = NOT_ATTACHED)]
-    #[arg(conflicts_with = "pid")]
+    #[arg(group = TARGET)]
     pub pgid: Option<i32>,
 
     /// Observe the job that the shell has started last.
@@ -124,18 +125,22 @@ pub struct AttachArgs {
     /// The shell must have job control, as an interactive one has: `zcat log.gz | gzip >new.gz &`,
     /// then `contend pipe --job`.
     #[arg(long, help_heading = "Running pipelines", conflicts_with_all = NOT_ATTACHED)]
-    #[arg(conflicts_with_all = ["pid", "pgid"])]
+    #[arg(group = TARGET)]
     pub job: bool,
 
     /// Stop observing after TIME, such as 10s, 500ms or 2m.
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
     #[arg(help_heading = "Running pipelines", conflicts_with_all = NOT_ATTACHED)]
+    #[arg(requires = TARGET)]
     pub limit: Option<Duration>,
 }
 
+/// Name of the group of options that each name a running pipeline, of which at most one is given.
+const TARGET: &str = "target";
+
 /// Arguments that make no sense for a pipeline that is already running. `--shell` is not among them,
 /// because an environment variable may set it.
-const NOT_ATTACHED: [&str; 15] = [
+const NOT_ATTACHED: [&str; 16] = [
     "pipeline",
     "runs",
     "stdin",
@@ -150,6 +155,7 @@ const NOT_ATTACHED: [&str; 15] = [
     "try_changes",
     "what_if",
     "from",
+    "seed",
     "no_advice",
 ];
 
@@ -331,7 +337,9 @@ Exit status:
   The pipeline's own, as the shell reports it. 2 if the command line or the pipeline's text is
   wrong; 125 if contend itself fails; 126 or 127 if the shell cannot be started. After SIGINT
   or SIGTERM, contend prints the report and then dies of the same signal. A Ctrl-C that kills
-  no stage (a pager handles it) changes nothing.
+  no stage (a pager handles it) changes nothing. With --pid, --pgid or --job, the status is 0,
+  also after Ctrl-C, and 2 if there is no such pipeline. With --fail-if, it is 1 if a condition
+  holds.
 
 Environment:
   CONTEND_SHELL          Shell to use without --shell.

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use anyhow::{Context as _, Result};
-use contend_profile::pipeline::attach;
+use contend_profile::pipeline::attach::{self, FoundStage};
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render;
 use contend_sys::Signal;
@@ -21,12 +21,13 @@ use crate::{host, output, version};
 /// # Errors
 /// Returns an error if the stages have ended already, or the report cannot be written.
 pub fn run(settings: Attach) -> Result<Exit> {
-    let Attach { stages, limit, live, reports, saving } = settings;
+    let Attach { found, limit, live, reports, saving } = settings;
     let signals = Signals::block().context("cannot block signals")?;
-    let commands = || stages.iter().map(|stage| stage.text.clone()).collect();
-    let mut live = live.then(|| Live::new(commands(), true, 1));
+    let commands = || found.stages.iter().map(|stage| stage.text.clone()).collect();
+    let shares_terminal = found.stages.last().is_some_and(writes_to_own_terminal);
+    let mut live = live.then(|| Live::new(commands(), !shares_terminal, 1));
     let host = host::describe();
-    let record = attach::observe(&stages, limit, &host, super::now(), &signals, &mut |progress| {
+    let record = attach::observe(&found, limit, &host, super::now(), &signals, &mut |progress| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
@@ -49,5 +50,14 @@ pub fn run(settings: Attach) -> Result<Exit> {
     Ok(match signals.interrupted() {
         Some(signal) if signal != Signal::INT.as_raw() => Exit::Signal(signal),
         _ => Exit::Success,
+    })
+}
+
+/// Returns whether the stage's standard output is the terminal on which the live view is drawn.
+fn writes_to_own_terminal(stage: &FoundStage) -> bool {
+    let own = rustix::termios::ttyname(std::io::stderr(), Vec::new());
+    let output = std::fs::read_link(format!("/proc/{}/fd/1", stage.pid.as_raw_nonzero()));
+    own.is_ok_and(|own| {
+        output.is_ok_and(|output| output.as_os_str().as_encoded_bytes() == own.to_bytes())
     })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use contend_profile::pipeline::attach::{FoundStage, Target, find};
+use contend_profile::pipeline::attach::{FoundPipeline, Target, find};
 use contend_report::render::pipe::Detail;
 
 use crate::cli::pipe::AttachArgs;
@@ -14,8 +14,8 @@ use crate::records::save::Saving;
 /// Settings for observing a running pipeline.
 #[derive(Debug)]
 pub struct Attach {
-    /// The stages, first to last.
-    pub stages: Vec<FoundStage>,
+    /// The pipeline to observe.
+    pub found: FoundPipeline,
     /// Time after which the observation ends; `None` for the end of the pipeline or a signal.
     pub limit: Option<Duration>,
     /// Whether to show the stages during the observation.
@@ -54,7 +54,7 @@ impl Attach {
             (None, Some(group)) => Target::Group(group),
             (None, None) => Target::LastJob(shell()),
         };
-        let stages = find::stages(target).map_err(|error| UsageError(error.to_string()))?;
-        Ok(Self { stages, limit: args.limit, live, reports, saving })
+        let found = find::pipeline(target).map_err(|error| UsageError(error.to_string()))?;
+        Ok(Self { found, limit: args.limit, live, reports, saving })
     }
 }

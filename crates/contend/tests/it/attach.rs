@@ -7,7 +7,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, kill_process_group, test_kill_process};
 use serde_json::Value;
 
-use crate::support::{Child, Command, contend, number, processes_with, text, wait_until};
+use crate::support::{Child, Command, contend, number, text, wait_until};
 
 /// A running pipeline in a process group of its own, which is killed at the end.
 struct Running {
@@ -47,6 +47,19 @@ impl Drop for Running {
         let _ = kill_process_group(self.group, Signal::KILL);
         let _ = self.shell.wait();
     }
+}
+
+/// Waits until the given `contend pipe --pid` has opened the pipes between the stages, which it does
+/// once it handles signals and observes the stages. Each pipe is opened for both of its stages.
+fn wait_until_attached(observer: &Child, stages: usize) {
+    let path = format!("/proc/{}/fd", observer.id());
+    let pipes = || {
+        let links = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        let links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("pipe:")).count()
+    };
+    // Two are its own output.
+    wait_until("contend observes the pipes", || pipes() >= 2 + 2 * (stages - 1));
 }
 
 /// Starts `contend pipe` with the arguments in a folder, to which it writes `out.json`.
@@ -111,9 +124,7 @@ fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
     let running = Running::start(folder.path(), pipeline, "tail");
     let mut command = attach(folder.path(), &["--pid", &running.id_of("tac")]);
     let observer = command.spawn().expect("it starts");
-    let name = format!("pipe --json out.json --pid {}", running.id_of("tac"));
-    wait_until("contend runs", || !processes_with(&name).is_empty());
-    std::thread::sleep(std::time::Duration::from_millis(200)); // it finds the stages
+    wait_until_attached(&observer, 3);
     std::fs::write(folder.path().join("go"), "").expect("room");
     let output = observer.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", report(&output));
@@ -135,9 +146,7 @@ fn ctrl_c_ends_only_the_observation() {
     let running = Running::start(folder.path(), "yes | cat | cat >/dev/null", "cat");
     let group = running.group.as_raw_nonzero().to_string();
     let observer = attach(folder.path(), &["--pgid", &group]).spawn().expect("it starts");
-    let name = format!("pipe --json out.json --pgid {group}");
-    wait_until("contend runs", || !processes_with(&name).is_empty());
-    std::thread::sleep(std::time::Duration::from_millis(200)); // it handles signals
+    wait_until_attached(&observer, 3);
     kill_process(Pid::from_child(&observer), Signal::INT).expect("it runs");
     let output = observer.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{}", report(&output));
@@ -151,15 +160,7 @@ fn no_end_of_a_pipe_is_held() {
     let running = Running::start(folder.path(), "yes | cat | sleep 100", "sleep");
     let group = running.group.as_raw_nonzero().to_string();
     let observer = attach(folder.path(), &["--pgid", &group]).spawn().expect("it starts");
-    let own = Pid::from_child(&observer);
-    let pipes = || {
-        let entries = std::fs::read_dir(format!("/proc/{}/fd", own.as_raw_nonzero()));
-        let links = entries.into_iter().flatten().flatten();
-        let links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        links.filter(|link| link.to_string_lossy().starts_with("pipe:")).count()
-    };
-    // Two are its own output; each pipe between the stages has two sides.
-    wait_until("contend observes the pipes", || pipes() >= 6);
+    wait_until_attached(&observer, 3);
     let (yes, cat) = (running.pid_of("yes").expect("runs"), running.pid_of("cat").expect("runs"));
     kill_process(running.pid_of("sleep").expect("runs"), Signal::KILL).expect("it runs");
     wait_until("writers get SIGPIPE", || {
@@ -202,4 +203,88 @@ fn mistakes_are_refused() {
     assert!(refused(&["--pid", "1", "seq 3"]).contains("cannot be used with"));
     assert!(refused(&["--pid", "1", "--for", "soon"]).contains("a time such as 10s"));
     assert!(refused(&["--for", "10s", "seq 3"]).contains("--for"));
+    let alone = refused(&["--for", "10s"]);
+    assert!(alone.contains("--pid") && alone.contains("--job"), "{alone}");
+    assert!(refused(&["--pid", "1", "--seed", "7"]).contains("cannot be used with"));
+    let mut ended = Command::new("true").spawn().expect("true starts");
+    let pid = Pid::from_child(&ended);
+    wait_until("it is a zombie", || is_zombie(pid));
+    let pid = pid.as_raw_nonzero().to_string();
+    assert!(refused(&["--pid", &pid]).contains("has ended"));
+    ended.wait().expect("it is a child");
+}
+
+#[test]
+fn cpu_time_of_short_lived_children_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipeline = "yes | while read -r x; do expr 1 + 1; done | cat >/dev/null";
+    let running = Running::start(folder.path(), pipeline, "cat");
+    let output = attach(folder.path(), &["--pid", &running.id_of("cat"), "--for", "1s"]).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{}", report(&output));
+    let record = record(folder.path());
+    let stage = &record["stages"][1];
+    let children = number(&stage["children_cpu_seconds"]);
+    let all = number(&stage["user_seconds"]) + number(&stage["system_seconds"]);
+    // The loop itself hardly does more than start its children.
+    assert!(children > 0.1 * all && children > 0.02 && all <= 2.2, "{children} s of {all} s");
+}
+
+#[test]
+fn the_bytes_of_a_pipe_are_not_those_of_a_copy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = Running::start(folder.path(), "yes | tee /dev/null | cat >/dev/null", "cat");
+    let pid = running.id_of("cat");
+    let output = attach(folder.path(), &["--pid", &pid, "--for", "300ms"]).output();
+    assert!(output.expect("it starts").status.success());
+    let record = record(folder.path());
+    let (before, after) = (&record["boundaries"][0]["bytes"], &record["boundaries"][1]["bytes"]);
+    let ratio = number(after) / number(before);
+    // `tee` writes everything twice.
+    assert!((0.8..1.25).contains(&ratio), "{before} and {after} bytes");
+}
+
+#[test]
+fn processes_that_are_not_observed_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = Running::start(folder.path(), "exec bash -c 'cat <(yes) >/dev/null'", "yes");
+    let pid = running.id_of("yes");
+    let output = attach(folder.path(), &["--pid", &pid, "--for", "100ms"]).output();
+    let output = output.expect("it starts");
+    assert_eq!(commands(&record(folder.path())), ["yes"]);
+    let warnings = record(folder.path())["warnings"].clone();
+    let unobserved: Vec<_> = warnings
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|warning| warning["id"] == "unobserved")
+        .map(|warning| warning["message"].as_str().expect("text"))
+        .collect();
+    assert_eq!(unobserved.len(), 1, "{warnings}");
+    assert!(unobserved[0].contains("cat /dev/fd/"), "{unobserved:?}");
+    assert!(unobserved[0].contains("the output of stage 1"), "{unobserved:?}");
+    assert!(report(&output).contains("not observed"), "{}", report(&output));
+}
+
+#[test]
+fn the_cpus_are_those_of_the_pipeline() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipeline = "taskset -cp $(taskset -cp $$ | sed 's/.*[ ]//; s/[-,].*//') $$ >/dev/null; \
+                    yes | cat >/dev/null";
+    let running = Running::start(folder.path(), pipeline, "cat");
+    let pid = running.id_of("cat");
+    let output = attach(folder.path(), &["--pid", &pid, "--for", "100ms"]).output();
+    assert!(output.expect("it starts").status.success());
+    assert_eq!(record(folder.path())["host"]["cpus_allowed"], 1);
+}
+
+#[test]
+fn contend_does_not_observe_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = format!("{} pipe --pid $$ --for 200ms --json out.json; :", contend());
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(folder.path()).stdin(Stdio::null());
+    let output = command.output().expect("sh starts");
+    assert!(output.status.success(), "{}", report(&output));
+    assert_eq!(record(folder.path())["stages"][0]["children_seen"], 0);
 }

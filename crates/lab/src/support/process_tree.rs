@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contend_sys::procfs::{MemInfo, Rollup, Stat, Status, read_once, with_descendants};
+use contend_sys::procfs::{self, MemInfo, Rollup, Stat, Status, read_once, with_descendants};
 use contend_sys::{Pid, cpu};
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
@@ -73,8 +73,7 @@ pub fn cpu(root: Pid) -> Duration {
 /// read.
 fn reaped_children_cpu(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    let ticks = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks;
-    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+    Some(procfs::ticks(Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! | `syscall`: running | [`State::Active`] |
 //! | `syscall`: a call with its arguments | the wait in that call at that descriptor |
 //! | `syscall`: outside of calls | by `stat`: `R` active, `T` stopped, `D` waits for a page |
-//! | `syscall` may not be read | by `stat`, and a guess from the fill of the stage's pipes |
+//! | `syscall` may not be read | by `stat`: `R` active, `T` stopped, `D` waits for a disk; otherwise a guess from the fill of the stage's pipes |
 //!
 //! Waits are classified by system call and descriptor, never by names of kernel functions. A wait
 //! that cannot be classified is [`Wait::Unknown`].

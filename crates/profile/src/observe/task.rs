@@ -76,6 +76,12 @@ impl Task {
         Ok(self.state)
     }
 
+    /// Returns whether the task's system call may be read. It may also be unreadable because the
+    /// task has ended.
+    pub fn may_read_call(&self, buffer: &mut [u8]) -> bool {
+        self.syscall.as_ref().is_some_and(|file| file.read(buffer).is_ok())
+    }
+
     /// Updates the scheduler's counters without sampling the state.
     ///
     /// # Errors
@@ -130,7 +136,10 @@ impl Task {
                 b'D' => Wait::Disk,
                 _ => Wait::Unknown,
             }),
-            None => self.state_by_stat(buffer, |_| ends.wait_by_fill()),
+            None => self.state_by_stat(buffer, |state| match state {
+                b'D' => Wait::Disk, // waits for a pipe are interruptible
+                _ => ends.wait_by_fill(),
+            }),
         }
     }
 

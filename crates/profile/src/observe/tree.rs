@@ -65,6 +65,8 @@ struct Process {
     /// `VmHWM` in bytes, as last read. The kernel resets it when the process executes another
     /// program.
     peak_rss: u64,
+    /// The scheduler's counters summed over ended tasks.
+    ended_sched: SchedStat,
 }
 
 /// A stage under observation.
@@ -84,7 +86,7 @@ pub struct Tree {
     pub seen: SampledTime,
     /// Largest `VmHWM` of ended processes, in bytes.
     ended_peak_rss: u64,
-    /// The scheduler's counters summed over ended tasks.
+    /// The scheduler's counters summed over the tasks of ended processes.
     ended_sched: SchedStat,
     /// Whether the stage was ever found with more than one task.
     pub several_tasks: bool,
@@ -152,11 +154,11 @@ impl Tree {
 
     fn sample_tasks(&mut self, buffer: &mut [u8]) {
         let ends = &self.ends;
-        let ended_sched = &mut self.ended_sched;
         for (index, process) in self.processes.iter_mut().enumerate() {
             // The counters of the stage's own process are needed until it has been reaped, so keep
             // its task even if it is a zombie.
             let leader = (self.has_leader && index == 0).then_some(process.id);
+            let ended_sched = &mut process.ended_sched;
             process.tasks.retain_mut(|task| {
                 let is_alive = task.sample(ends, buffer).is_ok() || leader == Some(task.id);
                 if !is_alive {
@@ -217,7 +219,10 @@ impl Tree {
     }
 
     fn add(&mut self, pid: Pid) {
+        // A shell that contend is attached to may have started contend.
+        let is_contend = pid == rustix::process::getpid();
         if self.processes.len() < MAX_SAMPLED_TASKS
+            && !is_contend
             && !self.process_ids().any(|known| known == pid)
             && let Ok(process) = Process::open(pid)
         {
@@ -234,8 +239,7 @@ impl Tree {
             process.read_peak_rss(buffer);
         }
         self.find_children(buffer);
-        let tasks: usize = self.processes.iter().map(|process| process.tasks.len()).sum();
-        self.several_tasks |= tasks > 1;
+        self.several_tasks |= self.task_count() > 1;
     }
 
     fn find_children(&mut self, buffer: &mut [u8]) {
@@ -294,6 +298,22 @@ impl Tree {
         sum
     }
 
+    /// Returns the CPU time of the stage's processes that have ended, as last read.
+    pub fn ended_cpu(&self) -> Duration {
+        Duration::from_nanos(self.ended_sched.on_cpu)
+    }
+
+    /// Returns whether the system calls of the stage's own process may be read.
+    pub fn may_read_calls(&self, buffer: &mut [u8]) -> bool {
+        let leader = self.processes.first().and_then(|leader| leader.tasks.first());
+        leader.is_some_and(|task| task.may_read_call(buffer))
+    }
+
+    /// Returns the number of the stage's tasks as of the last search.
+    pub fn task_count(&self) -> usize {
+        self.processes.iter().map(|process| process.tasks.len()).sum()
+    }
+
     /// Returns the time for which the stage's tasks have been queued for a CPU so far, summed over
     /// the tasks.
     pub fn run_queue(&self) -> Duration {
@@ -347,11 +367,13 @@ impl Process {
             status: file("status").ok(),
             stopped: false,
             peak_rss: 0,
+            ended_sched: SchedStat::default(),
         })
     }
 
+    /// Returns the scheduler's counters as last read, summed over all tasks ever found.
     fn sched(&self) -> SchedStat {
-        let mut sum = SchedStat::default();
+        let mut sum = self.ended_sched;
         self.tasks.iter().for_each(|task| sum += task.sched);
         sum
     }

@@ -95,6 +95,7 @@ fn record(
     let situation = Situation {
         stages: &stages,
         wall_seconds,
+        is_attached: run.is_attached(),
         cpus,
         fed_from_outside: run.stages.first().is_some_and(|stage| stage.input_is_stream),
         input_fill,
@@ -111,6 +112,7 @@ fn record(
         total: &total,
         bottleneck: &bottleneck,
         wall_seconds,
+        is_attached: run.is_attached(),
         cpus,
         forks: load.forks,
         other_load: warnings.iter().any(|warning| warning.id == WarningId::OtherLoad),
@@ -146,7 +148,7 @@ fn record(
 
 fn observation(run: &RawRun, disturbance: Disturbance) -> Observation {
     let exact = run.stages.iter().filter(|stage| stage.io_exact).count();
-    let counters = if run.stages.iter().any(|stage| stage.is_attached) {
+    let counters = if run.is_attached() {
         "attached to running stages".to_owned()
     } else {
         format!("exact exit counters for {exact} of {} stages", run.stages.len())

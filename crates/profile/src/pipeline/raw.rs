@@ -42,6 +42,11 @@ pub struct RawRun {
 }
 
 impl RawRun {
+    /// Returns whether contend was attached to running stages, rather than having started them.
+    pub fn is_attached(&self) -> bool {
+        self.stages.iter().any(|stage| stage.is_attached)
+    }
+
     /// Returns the stages' exit codes as a shell reports them.
     pub fn statuses(&self) -> Vec<i32> {
         self.stages.iter().map(RawStage::shell_code).collect()

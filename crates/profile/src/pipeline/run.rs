@@ -146,10 +146,8 @@ pub fn observe(
 ) -> io::Result<RawRun> {
     let own_before = child::own_usage();
     let mut buffer = Box::new([0; 8192]);
-    let stages: io::Result<Vec<_>> = found
-        .iter()
-        .map(|stage| RunningStage::attach(stage.pid, &stage.text, &mut *buffer))
-        .collect();
+    let stages: io::Result<Vec<_>> =
+        found.iter().map(|stage| RunningStage::attach(stage, &mut *buffer)).collect();
     let mut watch = Watch::new(stages?, None, signals, buffer, Instant::now());
     watch.detach = Some(Detach { limit, is_due: false });
     watch.follow(progress);

@@ -107,6 +107,9 @@ pub struct RawStage {
     /// Whether the stage was already running when contend began to observe it, and is the child of
     /// another process.
     pub is_attached: bool,
+    /// Whether the system calls of the attached stage's own process may not be read, so that its
+    /// waits are inferred.
+    pub has_unreadable_calls: bool,
     /// Whether the stage was still running when contend stopped observing it.
     pub still_running: bool,
     /// The signal by which contend or the terminal last asked the stage to end; `None` if neither
@@ -471,9 +474,9 @@ impl RunningStage {
             run_queue: tree.run_queue(),
             seen: tree.seen,
             several_tasks: tree.several_tasks,
-            several_processes: tree.several_processes,
+            several_processes: tree.several_processes || observed.several_processes,
             children_seen: tree.children_seen(),
-            unreadable: tree.unreadable,
+            unreadable: tree.unreadable || observed.has_unreadable_calls,
             peak_rss: tree.peak_rss(),
             input_is_stream: input.is_some_and(End::is_stream),
             input_is_file: input.is_some_and(End::is_file),

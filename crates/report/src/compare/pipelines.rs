@@ -110,7 +110,11 @@ pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord
         rounds: counts.min().unwrap_or(0),
         seed: SEED,
         host: first.host.clone(),
-        warnings: machines_differ(&variants).into_iter().chain(disturbances(&variants)).collect(),
+        warnings: machines_differ(&variants)
+            .into_iter()
+            .chain(variants.iter().filter_map(part_of_run))
+            .chain(disturbances(&variants))
+            .collect(),
         variants,
         ..VersusRecord::default()
     })
@@ -133,6 +137,18 @@ fn disturbances(variants: &[Variant]) -> Vec<Warning> {
         disturbing.map(named).collect::<Vec<_>>()
     };
     variants.iter().flat_map(of_variant).collect()
+}
+
+/// Returns a warning if the record may cover only a part of a run, because contend was attached to
+/// the running pipeline.
+fn part_of_run(variant: &Variant) -> Option<Warning> {
+    variant.profile.attached.as_ref()?;
+    let message = format!(
+        "{} is an observation of a pipeline that was already running: its times and counts are those \
+         of the observation, and their ratios to those of a run mean little",
+        variant.name
+    );
+    Some(Warning::new(WarningId::PartOfRun, message))
 }
 
 /// Returns a warning if the runs were measured on different machines.

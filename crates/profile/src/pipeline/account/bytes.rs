@@ -127,7 +127,10 @@ impl Pipe<'_> {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
         }
-        if !self.reader.io_exact && self.reader.ended >= self.writer.ended {
+        // The count of a stage that is still running was read at the end of the observation.
+        let may_lack_reads = !self.reader.io_exact && !self.reader.still_running;
+        let all_in_pipe = !self.writer.has_files || behaviour::writes_output_alone(&from.command);
+        if may_lack_reads && all_in_pipe && self.reader.ended >= self.writer.ended {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
@@ -164,7 +167,8 @@ impl Pipe<'_> {
             Some(_) => read > 0,
             None => read > MAX_STARTUP_READ_BYTES,
         };
-        let elsewhere = self.reader.io_exact && reads && written > read + capacity;
+        let is_complete = self.reader.io_exact || self.reader.still_running;
+        let elsewhere = is_complete && reads && written > read + capacity;
         if elsewhere {
             from.bytes_out = Some(read);
             if self.reader.startup_reads.is_none() {

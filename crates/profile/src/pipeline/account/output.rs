@@ -53,6 +53,9 @@ pub(super) fn holds_output(raw: &[RawStage], stages: &[Stage], index: usize) -> 
             && had_read_all(&raw[index], &stages[index]);
     };
     let Some(arrived) = first_output(raw, stages, before) else { return false };
+    if raw[before].still_running {
+        return false; // its output has not ended, only the observation
+    }
     let writer_ended = raw[before].ended;
     let input = stages.get(index).and_then(|stage| stage.bytes_in).unwrap_or(0);
     let began_reading = match raw[index].first_read {

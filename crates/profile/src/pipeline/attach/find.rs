@@ -8,14 +8,12 @@
 //! ```
 //!
 //! A stage is the topmost process that has a pipe as its standard input or output; its descendants
-//! with the same pipes belong to it. Nothing is opened but links in `/proc`, so no end of a pipe is
-//! held.
+//! with the same pipes belong to it. Only links in `/proc` are read, so no end of a pipe is held.
 
-use std::collections::BTreeMap;
-
-use contend_record::shell::quote;
 use contend_sys::Pid;
-use contend_sys::procfs::{self, Stat};
+
+use super::snapshot::{self, Process, Snapshot};
+use super::unseen;
 
 /// What to attach to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +27,15 @@ pub enum Target {
     LastJob(i32),
 }
 
+/// A pipeline that has been found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundPipeline {
+    /// The stages, first to last; at least one.
+    pub stages: Vec<FoundStage>,
+    /// Sentences about processes at the pipeline's pipes that are not part of a stage.
+    pub unseen: Vec<String>,
+}
+
 /// A stage that has been found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundStage {
@@ -36,6 +43,17 @@ pub struct FoundStage {
     pub pid: Pid,
     /// The process's command line, quoted for a shell; its name in brackets if it has none.
     pub text: String,
+    /// Start time of the process in clock ticks since boot.
+    started: u64,
+}
+
+impl FoundStage {
+    /// Returns whether the process that has the ID now is the one that was found, so that the kernel
+    /// has not reused the ID.
+    pub(in crate::pipeline) fn is_same_process(&self) -> bool {
+        let now = snapshot::stat(self.pid.as_raw_nonzero().get());
+        now.is_some_and(|stat| stat.started == self.started)
+    }
 }
 
 /// The reason why no pipeline was found.
@@ -44,6 +62,9 @@ pub enum FindError {
     /// There is no process with this ID.
     #[error("there is no process {0}")]
     NoProcess(i32),
+    /// The process is a zombie.
+    #[error("process {0} has ended, and its parent has not waited for it yet")]
+    Ended(i32),
     /// There is no process group with this ID.
     #[error("there is no process group {0}")]
     NoGroup(i32),
@@ -55,71 +76,70 @@ pub enum FindError {
     Denied(i32),
 }
 
-/// A process, as far as it matters for finding stages.
-#[derive(Debug, Clone, Default)]
-struct Process {
-    parent: i32,
-    group: i32,
-    /// Start time in clock ticks since boot.
-    started: u64,
-    /// The pipes at standard input and output, as in `pipe:[7]`.
-    input: Option<String>,
-    output: Option<String>,
-    is_readable: bool,
-}
-
-impl Process {
-    fn has_same_pipes(&self, other: &Self) -> bool {
-        self.input == other.input && self.output == other.output
-    }
-}
-
-/// Returns the stages of the pipeline, first to last, at least one.
+/// Returns the pipeline that `target` names.
 ///
 /// # Errors
-/// Returns an error if the target does not exist or may not be examined.
-pub fn stages(target: Target) -> Result<Vec<FoundStage>, FindError> {
+/// Returns an error if the target does not exist, has ended, or may not be examined.
+pub fn pipeline(target: Target) -> Result<FoundPipeline, FindError> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let mut processes = processes();
+    let mut processes = snapshot::read();
     let first = member(target, &processes, own)?;
     processes.remove(&own); // its output may be a pipe of the pipeline's shell
-    if !processes.get(&first).is_some_and(|process| process.is_readable) {
-        return Err(FindError::Denied(first));
+    match processes.get(&first) {
+        Some(process) if process.has_ended => return Err(FindError::Ended(first)),
+        Some(process) if process.is_readable => {}
+        _ => return Err(FindError::Denied(first)),
     }
-    let found = |pid: i32| Some(FoundStage { pid: Pid::from_raw(pid)?, text: text(pid) });
-    Ok(chain(first, &processes).into_iter().filter_map(found).collect())
+    let pids = chain(first, &processes);
+    let found = |pid: &i32| {
+        let started = processes.get(pid)?.started;
+        Some(FoundStage { pid: Pid::from_raw(*pid)?, text: snapshot::text(*pid), started })
+    };
+    let stages = pids.iter().filter_map(found).collect();
+    Ok(FoundPipeline { stages, unseen: unseen::describe(&pids, &processes) })
 }
 
 /// Returns the ID of a process of the target's pipeline.
-fn member(target: Target, processes: &BTreeMap<i32, Process>, own: i32) -> Result<i32, FindError> {
-    // The pipeline's processes have pipes; the shell of a script in the same group has none.
-    let of_group = |group: i32| {
-        let members = || processes.iter().filter(|(_, process)| process.group == group);
-        let has_pipe = |process: &Process| process.input.is_some() || process.output.is_some();
-        let with_pipe = members().find(|(_, process)| has_pipe(process));
-        with_pipe.or_else(|| members().next()).map(|(pid, _)| *pid)
-    };
+fn member(target: Target, processes: &Snapshot, own: i32) -> Result<i32, FindError> {
     match target {
         Target::Process(pid) => {
             processes.contains_key(&pid).then_some(pid).ok_or(FindError::NoProcess(pid))
         }
-        Target::Group(group) => of_group(group).ok_or(FindError::NoGroup(group)),
+        Target::Group(group) => member_of_group(group, processes).ok_or(FindError::NoGroup(group)),
         Target::LastJob(shell) => {
             let own_group = processes.get(&own).map(|own| own.group);
             let shell_group = processes.get(&shell).map(|shell| shell.group);
             let is_job = |process: &&Process| {
                 process.parent == shell
+                    && !process.has_ended
                     && Some(process.group) != own_group
                     && Some(process.group) != shell_group
             };
             let last = processes.values().filter(is_job).max_by_key(|process| process.started);
-            last.and_then(|process| of_group(process.group)).ok_or(FindError::NoJob(shell))
+            let found = last.and_then(|process| member_of_group(process.group, processes));
+            found.ok_or(FindError::NoJob(shell))
         }
     }
 }
 
+/// Returns the first process of a group that has a pipe to another process of the group. The shell
+/// of a script, in the same group, may have pipes from outside. Without such a process, returns one
+/// with any pipe, or the first one; `None` if the group has no running process.
+fn member_of_group(group: i32, processes: &Snapshot) -> Option<i32> {
+    let running = |process: &Process| process.group == group && !process.has_ended;
+    let members: Vec<_> = processes.iter().filter(|(_, process)| running(process)).collect();
+    let writes_to_member = |process: &Process| {
+        let reads = |(_, other): &(&i32, &Process)| other.input == process.output;
+        process.output.is_some() && members.iter().any(reads)
+    };
+    let first = |wanted: &dyn Fn(&Process) -> bool| {
+        members.iter().find(|(_, process)| wanted(process)).map(|(pid, _)| **pid)
+    };
+    first(&writes_to_member).or_else(|| first(&Process::has_pipe)).or_else(|| first(&|_| true))
+}
+
 /// Returns the IDs of the stages of the pipeline to which process `first` belongs, first to last.
-fn chain(first: i32, processes: &BTreeMap<i32, Process>) -> Vec<i32> {
+fn chain(first: i32, processes: &Snapshot) -> Vec<i32> {
     let mut stages = vec![top(first, processes)];
     // A process that reads and writes the same pipe would make a cycle.
     while let Some(before) = neighbour(stages[0], processes, true) {
@@ -139,9 +159,9 @@ fn chain(first: i32, processes: &BTreeMap<i32, Process>) -> Vec<i32> {
 
 /// Returns the topmost ancestor of `pid` that has the same pipes as `pid`, or `pid` itself if it has
 /// no pipes.
-fn top(pid: i32, processes: &BTreeMap<i32, Process>) -> i32 {
+fn top(pid: i32, processes: &Snapshot) -> i32 {
     let Some(process) = processes.get(&pid) else { return pid };
-    if process.input.is_none() && process.output.is_none() {
+    if !process.has_pipe() {
         return pid;
     }
     let mut top = pid;
@@ -155,7 +175,7 @@ fn top(pid: i32, processes: &BTreeMap<i32, Process>) -> i32 {
 
 /// Returns the stage before or after `stage`: of the processes at the other end of its pipe, the one
 /// that started first, with its ancestors at the same pipes. Returns `None` if there is none.
-fn neighbour(stage: i32, processes: &BTreeMap<i32, Process>, before: bool) -> Option<i32> {
+fn neighbour(stage: i32, processes: &Snapshot, before: bool) -> Option<i32> {
     let own = processes.get(&stage)?;
     let pipe = if before { own.input.as_ref()? } else { own.output.as_ref()? };
     let other_end = |process: &Process| {
@@ -167,49 +187,10 @@ fn neighbour(stage: i32, processes: &BTreeMap<i32, Process>, before: bool) -> Op
     Some(top(*pid, processes))
 }
 
-/// Returns all processes that can be read.
-fn processes() -> BTreeMap<i32, Process> {
-    let Ok(folder) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
-    let ids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(|pid| Some((pid, read(pid)?))).collect()
-}
-
-fn read(pid: i32) -> Option<Process> {
-    let mut buffer = [0; 1024];
-    let text = procfs::read_once(&format!("/proc/{pid}/stat"), &mut buffer).ok()?;
-    let stat = Stat::parse(text)?;
-    let link = |fd: i32| std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
-    let pipe = |fd: i32| {
-        let link = link(fd).ok()?.to_str()?.to_owned();
-        link.starts_with("pipe:").then_some(link)
-    };
-    Some(Process {
-        parent: stat.parent,
-        group: stat.group,
-        started: stat.started,
-        input: pipe(0),
-        output: pipe(1),
-        is_readable: std::fs::read_dir(format!("/proc/{pid}/fd")).is_ok(),
-    })
-}
-
-fn text(pid: i32) -> String {
-    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let line = read("cmdline");
-    let words: Vec<_> = line
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty())
-        .map(|word| quote(&String::from_utf8_lossy(word)))
-        .collect();
-    if words.is_empty() {
-        return format!("[{}]", String::from_utf8_lossy(&read("comm")).trim());
-    }
-    words.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn process(parent: i32, started: u64, input: &str, output: &str) -> Process {
         let pipe = |name: &str| (!name.is_empty()).then(|| format!("pipe:[{name}]"));
@@ -220,11 +201,12 @@ mod tests {
             input: pipe(input),
             output: pipe(output),
             is_readable: true,
+            has_ended: false,
         }
     }
 
     /// Returns `zcat | ( grep ) | gzip`, started by process 1, where the second stage is a subshell.
-    fn pipeline() -> BTreeMap<i32, Process> {
+    fn processes() -> Snapshot {
         BTreeMap::from([
             (1, process(0, 1, "", "")),
             (10, process(1, 5, "", "7")),
@@ -237,9 +219,9 @@ mod tests {
     #[test]
     fn stages_are_found_from_each_of_their_processes() {
         for first in [10, 11, 12, 13] {
-            assert_eq!(chain(first, &pipeline()), [10, 11, 13], "from {first}");
+            assert_eq!(chain(first, &processes()), [10, 11, 13], "from {first}");
         }
-        assert_eq!(chain(1, &pipeline()), [1], "the shell has no pipes");
+        assert_eq!(chain(1, &processes()), [1], "the shell has no pipes");
     }
 
     #[test]
@@ -251,13 +233,37 @@ mod tests {
 
     #[test]
     fn a_group_or_job_is_found_by_a_process_with_a_pipe() {
-        let mut processes = pipeline();
+        let mut processes = processes();
         processes.get_mut(&1).expect("the shell").group = 1;
         assert_eq!(member(Target::Group(10), &processes, 99), Ok(10));
         assert_eq!(member(Target::Group(3), &processes, 99), Err(FindError::NoGroup(3)));
         assert_eq!(member(Target::LastJob(1), &processes, 99), Ok(10));
         assert_eq!(member(Target::LastJob(13), &processes, 99), Err(FindError::NoJob(13)));
         assert_eq!(member(Target::Process(77), &processes, 99), Err(FindError::NoProcess(77)));
+    }
+
+    #[test]
+    fn the_shell_of_a_script_is_not_taken_for_its_pipeline() {
+        // The script's own standard input and output are pipes of the program that started it.
+        let script = Process { group: 10, ..process(0, 1, "1", "2") };
+        let (writer, reader) = (process(10, 5, "1", "7"), process(10, 6, "7", "2"));
+        let mut processes = BTreeMap::from([(10, script), (11, writer), (12, reader)]);
+        assert_eq!(member_of_group(10, &processes), Some(11));
+        processes.remove(&12);
+        assert_eq!(member_of_group(10, &processes), Some(10), "any process with a pipe");
+        for process in processes.values_mut() {
+            process.has_ended = true;
+        }
+        assert_eq!(member_of_group(10, &processes), None);
+    }
+
+    #[test]
+    fn a_reused_id_is_noticed() {
+        let own = rustix::process::getpid();
+        let started = snapshot::stat(own.as_raw_nonzero().get()).expect("it runs").started;
+        let stage = |started| FoundStage { pid: own, text: String::new(), started };
+        assert!(stage(started).is_same_process());
+        assert!(!stage(started + 1).is_same_process());
     }
 
     #[test]
@@ -269,24 +275,25 @@ mod tests {
             .spawn()
             .expect("a shell");
         let pid = i32::try_from(child.id()).expect("an ID");
-        let has_three = |stages: &Vec<FoundStage>| {
+        let has_three = |found: &FoundPipeline| {
+            let stages = &found.stages;
             stages.len() == 3 && stages.iter().all(|stage| !stage.text.contains("sh"))
         };
         let sleeper = || {
-            let children = procfs::with_descendants(Pid::from_child(&child));
+            let children = contend_sys::procfs::with_descendants(Pid::from_child(&child));
             children.into_iter().map(|pid| pid.as_raw_nonzero().get()).find(|one| *one != pid)
         };
         let found = (0..500).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            let found = stages(Target::Process(sleeper()?)).ok()?;
+            let found = pipeline(Target::Process(sleeper()?)).ok()?;
             Some(found).filter(has_three)
         });
-        for pid in procfs::with_descendants(Pid::from_child(&child)) {
+        for pid in contend_sys::procfs::with_descendants(Pid::from_child(&child)) {
             let _ = rustix::process::kill_process(pid, contend_sys::Signal::KILL);
         }
         let _ = child.wait();
-        let texts: Vec<_> =
-            found.expect("the stages").into_iter().map(|stage| stage.text).collect();
+        let found = found.expect("the stages");
+        let texts: Vec<_> = found.stages.into_iter().map(|stage| stage.text).collect();
         assert_eq!(texts, ["sleep 30", "cat", "cat"]);
     }
 }

@@ -26,6 +26,9 @@ pub struct Facts<'a> {
     pub bottleneck: &'a Bottleneck,
     /// The pipeline's wall time.
     pub wall_seconds: f64,
+    /// Whether contend was attached to the running pipeline, and may have seen only a part of the
+    /// run.
+    pub is_attached: bool,
     /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
     /// Number of processes and threads created on the whole machine during the run.
@@ -103,6 +106,7 @@ mod tests {
             total: &total,
             bottleneck: &bottleneck,
             wall_seconds,
+            is_attached: false,
             cpus: 2.0,
             forks,
             other_load: false,

@@ -25,6 +25,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 fn short_pipeline(facts: &Facts<'_>) -> Option<Finding> {
+    if facts.is_attached {
+        return None; // the stages were started earlier
+    }
     let cpu: f64 = facts.stages.iter().map(Stage::cpu_seconds).sum();
     let each = cpu / facts.stages.len().max(1) as f64;
     if facts.wall_seconds >= MAX_SHORT_RUN_SECONDS || each > MAX_START_CPU_SECONDS {
@@ -111,6 +114,7 @@ mod tests {
             total: &total,
             bottleneck: &contend_record::pipe::Bottleneck::default(),
             wall_seconds: 143.0,
+            is_attached: false,
             cpus: 2.0,
             forks: 40_000,
             other_load: true,

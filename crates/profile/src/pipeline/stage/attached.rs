@@ -7,17 +7,20 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use contend_commands::behaviour;
-use contend_sys::Pid;
 use contend_sys::child::Usage;
-use contend_sys::procfs::{self, Io, Stat, Status};
+use contend_sys::procfs::{self, Io, SchedStat, Stat, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::{Ended, RawStage, RunningStage};
 use crate::observe::Tree;
+use crate::pipeline::attach::FoundStage;
 
-/// Number of searches for the processes and threads of a stage to which contend attaches.
-const ATTACH_SEARCHES: usize = 4;
+/// Maximum number of searches for the processes and threads of a stage to which contend attaches.
+const MAX_ATTACH_SEARCHES: usize = 64;
+/// CPU time in clock ticks below which a difference between two counters means nothing: each of
+/// them is rounded down.
+const MIN_MEANINGFUL_TICKS: u64 = 2;
 
 /// The state of a running stage when contend attached to it.
 #[derive(Debug)]
@@ -26,12 +29,13 @@ pub(super) struct AttachedState {
     ended: OwnedFd,
     /// Bytes and calls until then.
     io: Io,
-    /// CPU time of the stage's processes until then. It serves to divide later CPU time into user
-    /// and system time.
+    /// CPU time of the stage's processes until then.
     ticks: CpuTicks,
     /// The same CPU time as last read. The stage's end cannot be awaited, so it may be gone before
     /// its final counters are read.
     latest_ticks: CpuTicks,
+    /// The scheduler's counters of the main thread of the stage's own process until then.
+    leader_sched: SchedStat,
     /// Context switches of the stage's own process, as last read.
     latest_status: Status,
 }
@@ -39,16 +43,29 @@ pub(super) struct AttachedState {
 impl RunningStage {
     /// Begins to observe a stage that is already running, and is the child of another process. The
     /// stage is not traced.
+    ///
+    /// # Errors
+    /// Returns an error if the stage has ended, also if its ID belongs to another process by now, or
+    /// if its counters may not be read.
     pub(in crate::pipeline) fn attach(
-        pid: Pid,
-        text: &str,
+        found: &FoundStage,
         buffer: &mut [u8],
     ) -> std::io::Result<Self> {
+        let FoundStage { pid, text, .. } = found;
+        let pid = *pid;
         let ended = pidfd_open(pid, PidfdFlags::empty())?;
+        // The descriptor refers to the process that has the ID now. The kernel may have reused it.
+        if !found.is_same_process() {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
         let mut tree = Tree::open(pid)?;
-        // The first search finds children, the next ones their threads and children.
-        for _ in 0..ATTACH_SEARCHES {
+        // Whatever a search finds later is new, and counts in full.
+        for _ in 0..MAX_ATTACH_SEARCHES {
+            let before = tree.task_count();
             tree.refresh(buffer);
+            if tree.task_count() == before {
+                break;
+            }
         }
         tree.read_counters(buffer);
         let io = tree.read_io(buffer);
@@ -61,6 +78,7 @@ impl RunningStage {
             // Everything that it reads from now on may be input.
             startup_reads: Some(0),
             io: io.map(|_| Io::default()),
+            has_unreadable_calls: !tree.may_read_calls(buffer),
             ..RawStage::default()
         };
         let attached = AttachedState {
@@ -68,6 +86,7 @@ impl RunningStage {
             io: io.unwrap_or_default(),
             ticks,
             latest_ticks: ticks,
+            leader_sched: tree.leader_sched().unwrap_or_default(),
             latest_status: status,
         };
         Ok(Self {
@@ -123,22 +142,28 @@ impl RunningStage {
         self.sample_io(now, buffer);
         self.tree.read_counters(buffer);
         self.read_attached(buffer);
-        let sched = self.tree.sched();
-        let (status, user_share) = match &self.attached {
-            Some(state) => (state.latest_status, state.latest_ticks.user_share_since(state.ticks)),
-            None => (Status::default(), 1.0),
-        };
+        let Some(state) = &self.attached else { return };
+        let status = state.latest_status;
+        let user_share = state.latest_ticks.user_share_since(state.ticks);
+        let unseen = state.latest_ticks.reaped_since(state.ticks, self.tree.ended_cpu());
+        let cpu = Duration::from_nanos(self.tree.sched().on_cpu) + unseen;
         // The accounts subtract the CPU time before contend attached.
-        let before = Duration::from_nanos(self.observed.sched_before.on_cpu);
-        let user = Duration::from_nanos(sched.on_cpu).saturating_sub(before).mul_f64(user_share);
+        let before = self.observed.sched_before;
+        let user = cpu.saturating_sub(Duration::from_nanos(before.on_cpu)).mul_f64(user_share);
         let usage = Usage {
             user,
-            system: Duration::from_nanos(sched.on_cpu).saturating_sub(user),
+            system: cpu.saturating_sub(user),
             voluntary_switches: status.voluntary_switches,
             involuntary_switches: status.involuntary_switches,
             ..Usage::default()
         };
-        self.ended = Some(Ended { at: now, status: None, usage, sched: Some(sched) });
+        let of_leader = self.tree.leader_sched().unwrap_or(state.leader_sched);
+        let sched_after = SchedStat {
+            on_cpu: before.on_cpu + of_leader.on_cpu.saturating_sub(state.leader_sched.on_cpu),
+            ..of_leader
+        };
+        self.observed.several_processes |= !unseen.is_zero();
+        self.ended = Some(Ended { at: now, status: None, usage, sched: Some(sched_after) });
         if !self.observed.still_running {
             self.tree.remove_leader();
         }
@@ -153,11 +178,14 @@ impl RunningStage {
     }
 }
 
-/// CPU time of the processes of a stage, in clock ticks. It is too coarse for anything but shares.
+/// CPU time of the processes of a stage, in clock ticks. It is coarse, but tells user from system
+/// time, and includes children that no sample has found.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuTicks {
     user: u64,
     system: u64,
+    /// CPU time of reaped children and of the descendants that they waited for.
+    reaped: u64,
 }
 
 impl CpuTicks {
@@ -170,13 +198,26 @@ impl CpuTicks {
             let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
             sum.user += stat.map_or(0, |stat| stat.user_ticks);
             sum.system += stat.map_or(0, |stat| stat.system_ticks);
+            sum.reaped += stat.map_or(0, |stat| stat.children_ticks);
         }
         sum
     }
 
     /// Returns the larger value of each kind of time.
     fn max(self, other: Self) -> Self {
-        Self { user: self.user.max(other.user), system: self.system.max(other.system) }
+        Self {
+            user: self.user.max(other.user),
+            system: self.system.max(other.system),
+            reaped: self.reaped.max(other.reaped),
+        }
+    }
+
+    /// Returns the CPU time of children that were reaped since `before`, without those that samples
+    /// have found, which used `known`. Returns 0 if the difference may be due to rounding.
+    fn reaped_since(self, before: Self, known: Duration) -> Duration {
+        let reaped = procfs::ticks(self.reaped.saturating_sub(before.reaped));
+        let unseen = reaped.saturating_sub(known);
+        if unseen < procfs::ticks(MIN_MEANINGFUL_TICKS) { Duration::ZERO } else { unseen }
     }
 
     /// Returns the share of user time in the CPU time since `before`, from 0 to 1; 1 without any.

@@ -1,15 +1,17 @@
 //! Identifies the bottleneck: a stage, the CPUs, or a process outside the pipeline.
 //!
 //! Stages joined by pipes run at the rate of the slowest one. Let S be a stage's service time for
-//! the whole input (on a CPU, or waiting for anything but its neighbours), and C the CPU time of
-//! all stages. The pipeline needs at least max S, and at least C / CPUs. The larger bound is the
-//! bottleneck. A stage's share of the CPU is not the criterion: a stage that sleeps, or waits for a
+//! the whole input (on a CPU, or waiting for anything but a CPU or its neighbours), and C the CPU
+//! time of all stages. The pipeline needs at least max S, and at least C / CPUs. The larger bound
+//! identifies the bottleneck: the slowest stage, or the CPUs. A stage's share of the CPU is not the criterion: a stage that sleeps, or waits for a
 //! disk or a network, can be the bottleneck without using a CPU. The processes that feed the first
 //! stage and read from the last one are like stages, but only the waits that they cause are
 //! visible.
 
 use contend_record::pipe::{Bottleneck, BottleneckKind, Limit, OtherWaits, Stage};
 use contend_record::units::time;
+
+use super::Situation;
 
 /// Factor by which the bound of the CPUs must exceed that of the slowest stage for the CPUs to be
 /// the bottleneck. Stages are preferred because a user can change them.
@@ -65,15 +67,20 @@ pub(super) fn bottleneck(evidence: &Evidence<'_>) -> Bottleneck {
 
 /// Returns a bottleneck of kind [`BottleneckKind::None`] if there are too few samples of the stages
 /// for a verdict, otherwise `None`.
-pub(super) fn too_short(stages: &[Stage], wall_seconds: f64) -> Option<Bottleneck> {
+pub(super) fn too_short(situation: &Situation<'_>) -> Option<Bottleneck> {
+    let stages = situation.stages;
     let samples = stages.iter().map(|stage| stage.samples).max().unwrap_or(0);
     let has_failed = stages.iter().any(Stage::has_failed);
+    let (subject, remedy) = match situation.is_attached {
+        true => ("observation", ": observe the pipeline for longer."),
+        false if has_failed => ("run", "."),
+        false => ("run", ": use a larger input."),
+    };
     (samples < MIN_SAMPLES).then(|| {
         no_bottleneck(format!(
-            "The run of {} is too short to analyse ({}){}",
-            time(wall_seconds),
+            "The {subject} of {} is too short to analyse ({}){remedy}",
+            time(situation.wall_seconds),
             if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
-            if has_failed { "." } else { ": use a larger input." },
         ))
     })
 }
@@ -380,7 +387,26 @@ mod tests {
         for stage in &mut stages {
             stage.samples = 3;
         }
-        let verdict = too_short(&stages, 4.0).expect("three samples");
-        assert!(verdict.evidence.contains("too short"));
+        let mut situation = Situation {
+            stages: &stages,
+            wall_seconds: 4.0,
+            is_attached: false,
+            cpus: 2.0,
+            fed_from_outside: false,
+            input_fill: None,
+            others_share: 0.0,
+            steal_share: 0.0,
+            first_inputs: &[None, None],
+        };
+        let evidence =
+            |situation: &Situation<'_>| too_short(situation).map(|verdict| verdict.evidence);
+        let run = evidence(&situation).expect("three samples");
+        assert!(
+            run.contains("The run of 4.00 s is too short") && run.contains("larger input"),
+            "{run}"
+        );
+        situation.is_attached = true;
+        let observation = evidence(&situation).expect("three samples");
+        assert!(observation.contains("observe the pipeline for longer"), "{observation}");
     }
 }

@@ -43,6 +43,9 @@ pub struct Situation<'a> {
     pub stages: &'a [Stage],
     /// The pipeline's wall time in seconds.
     pub wall_seconds: f64,
+    /// Whether contend was attached to the running pipeline, and may have seen only a part of the
+    /// run.
+    pub is_attached: bool,
     /// Number of CPUs that the pipeline can use at once.
     pub cpus: f64,
     /// Whether the first stage reads from a pipe, a socket or a terminal.
@@ -77,7 +80,7 @@ pub struct Verdict {
 /// Returns the verdict on a run with the given phases. Its bottleneck is of kind
 /// [`BottleneckKind::None`] if the run is too short or no stage was busy for long enough.
 pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict {
-    if let Some(bottleneck) = bottleneck::too_short(situation.stages, situation.wall_seconds) {
+    if let Some(bottleneck) = bottleneck::too_short(situation) {
         return Verdict { bottleneck, phases: Vec::new(), explained_share: None, overall: None };
     }
     let (accounts, phases) = join_alike(situation, accounts);
@@ -253,6 +256,10 @@ fn consequence(situation: &Situation<'_>, overall: &Overall) -> String {
         BottleneckKind::Input => "Twice as fast, the input",
         BottleneckKind::Output => "Twice as fast, the reader",
     };
+    if situation.is_attached {
+        let percent = 100.0 * saving / situation.wall_seconds;
+        return format!(" {change} would save about {percent:.0} % of the time.");
+    }
     format!(" {change} would save about {} of {}.", time(saving), time(situation.wall_seconds))
 }
 
@@ -273,7 +280,8 @@ fn explanation(
         1 => "This explains",
         _ => "The bottlenecks of all phases explain",
     };
-    let sentence = format!(" {subject} {:.0} % of the run", 100.0 * share);
+    let whole = if situation.is_attached { "the time observed" } else { "the run" };
+    let sentence = format!(" {subject} {:.0} % of {whole}", 100.0 * share);
     if share >= MIN_EXPLAINED_SHARE {
         return sentence + ".";
     }
@@ -349,6 +357,7 @@ mod tests {
         let situation = Situation {
             stages: &stages,
             wall_seconds: accounts.last().map_or(0.0, |last| last.end.as_secs_f64()),
+            is_attached: false,
             cpus,
             fed_from_outside: true,
             input_fill: None,
