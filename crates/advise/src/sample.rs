@@ -177,8 +177,21 @@ pub struct Difference {
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { byte, line, first, second } = self;
-        write!(f, "line {line}, byte {byte}: `{second}` instead of `{first}`")
+        if is_text(first) && is_text(second) {
+            write!(f, "line {line}, byte {byte}: `{second}` instead of `{first}`")
+        } else {
+            write!(f, "byte {byte} of binary data")
+        }
     }
+}
+
+/// Returns whether an excerpt of a file consists of printable characters, tabs and carriage returns.
+/// A character that the excerpt cuts at either end does not count.
+fn is_text(excerpt: &str) -> bool {
+    let excerpt = excerpt.trim_matches(char::REPLACEMENT_CHARACTER);
+    let is_binary =
+        |c: char| c == char::REPLACEMENT_CHARACTER || c.is_control() && !"\t\r".contains(c);
+    !excerpt.contains(is_binary)
 }
 
 /// Returns the first difference between two files, or `None` if they are equal. Reads both from
@@ -276,6 +289,24 @@ mod tests {
         assert_eq!(difference(&first, &first).expect("readable"), None);
         let shorter = difference(&first, &file_of(b"a\n")).expect("readable").expect("different");
         assert_eq!((shorter.byte, shorter.second.as_str()), (3, ""));
+    }
+
+    #[test]
+    fn only_text_is_shown() {
+        let shown = |first: &[u8], second: &[u8]| {
+            let found = difference(&file_of(first), &file_of(second)).expect("readable");
+            found.expect("different").to_string()
+        };
+        assert_eq!(
+            shown("ä\tb".as_bytes(), "ö\tb".as_bytes()),
+            "line 1, byte 2: `ö\tb` instead of `ä\tb`"
+        );
+        let cut = ["é".repeat(60), "x".to_owned()].concat();
+        assert!(shown(cut.as_bytes(), "é".repeat(60).as_bytes()).contains("instead of"));
+        assert_eq!(
+            shown(&[0x1f, 0x8b, 8, 4, 200], &[0x1f, 0x8b, 8, 0, 201]),
+            "byte 4 of binary data"
+        );
     }
 
     proptest! {

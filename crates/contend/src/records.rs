@@ -9,7 +9,8 @@ use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{self, RunRecord};
 use contend_record::pipe::{self, PipeRecord};
 use contend_record::run;
-use contend_report::compare::of_parallel_run;
+use contend_record::versus::{self, VersusRecord};
+use contend_report::compare::{SavedRuns, of_parallel_run};
 use contend_report::store::{Entry, Store};
 use serde::de::DeserializeOwned;
 
@@ -62,22 +63,38 @@ pub fn schema_of(text: &str) -> String {
     schema.unwrap_or_default()
 }
 
-/// Returns whether the text has the schema of the records of `contend pipe` or `contend run`.
-pub fn is_pipeline(text: &str) -> bool {
-    [pipe::SCHEMA, run::SCHEMA].contains(&schema_of(text).as_str())
+/// Returns whether the text has the schema of a profile, of a comparison of pipelines, or of a
+/// record of `contend run`.
+pub fn is_of_pipelines(text: &str) -> bool {
+    [pipe::SCHEMA, run::SCHEMA, versus::SCHEMA].contains(&schema_of(text).as_str())
 }
 
-/// Parses the record of `contend pipe` or `contend run`, the latter as that of a profile.
+/// Parses a record of `contend pipe` or `contend run`. The runs of each compared pipeline are an
+/// element of the result; those of a profile or a parallel run are the only one. `from` says in
+/// words where the record comes from.
 ///
 /// # Errors
 /// Returns a description of the problem, as [`of_schema`] does, also if the pipeline was only
 /// explained and not run.
-pub fn of_pipeline(text: &str) -> Result<PipeRecord, String> {
-    if schema_of(text) == run::SCHEMA {
-        let record: run::RunRecord = of_schema(text, run::SCHEMA, "contend run --json")?;
-        return of_parallel_run(&record).ok_or_else(|| "the pipeline was not run".to_owned());
+pub fn of_pipelines(text: &str, from: &str) -> Result<Vec<SavedRuns>, String> {
+    let origin = |started_at: &str| {
+        let start = started_at.replace('T', " ").replace('Z', "");
+        format!("{from}, {start}")
+    };
+    let schema = schema_of(text);
+    if schema == versus::SCHEMA {
+        let record: VersusRecord = of_schema(text, versus::SCHEMA, "contend pipe --vs --json")?;
+        let origin = origin(&record.started_at);
+        return Ok(SavedRuns::of_comparison(record, &origin));
     }
-    of_schema(text, pipe::SCHEMA, "contend pipe --json")
+    let profile: PipeRecord = if schema == run::SCHEMA {
+        let record: run::RunRecord = of_schema(text, run::SCHEMA, "contend run --json")?;
+        of_parallel_run(&record).ok_or("the pipeline was not run")?
+    } else {
+        of_schema(text, pipe::SCHEMA, "contend pipe --json")?
+    };
+    let origin = origin(&profile.started_at);
+    Ok(vec![SavedRuns::of_profile(profile, origin)])
 }
 
 /// Parses the record of a saved lab run, and fills in fields that earlier versions of contend did

@@ -9,7 +9,7 @@ use contend_record::lab::{self, RunRecord, Unit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Ratio, median};
 
-pub use pipelines::{compare_pipelines, of_parallel_run};
+pub use pipelines::{SavedRuns, compare_pipelines, of_parallel_run};
 
 /// Compares runs with the first one, the baseline. Cases match if they have the same experiment and
 /// the same parameters, except for the number of turns from which their figures were scaled. If a

@@ -14,7 +14,8 @@ use super::lab::StoreArgs;
 /// cases that are missing from some runs with the reason.
 ///
 /// Runs of `contend pipe` and `contend run` have a row each, with the ratio of their times, and the
-/// stages that make the difference. To compare pipelines at the same time, use `contend pipe --vs`.
+/// stages that make the difference. A comparison by `contend pipe --vs` has a row for each of its
+/// pipelines. To compare pipelines at the same time, use `contend pipe --vs`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompareArgs {

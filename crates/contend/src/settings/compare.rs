@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
-use contend_record::pipe::PipeRecord;
+use contend_report::compare::SavedRuns;
 
 use super::{readable, store};
 use crate::cli::compare::CompareArgs;
@@ -31,8 +31,8 @@ pub struct Compare {
 pub enum ComparedRuns {
     /// Runs of the lab.
     Lab(Vec<(Origin, RunRecord)>),
-    /// Runs of pipelines, each with its origin in words.
-    Pipelines(Vec<(PipeRecord, String)>),
+    /// Runs of pipelines.
+    Pipelines(Vec<SavedRuns>),
 }
 
 /// Returns the settings of `contend compare`.
@@ -101,15 +101,13 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
         };
         UsageError(format!("cannot compare {name}: {what}"))
     };
-    let are_pipelines = texts.first().is_some_and(|first| records::is_pipeline(&first.json));
+    let are_pipelines = texts.first().is_some_and(|first| records::is_of_pipelines(&first.json));
     if are_pipelines {
         let read = |(place, text): (usize, &Text)| {
-            let record = records::of_pipeline(&text.json).map_err(|what| wrong(place, what))?;
-            let start = record.started_at.replace('T', " ").replace('Z', "");
-            Ok((record, format!("{}, {start}", text.from)))
+            records::of_pipelines(&text.json, &text.from).map_err(|what| wrong(place, what))
         };
-        let runs = texts.iter().enumerate().map(read).collect::<Result<_>>()?;
-        return Ok(ComparedRuns::Pipelines(runs));
+        let runs = texts.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        return Ok(ComparedRuns::Pipelines(runs.into_iter().flatten().collect()));
     }
     let read = |(place, text): (usize, &Text)| {
         if let Origin::Kept { number } = origins[place] {

@@ -282,6 +282,13 @@ fn profiles_are_saved_shown_filtered_and_compared() {
         "{compared}"
     );
     assert!(compared.contains("Stage 2 of A `sort` is left out"), "{compared}");
+    // A saved comparison is compared pipeline by pipeline.
+    let (compared, _) = run(&["compare", "2", "3"]);
+    assert!(
+        compared.contains("A of run 3, 20") && compared.contains("B of run 3, 20"),
+        "{compared}"
+    );
+    assert!(compared.contains("C  seq 3 | cat"), "{compared}");
 }
 
 #[test]

@@ -50,66 +50,107 @@ fn memory(outcome: &Outcome) -> u64 {
     outcome.peak_memory_bytes.unwrap_or(largest)
 }
 
-/// Returns a comparison of saved runs of pipelines, the first of which is the baseline. `runs` are
-/// pairs of a record and its origin in words. If a record summarises several runs, the wall and CPU
-/// times of all of them are compared, but the memory of only one. Returns `None` without runs.
-pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord> {
-    let samples = |record: &PipeRecord, figure: Figure| match (&record.runs, figure) {
-        (Some(runs), Figure::Wall) => runs.wall_seconds.samples.clone(),
-        (Some(runs), Figure::Cpu) => runs.cpu_seconds.samples.clone(),
-        (None, Figure::Wall) => vec![record.wall_seconds],
-        (None, Figure::Cpu) => vec![record.total.user_seconds + record.total.system_seconds],
-        (_, Figure::Memory) => {
-            let most = record.stages.iter().map(|stage| stage.max_rss_bytes).max();
-            vec![most.unwrap_or(0) as f64]
+/// Saved runs of a pipeline.
+#[derive(Debug, Clone)]
+pub struct SavedRuns {
+    /// The profile of one of the runs.
+    profile: PipeRecord,
+    /// Where the runs come from, in words.
+    origin: String,
+    exit_code: i32,
+    /// Wall time of each run, in seconds.
+    wall_seconds: Vec<f64>,
+    /// CPU time of each run, in seconds.
+    cpu_seconds: Vec<f64>,
+    /// Peak memory of each run, in bytes; of only one run if the others are unknown.
+    max_rss_bytes: Vec<f64>,
+}
+
+impl SavedRuns {
+    /// Returns the runs in a profile: one, or those of `--runs`. `origin` says in words where it
+    /// comes from.
+    pub fn of_profile(profile: PipeRecord, origin: String) -> Self {
+        let cpu = profile.total.user_seconds + profile.total.system_seconds;
+        let memory = profile.stages.iter().map(|stage| stage.max_rss_bytes).max();
+        let (wall_seconds, cpu_seconds) = match &profile.runs {
+            Some(runs) => (runs.wall_seconds.samples.clone(), runs.cpu_seconds.samples.clone()),
+            None => (vec![profile.wall_seconds], vec![cpu]),
+        };
+        Self {
+            origin,
+            exit_code: profile.exit_code,
+            wall_seconds,
+            cpu_seconds,
+            max_rss_bytes: vec![memory.unwrap_or(0) as f64],
+            profile,
         }
-    };
+    }
+
+    /// Returns the runs of each pipeline in a comparison, in order. `origin` says in words where the
+    /// comparison comes from.
+    pub fn of_comparison(record: VersusRecord, origin: &str) -> Vec<Self> {
+        let runs = |variant: Variant| Self {
+            origin: format!("{} of {origin}", variant.name),
+            exit_code: variant.exit_code,
+            wall_seconds: variant.wall_seconds.samples,
+            cpu_seconds: variant.cpu_seconds.samples,
+            max_rss_bytes: variant.max_rss_bytes.samples,
+            profile: variant.profile,
+        };
+        record.variants.into_iter().map(runs).collect()
+    }
+}
+
+/// Returns a comparison of saved runs of pipelines, the first of which are the baseline. Returns
+/// `None` without runs.
+pub fn compare_pipelines(runs: Vec<SavedRuns>) -> Option<VersusRecord> {
     let estimate = |samples: Vec<f64>| Estimate::from_samples(samples, SEED);
-    let first = runs.first()?.0.clone();
-    let variant = |(place, (record, origin)): (usize, (PipeRecord, String))| {
-        let ratio = |figure: Figure| {
-            let (own, base) = (samples(&record, figure), samples(&first, figure));
+    let first = runs.first()?.clone();
+    let variant = |(place, runs): (usize, SavedRuns)| {
+        let ratio = |of: fn(&SavedRuns) -> &Vec<f64>| {
+            let (own, base) = (of(&runs), of(&first));
             // A figure may be 0 in both runs, such as the CPU time of a short one.
             let by = |base: &f64| base.max(f64::MIN_POSITIVE);
             let quotients = own.iter().flat_map(|own| base.iter().map(move |base| own / by(base)));
             let mut ratios = estimate(quotients.collect())?;
-            if let Some(ratio) = Ratio::of(&own, &base, SEED) {
+            if let Some(ratio) = Ratio::of(own, base, SEED) {
                 ratios.median = ratio.ratio;
                 ratios.ci95 = ratio.ci95.or(ratio.range).unwrap_or(ratios.ci95);
             }
             Some(ratios)
         };
+        let ratios = match place {
+            0 => None,
+            _ => Some(Ratios {
+                wall: ratio(|runs| &runs.wall_seconds)?,
+                cpu: ratio(|runs| &runs.cpu_seconds)?,
+                memory: ratio(|runs| &runs.max_rss_bytes)?,
+            }),
+        };
         Some(Variant {
             name: super::name(place),
-            command: record.command.clone(),
-            origin: Some(origin),
+            command: runs.profile.command.clone(),
+            origin: Some(runs.origin),
             parameters: BTreeMap::new(),
-            exit_code: record.exit_code,
-            wall_seconds: estimate(samples(&record, Figure::Wall))?,
-            cpu_seconds: estimate(samples(&record, Figure::Cpu))?,
-            max_rss_bytes: estimate(samples(&record, Figure::Memory))?,
-            ratios: match place {
-                0 => None,
-                _ => Some(Ratios {
-                    wall: ratio(Figure::Wall)?,
-                    cpu: ratio(Figure::Cpu)?,
-                    memory: ratio(Figure::Memory)?,
-                }),
-            },
+            exit_code: runs.exit_code,
+            wall_seconds: estimate(runs.wall_seconds)?,
+            cpu_seconds: estimate(runs.cpu_seconds)?,
+            max_rss_bytes: estimate(runs.max_rss_bytes)?,
+            ratios,
             output_equal: None,
             difference: None,
-            profile: record,
+            profile: runs.profile,
         })
     };
     let variants: Vec<_> = runs.into_iter().enumerate().map(variant).collect::<Option<_>>()?;
     let counts = variants.iter().map(|variant| variant.wall_seconds.samples.len());
     Some(VersusRecord {
         schema: versus::SCHEMA.to_owned(),
-        shell: first.shell.clone(),
-        started_at: first.started_at.clone(),
+        shell: first.profile.shell,
+        started_at: first.profile.started_at,
         rounds: counts.min().unwrap_or(0),
         seed: SEED,
-        host: first.host.clone(),
+        host: first.profile.host,
         warnings: machines_differ(&variants)
             .into_iter()
             .chain(variants.iter().filter_map(part_of_run))
@@ -118,14 +159,6 @@ pub fn compare_pipelines(runs: Vec<(PipeRecord, String)>) -> Option<VersusRecord
         variants,
         ..VersusRecord::default()
     })
-}
-
-/// A figure of a pipeline.
-#[derive(Debug, Clone, Copy)]
-enum Figure {
-    Wall,
-    Cpu,
-    Memory,
 }
 
 /// Returns the warnings about disturbances, each with the name of the run.
@@ -169,6 +202,10 @@ mod tests {
     use contend_record::Host;
     use contend_record::pipe::Runs;
 
+    fn saved(record: PipeRecord) -> SavedRuns {
+        SavedRuns::of_profile(record, "a file".to_owned())
+    }
+
     fn record(wall: f64, runs: usize) -> PipeRecord {
         let samples: Vec<f64> = (0..runs).map(|run| wall * (1.0 + 0.01 * run as f64)).collect();
         let estimate = || Estimate::from_samples(samples.clone(), 1);
@@ -189,30 +226,42 @@ mod tests {
 
     #[test]
     fn saved_runs_have_ratios_to_the_first_one() {
-        let runs = vec![(record(1.0, 8), "run 1".to_owned()), (record(0.5, 8), "run 2".to_owned())];
+        let runs = vec![saved(record(1.0, 8)), saved(record(0.5, 8))];
         let compared = compare_pipelines(runs).expect("two runs");
         assert_eq!(compared.rounds, 8);
         let ratios = compared.variants[1].ratios.as_ref().expect("a baseline");
         assert!((ratios.wall.median - 0.5).abs() < 1e-9);
         assert!(ratios.wall.ci95[1] < 0.6 && ratios.wall.ci95[0] > 0.4);
         assert_eq!(compared.variants[0].output_equal, None);
-        let single =
-            vec![(record(1.0, 1), "run 1".to_owned()), (record(2.0, 1), "run 2".to_owned())];
+        let single = vec![saved(record(1.0, 1)), saved(record(2.0, 1))];
         let compared = compare_pipelines(single).expect("two runs");
         let ratios = compared.variants[1].ratios.as_ref().expect("a baseline");
         assert!((ratios.wall.median - 2.0).abs() < 1e-9);
         assert!(compare_pipelines(Vec::new()).is_none());
-        let few = vec![(record(1.0, 2), "run 1".to_owned()), (record(2.0, 2), "run 2".to_owned())];
+        let few = vec![saved(record(1.0, 2)), saved(record(2.0, 2))];
         let compared = compare_pipelines(few).expect("two runs");
         let [low, high] = compared.variants[1].ratios.as_ref().expect("a baseline").wall.ci95;
         assert!(low < 1.99 && high > 2.01, "both sides scatter: {low} to {high}");
     }
 
     #[test]
+    fn the_pipelines_of_a_comparison_are_compared_with_other_runs() {
+        let both = compare_pipelines(vec![saved(record(1.0, 8)), saved(record(0.5, 8))]);
+        let mut runs = vec![saved(record(2.0, 8))];
+        runs.extend(SavedRuns::of_comparison(both.expect("two runs"), "run 7"));
+        let compared = compare_pipelines(runs).expect("three runs");
+        let origins: Vec<_> = compared.variants.iter().map(|one| one.origin.as_deref()).collect();
+        assert_eq!(origins, [Some("a file"), Some("A of run 7"), Some("B of run 7")]);
+        let ratios = compared.variants[2].ratios.as_ref().expect("a baseline");
+        assert!((ratios.wall.median - 0.25).abs() < 1e-9);
+        assert_eq!(compared.rounds, 8);
+    }
+
+    #[test]
     fn different_machines_are_noticed() {
         let mut other = record(1.0, 1);
         other.host = Host { cpu_model: "other".to_owned(), ..Host::default() };
-        let runs = vec![(record(1.0, 1), String::new()), (other, String::new())];
+        let runs = vec![saved(record(1.0, 1)), saved(other)];
         let warnings = compare_pipelines(runs).expect("two runs").warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!(warnings[0].id, WarningId::MachinesDiffer);
@@ -225,7 +274,7 @@ mod tests {
             Warning::new(WarningId::OtherLoad, "other programs used 30 %"),
             Warning::new(WarningId::FailedStage, "a stage failed"),
         ];
-        let runs = vec![(record(1.0, 1), String::new()), (noisy, String::new())];
+        let runs = vec![saved(record(1.0, 1)), saved(noisy)];
         let warnings = compare_pipelines(runs).expect("two runs").warnings;
         let messages: Vec<_> = warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(messages, ["B: other programs used 30 %"]);

@@ -13,6 +13,9 @@ const MAX_COMMAND_COLUMNS: usize = 40;
 /// Minimum difference in CPU time, as a share of the first pipeline's, to describe a stage that both
 /// pipelines have.
 const MIN_SHARE: f64 = 0.05;
+/// Minimum difference in CPU time between a part and the part that replaces it, as a share of the
+/// former, to give both times.
+const MIN_CHANGE_SHARE: f64 = 0.1;
 
 /// A part of two pipelines: consecutive stages of one, and those of the other at the same place.
 /// Each stage that both have is a part of its own.
@@ -101,12 +104,17 @@ fn sentence(part: &Part<'_>, first: &str, other: &str) -> String {
         ),
         _ => {
             let after = stages(part.after, other);
+            let (cpu_before, cpu_after) = (cpu(part.before), cpu(part.after));
+            let is_similar = part.cpu_saved().abs() < MIN_CHANGE_SHARE * cpu_before;
+            let change = if is_similar {
+                format!("about the same CPU time ({})", time(cpu_after))
+            } else {
+                format!("{} of CPU time instead of {}", time(cpu_after), time(cpu_before))
+            };
             format!(
-                "{} became {}: {} of CPU time instead of {}.",
+                "{} became {}: {change}.",
                 stages(part.before, first),
                 after[..1].to_lowercase() + &after[1..],
-                time(cpu(part.after)),
-                time(cpu(part.before))
             )
         }
     }
@@ -182,11 +190,16 @@ mod tests {
             [
                 "Stage 1 of A `cat x` is left out: 100 ms of CPU time.",
                 "Stage 2 of A `sort` needs 1.00 s of CPU time in B instead of 2.00 s.",
-                "Stage 3 of A `uniq` became stages 2 to 3 of B `uniq -d | wc`: 300 ms of CPU time \
-                 instead of 300 ms.",
+                "Stage 3 of A `uniq` became stages 2 to 3 of B `uniq -d | wc`: about the same CPU \
+                 time (300 ms).",
             ]
         );
         let added = Part { before: &[], after: &after[2..] };
         assert_eq!(sentence(&added, "A", "B"), "Stage 3 of B `wc` is new: 100 ms of CPU time.");
+        let slower = Part { before: &before[2..], after: &after[..1] };
+        assert_eq!(
+            sentence(&slower, "A", "B"),
+            "Stage 3 of A `uniq` became stage 1 of B `sort`: 1.00 s of CPU time instead of 300 ms."
+        );
     }
 }
