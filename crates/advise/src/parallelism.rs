@@ -12,7 +12,10 @@ use crate::rewrite::draft::Draft;
 
 /// Largest ratio of the predicted wall time to that of the unchanged pipeline that is worth
 /// suggesting.
-const MAX_WALL_RATIO: f64 = 0.8;
+const MAX_SUGGESTED_RATIO: f64 = 0.8;
+/// Largest such ratio that is worth trying. A trial measures the truth, and the prediction does not
+/// know how much faster contend itself sorts and counts.
+const MAX_TRIED_RATIO: f64 = 1.3;
 /// Wall time of chunks that take turns on all CPUs, relative to their CPU time divided by the
 /// number of CPUs.
 const IMBALANCE_FACTOR: f64 = 1.1;
@@ -23,7 +26,7 @@ const START_SECONDS: f64 = 0.01;
 const ERROR: f64 = 0.5;
 
 /// Returns a candidate that runs the profiled pipeline with `runner`, a `contend run` command with
-/// options, if the pipeline is predicted to be faster with it. `stages` are the commands of the
+/// options, if the pipeline is predicted to be faster with it or, if `is_tried`, not much slower. `stages` are the commands of the
 /// profile's stages, in order. Returns `None` if the gain is small, no stage can run over chunks,
 /// the profile allows fewer than two CPUs, or `stages` and the profile differ in length.
 ///
@@ -36,6 +39,7 @@ pub fn candidate(
     runner: &str,
     stages: &[Simple],
     situation: &Situation<'_>,
+    is_tried: bool,
 ) -> Option<Prepared> {
     if record.host.cpus_allowed < 2 || stages.len() != record.stages.len() {
         return None;
@@ -58,7 +62,7 @@ pub fn candidate(
     // The model's own prediction, because the measured time may include that of other programs.
     let unchanged = Model::of(record, 0.0).forecast(1.0);
     let ratio = wall / unchanged.wall.max(f64::MIN_POSITIVE);
-    if ratio > MAX_WALL_RATIO {
+    if ratio > if is_tried { MAX_TRIED_RATIO } else { MAX_SUGGESTED_RATIO } {
         return None;
     }
     let interval = |value: f64| [value / (1.0 + ERROR), value * (1.0 + ERROR)];
@@ -128,7 +132,11 @@ mod tests {
         let text: Vec<_> = stages.iter().map(|(text, _)| *text).collect();
         let parsed = parse(&text.join(" | ")).expect("a pipeline");
         let draft = Draft::read(&parsed, &environment).expect("plain stages");
-        candidate(&record, &draft, "contend run", &simples, &situation).map(|one| one.candidate)
+        let of =
+            |is_tried| candidate(&record, &draft, "contend run", &simples, &situation, is_tried);
+        let suggested = of(false).map(|one| one.candidate);
+        assert!(suggested.is_none() || of(true).is_some(), "whatever is suggested is worth trying");
+        suggested
     }
 
     fn stages(found: Option<Candidate>) -> Option<Vec<usize>> {

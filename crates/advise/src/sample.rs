@@ -168,20 +168,26 @@ pub struct Difference {
     pub byte: u64,
     /// Number of the line that contains the byte, from 1.
     pub line: u64,
-    /// The line around the byte in the first file, shortened to 72 bytes.
-    pub first: String,
-    /// The line around the byte in the second file, shortened to 72 bytes.
-    pub second: String,
+    /// The line around the byte in the first file, shortened to 72 bytes; `None` if the file ends
+    /// before the byte.
+    pub first: Option<String>,
+    /// The same for the second file.
+    pub second: Option<String>,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { byte, line, first, second } = self;
-        if is_text(first) && is_text(second) {
-            write!(f, "line {line}, byte {byte}: `{second}` instead of `{first}`")
-        } else {
-            write!(f, "byte {byte} of binary data")
+        let excerpts = [first, second].into_iter().flatten();
+        if !excerpts.into_iter().all(|excerpt| is_text(excerpt)) {
+            return write!(f, "byte {byte} of binary data");
         }
+        let shown = |excerpt: &Option<String>| match excerpt.as_deref() {
+            None => "the end".to_owned(),
+            Some("") => "an empty line".to_owned(),
+            Some(excerpt) => format!("`{excerpt}`"),
+        };
+        write!(f, "line {line}, byte {byte}: {} instead of {}", shown(second), shown(first))
     }
 }
 
@@ -212,8 +218,8 @@ pub fn difference(first: &File, second: &File) -> io::Result<Option<Difference>>
         lines += ours[..seen].iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>();
         if let Some(place) = place {
             let byte = at + place as u64;
-            let shown = |file| line_at(file, byte);
-            let (first, second) = (shown(first)?, shown(second)?);
+            let shown = |file, length| (place < length).then(|| line_at(file, byte)).transpose();
+            let (first, second) = (shown(first, a)?, shown(second, b)?);
             return Ok(Some(Difference { byte: byte + 1, line: lines, first, second }));
         }
         if a == 0 {
@@ -285,10 +291,13 @@ mod tests {
         let found = difference(&first, &file_of(b"a\nsame\nhere y\nmore"));
         let found = found.expect("readable").expect("different");
         assert_eq!((found.byte, found.line), (13, 3));
-        assert_eq!((found.first.as_str(), found.second.as_str()), ("here x", "here y"));
+        assert_eq!(found.to_string(), "line 3, byte 13: `here y` instead of `here x`");
         assert_eq!(difference(&first, &first).expect("readable"), None);
         let shorter = difference(&first, &file_of(b"a\n")).expect("readable").expect("different");
-        assert_eq!((shorter.byte, shorter.second.as_str()), (3, ""));
+        assert_eq!(shorter.to_string(), "line 2, byte 3: the end instead of `same`");
+        let longer = difference(&file_of(b""), &file_of(b"\n")).expect("readable");
+        let longer = longer.expect("different").to_string();
+        assert_eq!(longer, "line 1, byte 1: an empty line instead of the end");
     }
 
     #[test]

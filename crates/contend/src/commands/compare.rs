@@ -27,7 +27,7 @@ pub fn run(settings: Compare) -> Result<Exit> {
         ComparedRuns::Pipelines(runs) => {
             let record = compare_pipelines(runs).context("there is no run to compare")?;
             let record = VersusRecord { contend: Some(version::writer()), ..record };
-            let report = render::versus::report(&record, Detail::Summary, output::width());
+            let report = render::versus::report(&record, Detail::Full, output::width());
             (render::json::versus(&record)?, report)
         }
     };

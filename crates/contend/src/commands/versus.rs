@@ -90,7 +90,7 @@ pub fn run(settings: Versus) -> Result<Exit> {
             Some(_) => "interrupted".to_owned(),
             None => format!("exit {}", i32::from(failed)),
         };
-        super::pipe::save(saving, SCHEMA, &commands.join(" <> "), &ending, &record);
+        super::pipe::save(saving, SCHEMA, &commands.join(" vs "), &ending, &record);
     }
     Ok(match interrupted {
         Some(signal) => Exit::Signal(signal),

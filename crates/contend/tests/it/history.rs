@@ -266,7 +266,7 @@ fn profiles_are_saved_shown_filtered_and_compared() {
     let (list, _) = run(&["history"]);
     let lines: Vec<_> = list.lines().collect();
     assert_eq!(lines.len(), 4, "{list}");
-    assert!(lines[1].contains("versus") && lines[1].contains("seq 3 <> seq 3 | cat"), "{list}");
+    assert!(lines[1].contains("versus") && lines[1].contains("seq 3 vs seq 3 | cat"), "{list}");
     assert!(lines[2].contains(" ms ") && lines[2].contains("after"), "{list}");
     let (shown, _) = run(&["history", "show", "1"]);
     assert_eq!(shown, report, "it is printed as after the run");

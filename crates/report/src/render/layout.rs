@@ -178,7 +178,9 @@ const GLUE: char = '\u{a0}';
 
 /// Writes `text` wrapped and dimmed, as a note.
 pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
-    for line in wrapped(text, prose_width(width)) {
+    let indent = &text[..text.len() - text.trim_start().len()];
+    let options = textwrap::Options::new(prose_width(width)).subsequent_indent(indent);
+    for line in wrapped(text, options) {
         let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }

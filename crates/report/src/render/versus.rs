@@ -80,28 +80,48 @@ fn visible(record: &VersusRecord) -> VersusRecord {
 fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let Some(first) = record.variants.first() else { return };
     let ratio_of = |variant: &Variant| variant.ratios.as_ref().map_or(1.0, |of| of.wall.median);
-    let best = record.variants[1..].iter().min_by(|a, b| ratio_of(a).total_cmp(&ratio_of(b)));
+    // A pipeline that fails may be fast for that reason.
+    let order = |variant: &Variant| (has_failed(variant, first), ratio_of(variant));
+    let best = record.variants[1..].iter().min_by(|a, b| {
+        let (a, b) = (order(a), order(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
     let compared = best.and_then(|best| Some((best, best.ratios.as_ref()?)));
     let (headline, rest) = if let Some((best, ratios)) = compared {
-        let (wall, cpu) = (ratio(ratios.wall.median), ratio(ratios.cpu.median));
-        let interval = after_space(&interval(&ratios.wall, ratio));
+        let with_interval = |of: &Estimate| (ratio(of.median), after_space(&interval(of, ratio)));
+        let ((wall, interval), (cpu, of_cpu)) =
+            (with_interval(&ratios.wall), with_interval(&ratios.cpu));
+        let cpu = format!("{cpu} times the CPU time{of_cpu}");
         let (a, b) = (&first.name, &best.name);
-        let of_both = format!(": {wall} times the wall time{interval}, {cpu} times the CPU time");
         match side(&ratios.wall, record.rounds) {
+            _ if has_failed(best, first) => (
+                format!("{b} fails (exit status {})", best.exit_code),
+                format!(": {b} takes {wall} times as long{interval} and {cpu}"),
+            ),
             Side::Below => {
                 let times = ratio(1.0 / ratios.wall.median);
-                (format!("{b} is {times} times as fast as {a}"), of_both)
+                let but = match best.output_equal {
+                    Some(false) => ", but its output differs",
+                    _ => "",
+                };
+                (
+                    format!("{b} is {times} times as fast as {a}{but}"),
+                    format!(": {wall} times the wall time{interval}, {cpu}"),
+                )
             }
             Side::Above => (
                 match record.variants.len() {
                     2 => format!("{a} is faster: {b} takes {wall} times as long"),
                     _ => format!("{a} is the fastest: {b} takes {wall} times as long"),
                 },
-                format!("{interval} and {cpu} times the CPU time"),
+                format!("{interval} and {cpu}"),
             ),
             Side::Unclear => (
-                format!("No clear difference between {a} and {b}"),
-                format!(": {b} takes {wall} times as long{interval} and {cpu} times the CPU time"),
+                match record.rounds {
+                    ..MIN_RUNS => format!("Too few runs to compare {a} and {b}"),
+                    _ => format!("No clear difference between {a} and {b}"),
+                },
+                format!(": {b} takes {wall} times as long{interval} and {cpu}"),
             ),
         }
     } else {
@@ -112,7 +132,6 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
     paragraph_after(out, length, &format!("{rest}."), width);
     let runs = counted(record.rounds as u64, "run");
-    let is_single = record.rounds < 2;
     let mut note = if record.in_turn {
         format!("{runs} each, in random order")
     } else {
@@ -126,12 +145,16 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     }
     let is_few = record.rounds < MIN_CI95_SAMPLES;
     let brackets = if is_few { "minimum and maximum" } else { "95 % interval" };
-    let legend = if is_single {
-        "a single run shows no difference"
-    } else {
-        &format!("median [{brackets}]")
-    };
-    super::layout::dimmed(out, &format!("{note}; {legend}"), width);
+    if record.rounds > 1 {
+        let _ = write!(note, "; median [{brackets}]");
+    }
+    super::layout::dimmed(out, &note, width);
+}
+
+/// Returns whether a pipeline fails that is compared with `first`, but `first` does not fail in the
+/// same way.
+fn has_failed(variant: &Variant, first: &Variant) -> bool {
+    variant.exit_code != 0 && variant.exit_code != first.exit_code
 }
 
 /// On which side of 1 a ratio lies.

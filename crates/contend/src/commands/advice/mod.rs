@@ -25,7 +25,7 @@ use contend_commands::Simple;
 use contend_commands::behaviour::sorts;
 use contend_parallel::plan::planner::Situation;
 use contend_record::advice::{Trial, TrialInput};
-use contend_record::pipe::{Figure, PipeRecord, Stage};
+use contend_record::pipe::{Figure, Outcome, PipeRecord, Stage};
 use contend_record::shell::quote;
 use contend_record::warning::{Warning, WarningId};
 use contend_shell::environment::{Environment, default_shell};
@@ -105,6 +105,11 @@ pub fn add(
     }
 }
 
+/// Returns whether the shell could not execute the stage's command.
+fn never_ran(stage: &Stage) -> bool {
+    matches!(stage.outcome, Outcome::NotFound | Outcome::NotExecutable)
+}
+
 /// Adds a warning about failed stages, if any, to the record: a pipeline that fails early says
 /// little about one that succeeds.
 fn warn_of_failed(record: &mut PipeRecord) {
@@ -132,6 +137,15 @@ fn find_changes(
     calibration: &Calibration,
     signals: &Signals,
 ) -> Result<()> {
+    if let Some(stage) = record.stages.iter().find(|stage| never_ran(stage)) {
+        let (index, command) = (stage.index, &stage.command);
+        let outcome = match stage.outcome {
+            Outcome::NotFound => "was not found",
+            _ => "cannot be executed",
+        };
+        warn(record, format!("no changes were looked for: stage {index} `{command}` {outcome}"));
+        return Ok(());
+    }
     if settings.advice.trial.is_some() {
         warn_of_failed(record);
     }
@@ -209,7 +223,8 @@ fn parallel_run(
     if pipeline.shell != default_shell() {
         command += &format!(" --shell {}", quote(&pipeline.shell));
     }
-    contend_advise::parallelism::candidate(record, draft, &command, &stages, &situation)
+    let is_tried = settings.advice.trial.is_some();
+    contend_advise::parallelism::candidate(record, draft, &command, &stages, &situation, is_tried)
 }
 
 /// Returns the definition of a shell function with which `contend run` in a trial starts this

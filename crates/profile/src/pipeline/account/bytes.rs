@@ -49,6 +49,17 @@ pub(super) fn reconcile(stages: &mut [Stage], raw: &[RawStage], fills: &[FillSam
     {
         last.mark_approximate(Figure::BytesOut);
     }
+    if let (Some(last), Some(raw)) = (stages.last_mut(), raw.last())
+        && mixes_output_with_files(last, raw)
+    {
+        last.bytes_out = None;
+    }
+}
+
+/// Returns whether the count of a stage's writes says nothing about its output. That of a sort that
+/// contend was attached to includes temporary files, and the size of its input is unknown.
+fn mixes_output_with_files(stage: &Stage, raw: &RawStage) -> bool {
+    raw.is_attached && raw.has_files && behaviour::sorts(&stage.command)
 }
 
 /// Sets a stage's counts from the kernel's, without the start-up reads and the temporary files of a
@@ -124,6 +135,9 @@ impl Pipe<'_> {
     /// Reconciles the counts of the two sides. `reader_writes_files` is whether the reader is known
     /// to write to files as well. Returns whether the writer is known to write to files as well.
     fn reconcile(&self, from: &mut Stage, to: &mut Stage, reader_writes_files: bool) -> bool {
+        if mixes_output_with_files(from, self.writer) {
+            from.bytes_out = to.bytes_in;
+        }
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
         }

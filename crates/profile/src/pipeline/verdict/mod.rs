@@ -250,11 +250,12 @@ fn consequence(situation: &Situation<'_>, overall: &Overall) -> String {
     let Some(saving) = overall.saving_seconds.filter(|&saving| saving >= worth) else {
         return String::new();
     };
-    let change = match overall.kind {
-        BottleneckKind::Machine => "Twice as many CPUs",
-        BottleneckKind::Stage | BottleneckKind::None => "Twice as fast, it",
-        BottleneckKind::Input => "Twice as fast, the input",
-        BottleneckKind::Output => "Twice as fast, the reader",
+    let change = match (overall.kind, overall.stage) {
+        (BottleneckKind::Machine, _) => "Twice as many CPUs".to_owned(),
+        (BottleneckKind::Input, _) => "Twice as fast, the input".to_owned(),
+        (BottleneckKind::Output, _) => "Twice as fast, the reader".to_owned(),
+        (_, Some(stage)) => format!("Twice as fast, stage {stage}"),
+        (_, None) => "Twice as fast, it".to_owned(),
     };
     if situation.is_attached {
         let percent = 100.0 * saving / situation.wall_seconds;
@@ -396,7 +397,7 @@ mod tests {
         let evidence = &verdict.bottleneck.evidence;
         assert!(evidence.starts_with("It limits phase 2 of 2 (5.00 s of 8.00 s): stage 3 ran for"));
         assert!(
-            evidence.contains("Twice as fast, it would save about 2.50 s of 8.00 s."),
+            evidence.contains("Twice as fast, stage 3 would save about 2.50 s of 8.00 s."),
             "{evidence}"
         );
         let overall = verdict.overall.expect("there is a bottleneck");

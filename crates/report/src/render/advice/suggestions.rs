@@ -91,6 +91,11 @@ pub(super) fn predicted(
     };
     let cpu = || {
         let (new, old) = (candidate.predicted_cpu_seconds?, now.cpu_seconds);
+        // Chunks that run at the same time save wall time only.
+        let is_idle = candidate.rewrite == RewriteId::ParallelRun && !full;
+        if is_idle && (new / old - 1.0).abs() < MIN_GAIN {
+            return None;
+        }
         let times = format!(" ({} instead of {})", seconds(new), seconds(old));
         Some(format!("{} CPU{}", change(new / old), if full { &times } else { "" }))
     };

@@ -35,6 +35,12 @@ impl Part<'_> {
     }
 }
 
+/// Returns whether the CPU time of a stage is known. In a saved parallel run, contend itself may have
+/// done the stage's work, which is then part of contend's CPU time.
+fn is_measured(stage: &Stage) -> bool {
+    stage.samples > 0 || stage.cpu_seconds() > 0.0
+}
+
 fn cpu(stages: &[Stage]) -> f64 {
     stages.iter().map(Stage::cpu_seconds).sum()
 }
@@ -46,6 +52,7 @@ pub(super) fn reasons(first: &Variant, other: &Variant) -> Vec<String> {
     let mut parts = parts(&a.stages, &b.stages);
     let least = MIN_SHARE * cpu(&a.stages);
     parts.retain(|part| !part.is_same() || part.cpu_saved().abs() > least);
+    parts.retain(|part| part.before.iter().chain(part.after).all(is_measured));
     parts.sort_by(|a, b| b.cpu_saved().abs().total_cmp(&a.cpu_saved().abs()));
     let mut reasons = Vec::new();
     if let (Some(of_first), Some(of_other)) = (bottleneck(a), bottleneck(b)) {
@@ -196,6 +203,7 @@ mod tests {
         );
         let added = Part { before: &[], after: &after[2..] };
         assert_eq!(sentence(&added, "A", "B"), "Stage 3 of B `wc` is new: 100 ms of CPU time.");
+        assert!(!is_measured(&stages(&[("sort", 0.0)])[0]) && is_measured(&before[0]));
         let slower = Part { before: &before[2..], after: &after[..1] };
         assert_eq!(
             sentence(&slower, "A", "B"),

@@ -77,21 +77,41 @@ fn the_headline_says_which_pipeline_is_faster() {
     assert!(first(2.0).starts_with("A is faster: B takes 2.00 times as long [1.98, 2.02] and"));
     assert!(first(1.001).starts_with("No clear difference between A and B"), "{}", first(1.001));
     let few = |ratio: f64, runs: i32| text(&record(ratio, runs));
-    assert!(few(0.5, 2).starts_with("No clear difference"), "two runs may agree by chance");
+    assert!(few(0.5, 2).starts_with("Too few runs"), "two runs may agree by chance");
     assert!(few(0.98, 4).starts_with("No clear difference"), "the difference is small");
     assert!(few(0.5, 3).starts_with("B is 2.00 times as fast"));
     let single = few(0.5, 1);
     let headline = single.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        headline.starts_with("No clear difference between A and B: B takes 0.49 times as long")
+        headline.starts_with("Too few runs to compare A and B: B takes 0.49 times as long"),
+        "{headline}"
     );
-    assert!(single.contains("a single run shows no difference"), "{single}");
     assert!(!single.contains('['), "one run has no interval: {single}");
     let mut alone = record(0.5, 10);
     alone.variants.truncate(1);
     let alone = text(&alone);
     assert!(alone.starts_with("1.00 s wall [990 ms, 1.01 s]."), "{alone}");
     assert!(!alone.contains("ratio"), "there is nothing to compare: {alone}");
+}
+
+#[test]
+fn a_pipeline_that_fails_or_has_another_output_is_not_praised() {
+    let mut record = record(0.5, 10);
+    record.variants[1].output_equal = Some(false);
+    let headline = |record: &VersusRecord| {
+        plain(&report(record, Detail::Summary, 200)).lines().next().unwrap_or_default().to_owned()
+    };
+    let differs = headline(&record);
+    assert!(
+        differs.starts_with("B is 2.00 times as fast as A, but its output differs:"),
+        "{differs}"
+    );
+    record.variants[1].exit_code = 127;
+    let failed = headline(&record);
+    assert!(failed.starts_with("B fails (exit status 127): B takes 0.50 times"), "{failed}");
+    record.variants.push(variant("C", "sort x", 0.8, Some(0.8), 10));
+    let other = headline(&record);
+    assert!(other.starts_with("C is 1.25 times as fast as A:"), "{other}");
 }
 
 #[test]
