@@ -288,3 +288,21 @@ fn contend_does_not_observe_itself() {
     assert!(output.status.success(), "{}", report(&output));
     assert_eq!(record(folder.path())["stages"][0]["children_seen"], 0);
 }
+
+#[test]
+fn temporary_files_of_a_sort_are_not_its_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipeline =
+        "(until [ -e go ]; do sleep 0.01; done; seq 1000000) | sort -S 1M -T . | tail -n 1";
+    let running = Running::start(folder.path(), pipeline, "tail");
+    let mut command = attach(folder.path(), &["--pid", &running.id_of("tail")]);
+    let observer = command.spawn().expect("it starts");
+    wait_until_attached(&observer, 3);
+    std::fs::write(folder.path().join("go"), "").expect("room");
+    let output = observer.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", report(&output));
+    let record = record(folder.path());
+    let sizes = [&record["stages"][1]["bytes_out"], &record["boundaries"][1]["bytes"]];
+    // `seq` writes 6,888,896 bytes; the sort writes several times as many to its files.
+    assert!(sizes.iter().all(|size| number(size) < 7e6), "{sizes:?}");
+}
