@@ -178,8 +178,11 @@ pub struct Stat {
     pub user_ticks: u64,
     /// CPU time of the process in the kernel, in clock ticks.
     pub system_ticks: u64,
-    /// CPU time of reaped children and of the descendants that they waited for, in clock ticks.
-    pub children_ticks: u64,
+    /// CPU time in user mode of reaped children and of the descendants that they waited for, in
+    /// clock ticks.
+    pub children_user_ticks: u64,
+    /// CPU time of the same processes in the kernel, in clock ticks.
+    pub children_system_ticks: u64,
     /// Number of threads of the process.
     pub threads: u64,
     /// Start time of the process, in clock ticks since boot.
@@ -210,9 +213,8 @@ impl Stat {
         let minor_faults = fields.next()?.parse().ok()?;
         let user_ticks = fields.nth(3)?.parse().ok()?;
         let system_ticks = fields.next()?.parse().ok()?;
-        let children_user: u64 = fields.next()?.parse().ok()?;
-        let children_system: u64 = fields.next()?.parse().ok()?;
-        let children_ticks = children_user + children_system;
+        let children_user_ticks = fields.next()?.parse().ok()?;
+        let children_system_ticks = fields.next()?.parse().ok()?;
         let threads = fields.nth(2)?.parse().ok()?;
         let started = fields.nth(1)?.parse().ok()?;
         Some(Self {
@@ -223,7 +225,8 @@ impl Stat {
             minor_faults,
             user_ticks,
             system_ticks,
-            children_ticks,
+            children_user_ticks,
+            children_system_ticks,
             threads,
             started,
         })
@@ -395,7 +398,7 @@ pub fn with_descendants(root: Pid) -> Vec<Pid> {
 }
 
 /// Returns the children of all threads of the process `pid`; none if the process has ended.
-fn children(pid: Pid) -> Vec<Pid> {
+pub fn children(pid: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
     let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
@@ -459,7 +462,8 @@ mod tests {
             minor_faults: 1,
             user_ticks: 3,
             system_ticks: 4,
-            children_ticks: 13,
+            children_user_ticks: 6,
+            children_system_ticks: 7,
             threads: 5,
             started: 9876,
         };

@@ -110,6 +110,8 @@ struct Comparison<'a> {
     /// Exit status of the baseline's first run.
     reference_status: Option<i32>,
     output: File,
+    /// Whether the outputs may be kept in memory.
+    is_in_memory: bool,
     runs: Vec<Runs>,
 }
 
@@ -131,6 +133,7 @@ impl<'a> Comparison<'a> {
             reference: file()?,
             reference_status: None,
             output: file()?,
+            is_in_memory: true,
             runs: settings.variants.iter().map(|_| Runs::default()).collect(),
         })
     }
@@ -177,7 +180,11 @@ impl<'a> Comparison<'a> {
             bail!(LaunchError::Interrupted(self.signals.interrupted().unwrap_or_default()));
         }
         if !has_room(file, u64::from(is_reference)).context("cannot check a temporary file")? {
-            bail!("not enough space for the pipelines' outputs in TMPDIR");
+            if !self.is_in_memory {
+                bail!("not enough space for the pipelines' outputs in TMPDIR");
+            }
+            self.leave_memory()?;
+            return self.run_once(place);
         }
         let Some(status) = self.reference_status else {
             self.reference_status = Some(record.exit_code);
@@ -195,6 +202,18 @@ impl<'a> Comparison<'a> {
         let runs = &mut self.runs[place];
         runs.difference = runs.difference.take().or(found);
         Ok(record)
+    }
+
+    /// Replaces the files in memory, which are too small, by files in the directory for temporary
+    /// files. The baseline's output stays where it is.
+    fn leave_memory(&mut self) -> Result<()> {
+        let file = || tempfile::tempfile().context("cannot create a temporary file");
+        self.is_in_memory = false;
+        self.output = file()?;
+        if self.reference_status.is_none() {
+            self.reference = file()?;
+        }
+        Ok(())
     }
 
     fn prepare(&self, text: &str, place: usize) -> Result<()> {

@@ -14,16 +14,51 @@ use serde_json::Value;
 /// Text that takes the place of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// Patterns of secrets that are always redacted. The group `secret` is the part to redact.
+/// Patterns of secrets that are always redacted. The group `secret` is the part to redact. `WORD`
+/// stands for a shell word, which may contain quoted parts.
 const SECRETS: &[&str] = &[
+    // '--password=x y'
+    r"(?i)'--?[a-z-]*(?:password|passwd|passphrase|token|secret|api-?key)[a-z-]*=(?P<secret>[^']+)'",
     // --password=x, --token x
-    r#"(?i)--?[a-z-]*(?:password|passwd|token|secret|api-?key)[a-z-]*(?:=|\s+)(?P<secret>[^\s'"]+)"#,
+    r"(?i)--?[a-z-]*(?:password|passwd|passphrase|token|secret|api-?key)[a-z-]*(?:=|\s+)(?P<secret>WORD)",
+    // --pass x
+    r"(?i)--(?:[a-z-]+-)?(?:pass|pwd)(?:=|\s+)(?P<secret>WORD)",
     // PASSWORD=x, api_key=x in a query
-    r#"(?i)[a-z0-9_]*(?:password|passwd|token|secret|api_?key)[a-z0-9_]*=(?P<secret>[^\s'"&|;]+)"#,
-    // Authorization: Bearer x
-    r#"(?i)(?:authorization|x-api-key)\s*:\s*(?:bearer\s+|basic\s+)?(?P<secret>[^\s'"]+)"#,
+    r"(?i)[a-z0-9_]*(?:password|passwd|passphrase|token|secret|api_?key)[a-z0-9_]*=(?P<secret>WORD)",
+    // "password": "x", also with escaped quotes
+    r#"(?i)"[a-z0-9_-]*(?:password|passwd|passphrase|token|secret|api[_-]?key)\\?"\s*:\s*\\?"(?P<secret>[^"\\]+)"#,
+    // Authorization: Bearer x, X-Auth-Token: x
+    r#"(?i)(?:authorization|[a-z]+-(?:api-key|token|secret))\s*:\s*(?:(?:bearer|basic|token|digest)\s+)?(?P<secret>[^\s'"]+)"#,
     // scheme://user:x@host
-    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]+:(?P<secret>[^\s/@]+)@",
+    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:(?P<secret>[^\s/@]+)@",
+    // curl -u user:x
+    r#"\s(?:-u|--user)[\s=]+['"]?[^\s:'"]+:(?P<secret>[^\s'"]+)"#,
+];
+
+/// A shell word: quoted parts, escaped characters, and others without a meaning in the shell.
+const WORD: &str = r#"(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\&|;])+"#;
+
+/// Names of fields that a pattern must not change: they have a fixed set of values or describe the
+/// machine, and a record with another value could not be read.
+const NEVER_SECRET: &[&str] = &[
+    "approximate",
+    "basis",
+    "class",
+    "columns",
+    "contend",
+    "host",
+    "id",
+    "kind",
+    "limit",
+    "records",
+    "rewrite",
+    "rewrites",
+    "safety",
+    "schema",
+    "started_at",
+    "status",
+    "verdict",
+    "waiting_side",
 ];
 
 /// Where and how the records of pipelines are saved.
@@ -54,8 +89,9 @@ impl Redaction {
     /// # Errors
     /// Returns an error if a pattern is not a regular expression.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, regex::Error> {
-        let all = SECRETS.iter().copied().chain(patterns);
-        Ok(Self { patterns: all.map(Regex::new).collect::<Result<_, _>>()? })
+        let built_in = SECRETS.iter().map(|pattern| Regex::new(&pattern.replace("WORD", WORD)));
+        let all = built_in.chain(patterns.into_iter().map(Regex::new));
+        Ok(Self { patterns: all.collect::<Result<_, _>>()? })
     }
 
     /// Returns the text with secrets replaced.
@@ -77,7 +113,11 @@ impl Redaction {
         match value {
             Value::String(text) => *text = self.apply(text),
             Value::Array(values) => values.iter_mut().for_each(|value| self.apply_to_all(value)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.apply_to_all(value)),
+            Value::Object(fields) => {
+                let may_be_secret = |name: &String| !NEVER_SECRET.contains(&name.as_str());
+                let fields = fields.iter_mut().filter(|(name, _)| may_be_secret(name));
+                fields.for_each(|(_, value)| self.apply_to_all(value));
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -142,11 +182,78 @@ mod tests {
             ("open key 123 now", "open key [redacted] now"),
             ("grep -c password access.log", "grep -c password access.log"),
             ("sort -t: -k2 passwd | tr a b", "sort -t: -k2 passwd | tr a b"),
+            ("x --password='hunter 2' | cat", "x --password=[redacted] | cat"),
+            (r#"x --password "hun\"ter 2" y"#, "x --password [redacted] y"),
+            ("PGPASSWORD='hunter2' psql", "PGPASSWORD=[redacted] psql"),
+            (r"x --token=a\ b c", "x --token=[redacted] c"),
+            ("x --token=a'b'c d", "x --token=[redacted] d"),
+            ("x '--password=hunter2 with space' y", "x '--password=[redacted]' y"),
+            ("x --password 'hun$ter2'", "x --password [redacted]"),
+            ("curl -H 'Authorization: token x1'", "curl -H 'Authorization: token [redacted]'"),
+            ("curl -H 'X-Auth-Token: x1' y", "curl -H 'X-Auth-Token: [redacted]' y"),
+            ("curl -H 'PRIVATE-TOKEN: x1' y", "curl -H 'PRIVATE-TOKEN: [redacted]' y"),
+            (r#"curl -d '{"password":"x1"}' y"#, r#"curl -d '{"password":"[redacted]"}' y"#),
+            (r#"curl -d "{\"token\": \"x1\"}" y"#, r#"curl -d "{\"token\": \"[redacted]\"}" y"#),
+            ("x --pass a --pwd=b c", "x --pass [redacted] --pwd=[redacted] c"),
+            ("redis-cli -u redis://:x1@h", "redis-cli -u redis://:[redacted]@h"),
+            ("curl -u me:x1 https://h", "curl -u me:[redacted] https://h"),
+            ("sort -u a | tar --passive x", "sort -u a | tar --passive x"),
         ];
         for (text, redacted) in cases {
             assert_eq!(redaction.apply(text), redacted);
         }
         assert!(Redaction::new(["("]).is_err());
+    }
+
+    /// Adds the names of the fields of a schema that have a fixed set of values.
+    fn add_enumerations(schema: &Value, all: &Value, names: &mut Vec<String>) {
+        let is_fixed = |value: &Value| {
+            let target = value.get("$ref").and_then(Value::as_str);
+            let target = target.and_then(|target| all.pointer(target.trim_start_matches('#')));
+            let has_constants = |value: &Value| {
+                let of = value.get("oneOf").and_then(Value::as_array);
+                value.get("enum").is_some()
+                    || of.is_some_and(|of| of.iter().all(|one| one.get("const").is_some()))
+            };
+            has_constants(value) || target.is_some_and(has_constants)
+        };
+        match schema {
+            Value::Object(fields) => {
+                let properties = fields.get("properties").and_then(Value::as_object);
+                for (name, value) in properties.into_iter().flatten() {
+                    let either = value.get("anyOf").and_then(Value::as_array);
+                    let items = value.get("items").into_iter();
+                    if items.chain(either.into_iter().flatten()).chain([value]).any(is_fixed) {
+                        names.push(name.clone());
+                    }
+                }
+                fields.values().for_each(|value| add_enumerations(value, all, names));
+            }
+            Value::Array(values) => {
+                values.iter().for_each(|value| add_enumerations(value, all, names));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn fields_with_a_fixed_set_of_values_are_not_redacted() {
+        let schemas = [
+            include_str!("../../../../schemas/contend.pipe-1.json"),
+            include_str!("../../../../schemas/contend.run-1.json"),
+            include_str!("../../../../schemas/contend.versus-1.json"),
+        ];
+        let mut names = Vec::new();
+        for schema in schemas {
+            let schema: Value = serde_json::from_str(schema).expect("JSON");
+            add_enumerations(&schema, &schema, &mut names);
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert!(names.len() > 10, "{names:?}");
+        let missing: Vec<_> =
+            names.iter().filter(|name| !NEVER_SECRET.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]
@@ -157,7 +264,7 @@ mod tests {
             store: store.clone(),
             is_requested: true,
             label: "before".to_owned(),
-            redaction: Redaction::new([]).expect("built-in patterns"),
+            redaction: Redaction::new(["[0-9]{4}"]).expect("patterns"),
             max_runs: 10,
         };
         let record = serde_json::json!({

@@ -167,10 +167,20 @@ fn combinations(parameters: &[(String, Vec<String>)]) -> Vec<BTreeMap<String, St
     all
 }
 
+/// Returns the text with the values in place of `{NAME}`. `${NAME}` is a variable of the shell, and
+/// stays.
 fn fill(text: &str, values: &BTreeMap<String, String>) -> String {
-    values
-        .iter()
-        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    values.iter().fold(text.to_owned(), |text, (name, value)| {
+        let place = format!("{{{name}}}");
+        let mut filled = String::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once(&place) {
+            filled.push_str(before);
+            filled.push_str(if before.ends_with('$') { &place } else { value });
+            rest = after;
+        }
+        filled + rest
+    })
 }
 
 #[cfg(test)]

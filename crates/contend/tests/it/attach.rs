@@ -306,3 +306,16 @@ fn temporary_files_of_a_sort_are_not_its_output() {
     // `seq` writes 6,888,896 bytes; the sort writes several times as many to its files.
     assert!(sizes.iter().all(|size| number(size) < 7e6), "{sizes:?}");
 }
+
+#[test]
+fn a_shell_that_is_the_last_stage_does_not_include_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipeline = "exec bash -c 'shopt -s lastpipe; yes | { read -r x; sleep 5; }'";
+    let running = Running::start(folder.path(), pipeline, "yes");
+    let output =
+        attach(folder.path(), &["--pid", &running.id_of("yes"), "--for", "200ms"]).output();
+    assert!(output.expect("it starts").status.success());
+    let record = record(folder.path());
+    assert_eq!(record["stages"].as_array().expect("a list").len(), 2);
+    assert_eq!(record["stages"][1]["children_seen"], 1, "only `sleep` belongs to it");
+}

@@ -73,7 +73,8 @@ pub fn cpu(root: Pid) -> Duration {
 /// read.
 fn reaped_children_cpu(pid: Pid) -> Option<Duration> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    Some(procfs::ticks(Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.children_ticks))
+    let stat = Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?;
+    Some(procfs::ticks(stat.children_user_ticks + stat.children_system_ticks))
 }
 
 #[cfg(test)]

@@ -78,6 +78,9 @@ pub struct Tree {
     has_leader: bool,
     /// Ids of all processes ever seen in the stage.
     known: HashSet<Pid>,
+    /// Descendants of the stage that do not belong to it: contend itself, if a shell that is
+    /// observed has started it, and other stages.
+    excluded: HashSet<Pid>,
     /// Processes of the stage that have ended but, as of the last search for children, have not
     /// been waited for.
     zombies: HashSet<Pid>,
@@ -108,6 +111,7 @@ impl Tree {
             processes: vec![Process::open(leader)?],
             has_leader: true,
             known: HashSet::from([leader]),
+            excluded: HashSet::from([rustix::process::getpid()]),
             zombies: HashSet::new(),
             ends: Ends::of(leader),
             seen: SampledTime::default(),
@@ -219,10 +223,8 @@ impl Tree {
     }
 
     fn add(&mut self, pid: Pid) {
-        // A shell that contend is attached to may have started contend.
-        let is_contend = pid == rustix::process::getpid();
         if self.processes.len() < MAX_SAMPLED_TASKS
-            && !is_contend
+            && !self.excluded.contains(&pid)
             && !self.process_ids().any(|known| known == pid)
             && let Ok(process) = Process::open(pid)
         {
@@ -298,9 +300,21 @@ impl Tree {
         sum
     }
 
-    /// Returns the CPU time of the stage's processes that have ended, as last read.
-    pub fn ended_cpu(&self) -> Duration {
-        Duration::from_nanos(self.ended_sched.on_cpu)
+    /// Leaves the given processes out of the stage, with their descendants, unless they have been
+    /// found already.
+    pub fn exclude(&mut self, pids: impl IntoIterator<Item = Pid>) {
+        self.excluded.extend(pids);
+    }
+
+    /// Returns whether `pid` was left out by [`Self::exclude`], or is contend itself.
+    pub fn is_excluded(&self, pid: Pid) -> bool {
+        self.excluded.contains(&pid)
+    }
+
+    /// Returns whether the stage has as many processes as are sampled at most, so that there may be
+    /// more.
+    pub fn is_full(&self) -> bool {
+        self.processes.len() >= MAX_SAMPLED_TASKS
     }
 
     /// Returns whether the system calls of the stage's own process may be read.

@@ -146,8 +146,11 @@ pub fn observe(
 ) -> io::Result<RawRun> {
     let own_before = child::own_usage();
     let mut buffer = Box::new([0; 8192]);
-    let stages: io::Result<Vec<_>> =
-        found.iter().map(|stage| RunningStage::attach(stage, &mut *buffer)).collect();
+    let attach = |stage: &FoundStage| {
+        let others = found.iter().map(|other| other.pid).filter(|other| *other != stage.pid);
+        RunningStage::attach(stage, &others.collect::<Vec<_>>(), &mut *buffer)
+    };
+    let stages: io::Result<Vec<_>> = found.iter().map(attach).collect();
     let mut watch = Watch::new(stages?, None, signals, buffer, Instant::now());
     watch.detach = Some(Detach { limit, is_due: false });
     watch.follow(progress);

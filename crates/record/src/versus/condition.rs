@@ -124,10 +124,11 @@ impl Condition {
         matches!(self.test, Test::Figure { limit: Limit::Ratio(_), .. })
     }
 
-    /// Tests the condition for every pipeline but the baseline, or for the baseline if it is the
-    /// only pipeline.
+    /// Tests the condition for every pipeline, or for every one but the baseline if it is relative
+    /// to the baseline.
     pub fn test(&self, variants: &[Variant]) -> Tested {
-        let tested = if variants.len() > 1 { &variants[1..] } else { variants };
+        let tested =
+            if self.is_relative() { variants.get(1..).unwrap_or_default() } else { variants };
         let names = |wanted: Answer| {
             let held = tested.iter().filter(|variant| self.of(variant) == wanted);
             held.map(|variant| variant.name.clone()).collect()

@@ -7,6 +7,7 @@
 
 mod migrations;
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -145,6 +146,9 @@ impl Store {
                 ),
             })?;
         }
+        // Command lines may hold secrets. SQLite would let other users read a new file.
+        let mut new = std::fs::OpenOptions::new();
+        let _ = new.write(true).create_new(true).mode(0o600).open(path); // it may exist
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut store = Self::connect(path, flags)?;
         store.check()?;
@@ -383,9 +387,10 @@ impl Store {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.connection
             .execute(
-                "DELETE FROM run WHERE schema = ?1 AND label = '' AND id <= (
+                // Imported runs may be older than those with smaller numbers.
+                "DELETE FROM run WHERE schema = ?1 AND label = '' AND id NOT IN (
                      SELECT id FROM run WHERE schema = ?1 AND label = ''
-                     ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+                     ORDER BY started_at DESC, id DESC LIMIT ?2)",
                 params![schema, most],
             )
             .map(|_| ())

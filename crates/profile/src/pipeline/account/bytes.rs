@@ -141,15 +141,15 @@ impl Pipe<'_> {
         if !self.writer.io_exact && self.reader.io_exact {
             from.bytes_out = from.bytes_out.max(to.bytes_in);
         }
-        // The count of a stage that is still running was read at the end of the observation.
-        let may_lack_reads = !self.reader.io_exact && !self.reader.still_running;
-        let all_in_pipe = !self.writer.has_files || behaviour::writes_output_alone(&from.command);
-        if may_lack_reads && all_in_pipe && self.reader.ended >= self.writer.ended {
+        // The counts of an attached reader lack little, and its writer may write elsewhere as well.
+        let may_lack_reads = !self.reader.io_exact && !self.reader.is_attached;
+        if may_lack_reads && self.reader.ended >= self.writer.ended {
             to.bytes_in = to.bytes_in.max(from.bytes_out);
         }
         let (Some(written), Some(read)) = (from.bytes_out, to.bytes_in) else { return false };
-        // The pipe held more bytes at once than the writer has written, so they came by splice.
-        let spliced = self.fills.most > written;
+        // The pipe held more bytes at once than the writer has written, so they came by splice, or
+        // were written before contend attached.
+        let spliced = self.fills.most > written && !self.writer.is_attached;
         if written > read {
             self.reconcile_unread(from, to);
         }
@@ -181,7 +181,11 @@ impl Pipe<'_> {
             Some(_) => read > 0,
             None => read > MAX_STARTUP_READ_BYTES,
         };
-        let is_complete = self.reader.io_exact || self.reader.still_running;
+        let is_complete = if self.reader.is_attached {
+            !behaviour::writes_output_alone(&from.command)
+        } else {
+            self.reader.io_exact
+        };
         let elsewhere = is_complete && reads && written > read + capacity;
         if elsewhere {
             from.bytes_out = Some(read);

@@ -11,6 +11,9 @@ use crate::pipeline::verdict::short;
 const MIN_DIFFERENCE_BYTES: u64 = 64 * 1024;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    if facts.is_attached {
+        return Vec::new(); // bytes may have been written or read earlier
+    }
     facts.boundaries.iter().filter_map(|boundary| finding_for(facts, boundary)).collect()
 }
 

@@ -4,9 +4,10 @@
 //! is unknown. Counters are read relative to their values at the beginning.
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contend_commands::behaviour;
+use contend_sys::Pid;
 use contend_sys::child::Usage;
 use contend_sys::procfs::{self, Io, SchedStat, Stat, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,9 +19,15 @@ use crate::pipeline::attach::FoundStage;
 
 /// Maximum number of searches for the processes and threads of a stage to which contend attaches.
 const MAX_ATTACH_SEARCHES: usize = 64;
-/// CPU time in clock ticks below which a difference between two counters means nothing: each of
-/// them is rounded down.
-const MIN_MEANINGFUL_TICKS: u64 = 2;
+/// Maximum error of the difference between two readings of a process's CPU time, in clock ticks. The
+/// kernel rounds down four numbers in each.
+const MAX_ROUNDING_TICKS: u64 = 4;
+/// Upper bound of the CPU time that a stage normally uses between the last reading of its CPU time
+/// and its end.
+const MAX_TICKS_AGE: Duration = Duration::from_millis(100);
+/// Minimum ratio of the time between two readings of the CPU time of all descendants to the time
+/// that a reading takes.
+const INTERVAL_PER_READING: u32 = 20;
 
 /// The state of a running stage when contend attached to it.
 #[derive(Debug)]
@@ -29,11 +36,18 @@ pub(super) struct AttachedState {
     ended: OwnedFd,
     /// Bytes and calls until then.
     io: Io,
-    /// CPU time of the stage's processes until then.
+    /// CPU time of the stage until then.
     ticks: CpuTicks,
     /// The same CPU time as last read. The stage's end cannot be awaited, so it may be gone before
     /// its final counters are read.
     latest_ticks: CpuTicks,
+    /// Time of the next reading, unless the stage ends earlier.
+    next_ticks: Instant,
+    /// Whether `ticks` include children that the stage has waited for. They do not if the stage is
+    /// the parent of another stage, as a shell that runs the last stage itself.
+    with_reaped: bool,
+    /// Whether the stage has processes that are not sampled, because there are too many.
+    is_partial: bool,
     /// The scheduler's counters of the main thread of the stage's own process until then.
     leader_sched: SchedStat,
     /// Context switches of the stage's own process, as last read.
@@ -42,13 +56,14 @@ pub(super) struct AttachedState {
 
 impl RunningStage {
     /// Begins to observe a stage that is already running, and is the child of another process. The
-    /// stage is not traced.
+    /// stage is not traced. `others` are the processes of the other stages.
     ///
     /// # Errors
     /// Returns an error if the stage has ended, also if its ID belongs to another process by now, or
     /// if its counters may not be read.
     pub(in crate::pipeline) fn attach(
         found: &FoundStage,
+        others: &[Pid],
         buffer: &mut [u8],
     ) -> std::io::Result<Self> {
         let FoundStage { pid, text, .. } = found;
@@ -59,6 +74,7 @@ impl RunningStage {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let mut tree = Tree::open(pid)?;
+        tree.exclude(others.iter().copied());
         // Whatever a search finds later is new, and counts in full.
         for _ in 0..MAX_ATTACH_SEARCHES {
             let before = tree.task_count();
@@ -69,7 +85,9 @@ impl RunningStage {
         }
         tree.read_counters(buffer);
         let io = tree.read_io(buffer);
-        let ticks = CpuTicks::of(&tree);
+        let with_reaped = !others.iter().any(|other| has_ancestor(*other, pid));
+        let ticks = CpuTicks::of(pid, &tree, with_reaped);
+        let is_partial = tree.is_full();
         let status = tree.leader_status(buffer).unwrap_or_default();
         let observed = RawStage {
             is_attached: true,
@@ -77,7 +95,7 @@ impl RunningStage {
             status_before: status,
             // Everything that it reads from now on may be input.
             startup_reads: Some(0),
-            io: io.map(|_| Io::default()),
+            io: io.filter(|_| !is_partial).map(|_| Io::default()),
             has_unreadable_calls: !tree.may_read_calls(buffer),
             ..RawStage::default()
         };
@@ -86,6 +104,9 @@ impl RunningStage {
             io: io.unwrap_or_default(),
             ticks,
             latest_ticks: ticks,
+            next_ticks: Instant::now(),
+            with_reaped,
+            is_partial,
             leader_sched: tree.leader_sched().unwrap_or_default(),
             latest_status: status,
         };
@@ -95,7 +116,8 @@ impl RunningStage {
             traced: false,
             trace_decided: true,
             attached: Some(attached),
-            io_denied: io.is_none(),
+            // Bytes of children that are not sampled would seem to be new once they have ended.
+            io_denied: io.is_none() || is_partial,
             sorts: behaviour::sorts(text),
             ended: None,
             lingered: None,
@@ -129,7 +151,12 @@ impl RunningStage {
     /// Reads the counters of a stage to which contend is attached that are lost at its end.
     pub(super) fn read_attached(&mut self, buffer: &mut [u8]) {
         let Some(state) = &mut self.attached else { return };
-        state.latest_ticks = state.latest_ticks.max(CpuTicks::of(&self.tree));
+        let begun = Instant::now();
+        if begun >= state.next_ticks || self.observed.still_running {
+            let ticks = CpuTicks::of(self.pid, &self.tree, state.with_reaped);
+            state.latest_ticks = state.latest_ticks.max(ticks);
+            state.next_ticks = begun + begun.elapsed() * INTERVAL_PER_READING;
+        }
         if let Some(status) = self.tree.leader_status(buffer)
             && status.voluntary_switches >= state.latest_status.voluntary_switches
         {
@@ -145,14 +172,14 @@ impl RunningStage {
         let Some(state) = &self.attached else { return };
         let status = state.latest_status;
         let user_share = state.latest_ticks.user_share_since(state.ticks);
-        let unseen = state.latest_ticks.reaped_since(state.ticks, self.tree.ended_cpu());
-        let cpu = Duration::from_nanos(self.tree.sched().on_cpu) + unseen;
-        // The accounts subtract the CPU time before contend attached.
         let before = self.observed.sched_before;
-        let user = cpu.saturating_sub(Duration::from_nanos(before.on_cpu)).mul_f64(user_share);
+        let sampled = Duration::from_nanos(self.tree.sched().on_cpu.saturating_sub(before.on_cpu));
+        let cpu = state.cpu(sampled, self.observed.still_running);
+        let user = cpu.mul_f64(user_share);
         let usage = Usage {
             user,
-            system: cpu.saturating_sub(user),
+            // The accounts subtract the CPU time before contend attached.
+            system: cpu.saturating_sub(user) + Duration::from_nanos(before.on_cpu),
             voluntary_switches: status.voluntary_switches,
             involuntary_switches: status.involuntary_switches,
             ..Usage::default()
@@ -162,7 +189,7 @@ impl RunningStage {
             on_cpu: before.on_cpu + of_leader.on_cpu.saturating_sub(state.leader_sched.on_cpu),
             ..of_leader
         };
-        self.observed.several_processes |= !unseen.is_zero();
+        self.observed.several_processes |= cpu > sampled;
         self.ended = Some(Ended { at: now, status: None, usage, sched: Some(sched_after) });
         if !self.observed.still_running {
             self.tree.remove_leader();
@@ -178,46 +205,59 @@ impl RunningStage {
     }
 }
 
-/// CPU time of the processes of a stage, in clock ticks. It is coarse, but tells user from system
-/// time, and includes children that no sample has found.
+/// CPU time of a stage's processes and of the children that they have waited for, in clock ticks.
+///
+/// A child that ends passes its CPU time to its parent, so nothing is lost or counted twice, however
+/// short the lives of processes and threads are. The scheduler's counters are finer, but only known
+/// for tasks that samples find.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuTicks {
     user: u64,
     system: u64,
-    /// CPU time of reaped children and of the descendants that they waited for.
-    reaped: u64,
+    /// Number of processes that were read.
+    processes: u64,
 }
 
 impl CpuTicks {
-    /// Returns the sum over the processes that can be read.
-    fn of(tree: &Tree) -> Self {
+    /// Returns the sum over the stage's own process and all its descendants, even those that are not
+    /// sampled. If `with_reaped` is false, leaves out the children that have been waited for.
+    fn of(leader: Pid, tree: &Tree, with_reaped: bool) -> Self {
         let mut sum = Self::default();
-        for pid in tree.process_ids() {
+        let mut processes = vec![leader];
+        while let Some(pid) = processes.pop() {
             let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
             let mut buffer = [0; 1024];
-            let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
-            sum.user += stat.map_or(0, |stat| stat.user_ticks);
-            sum.system += stat.map_or(0, |stat| stat.system_ticks);
-            sum.reaped += stat.map_or(0, |stat| stat.children_ticks);
+            let Some(stat) = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse)
+            else {
+                continue;
+            };
+            sum.user += stat.user_ticks;
+            sum.system += stat.system_ticks;
+            if with_reaped {
+                sum.user += stat.children_user_ticks;
+                sum.system += stat.children_system_ticks;
+            }
+            sum.processes += 1;
+            processes
+                .extend(procfs::children(pid).into_iter().filter(|pid| !tree.is_excluded(*pid)));
         }
         sum
     }
 
-    /// Returns the larger value of each kind of time.
+    /// Returns the larger value of each number: the sum shrinks while a child has ended, but has not
+    /// been waited for.
     fn max(self, other: Self) -> Self {
         Self {
             user: self.user.max(other.user),
             system: self.system.max(other.system),
-            reaped: self.reaped.max(other.reaped),
+            processes: self.processes.max(other.processes),
         }
     }
 
-    /// Returns the CPU time of children that were reaped since `before`, without those that samples
-    /// have found, which used `known`. Returns 0 if the difference may be due to rounding.
-    fn reaped_since(self, before: Self, known: Duration) -> Duration {
-        let reaped = procfs::ticks(self.reaped.saturating_sub(before.reaped));
-        let unseen = reaped.saturating_sub(known);
-        if unseen < procfs::ticks(MIN_MEANINGFUL_TICKS) { Duration::ZERO } else { unseen }
+    /// Returns the CPU time since `before`.
+    fn since(self, before: Self) -> Duration {
+        let user = self.user.saturating_sub(before.user);
+        procfs::ticks(user + self.system.saturating_sub(before.system))
     }
 
     /// Returns the share of user time in the CPU time since `before`, from 0 to 1; 1 without any.
@@ -225,5 +265,33 @@ impl CpuTicks {
         let user = self.user.saturating_sub(before.user) as f64;
         let system = self.system.saturating_sub(before.system) as f64;
         if user + system > 0.0 { user / (user + system) } else { 1.0 }
+    }
+}
+
+/// Returns whether `ancestor` is an ancestor of process `pid`.
+fn has_ancestor(pid: Pid, ancestor: Pid) -> bool {
+    let parent = |pid: &Pid| {
+        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        let mut buffer = [0; 1024];
+        let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse)?;
+        Pid::from_raw(stat.parent)
+    };
+    std::iter::successors(parent(&pid), parent).any(|pid| pid == ancestor)
+}
+
+impl AttachedState {
+    /// Returns the CPU time since contend attached to the stage. `sampled` is that of the tasks that
+    /// samples have found, which is more precise if it is complete.
+    fn cpu(&self, sampled: Duration, still_running: bool) -> Duration {
+        let counted = self.latest_ticks.since(self.ticks);
+        let rounding = procfs::ticks(MAX_ROUNDING_TICKS * self.latest_ticks.processes.max(1));
+        let tolerance = if still_running { rounding } else { rounding + MAX_TICKS_AGE };
+        let is_complete = !self.is_partial && sampled.abs_diff(counted) <= tolerance;
+        match (is_complete, still_running) {
+            (true, _) => sampled,
+            (false, true) => counted,
+            // The last reading may be older than the last sample.
+            (false, false) => counted.max(sampled.min(counted + MAX_TICKS_AGE)),
+        }
     }
 }

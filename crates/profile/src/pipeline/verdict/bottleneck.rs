@@ -28,6 +28,9 @@ const MIN_NEIGHBOUR_WAIT_SHARE: f64 = 0.05;
 /// Share of the slowest stage's service time above which another stage limits the pipeline almost
 /// as much.
 const SIMILAR_SERVICE_SHARE: f64 = 0.9;
+/// Share of the run for which a stage may be stopped. With more, the other stages mostly wait for
+/// it, and there is no verdict.
+const MAX_STOPPED_SHARE: f64 = 0.5;
 /// Minimum number of samples for a verdict.
 const MIN_SAMPLES: u64 = 10;
 
@@ -81,6 +84,22 @@ pub(super) fn too_short(situation: &Situation<'_>) -> Option<Bottleneck> {
             "The {subject} of {} is too short to analyse ({}){remedy}",
             time(situation.wall_seconds),
             if samples == 1 { "1 sample".to_owned() } else { format!("{samples} samples") },
+        ))
+    })
+}
+
+/// Returns a bottleneck of kind [`BottleneckKind::None`] if a stage was stopped for most of the time,
+/// otherwise `None`.
+pub(super) fn stopped(situation: &Situation<'_>) -> Option<Bottleneck> {
+    let of = |stage: &Stage| stage.other_waits.stopped;
+    let stage = situation.stages.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
+    (of(stage) > MAX_STOPPED_SHARE * situation.wall_seconds).then(|| {
+        no_bottleneck(format!(
+            "Stage {} `{}` was stopped (by SIGSTOP or Ctrl-Z) for {} of {}.",
+            stage.index,
+            short(&stage.command),
+            time(of(stage)),
+            time(situation.wall_seconds),
         ))
     })
 }
@@ -405,6 +424,11 @@ mod tests {
             run.contains("The run of 4.00 s is too short") && run.contains("larger input"),
             "{run}"
         );
+        let mut halted = [busy_stage(1, 0.1, 0.0), busy_stage(2, 0.1, 0.0)];
+        halted[1].other_waits.stopped = 3.0;
+        let paused = stopped(&Situation { stages: &halted, ..situation });
+        assert!(paused.is_some_and(|verdict| verdict.evidence.starts_with("Stage 2 `")));
+        assert_eq!(stopped(&situation), None);
         situation.is_attached = true;
         let observation = evidence(&situation).expect("three samples");
         assert!(observation.contains("observe the pipeline for longer"), "{observation}");

@@ -83,6 +83,9 @@ pub fn verdict(situation: &Situation<'_>, accounts: &[PhaseAccount]) -> Verdict 
     if let Some(bottleneck) = bottleneck::too_short(situation) {
         return Verdict { bottleneck, phases: Vec::new(), explained_share: None, overall: None };
     }
+    if let Some(bottleneck) = bottleneck::stopped(situation) {
+        return Verdict { bottleneck, phases: Vec::new(), explained_share: None, overall: None };
+    }
     let (accounts, phases) = join_alike(situation, accounts);
     let bound: f64 = phases.iter().map(|phase| phase.bound_seconds).sum();
     let explained_share =
