@@ -5,7 +5,7 @@ mod standard;
 pub use standard::Stdout;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
@@ -108,6 +108,13 @@ enum Target {
     Replace(tempfile::NamedTempFile, PathBuf),
 }
 
+/// Returns whether the file is an SQLite database.
+fn is_database(path: &Path) -> bool {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut start = [0; MAGIC.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *MAGIC
+}
+
 impl ReportFile {
     /// Prepares to write a report to `path`; `-` is standard output. The content of an existing
     /// file stays unchanged until [`Self::write`] is called.
@@ -122,6 +129,7 @@ impl ReportFile {
                 _ if source.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {
                     "the descriptor is closed".to_owned()
                 }
+                io::ErrorKind::InvalidInput => source.to_string(),
                 kind => kind.to_string(),
             };
             UsageError(format!("cannot write to {}: {why}", path.display()))
@@ -147,6 +155,10 @@ impl ReportFile {
                 }
                 // The file must be writable, not only its directory.
                 OpenOptions::new().write(true).open(path)?;
+                if is_database(path) {
+                    let why = "it is a database, such as the history";
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+                }
                 Self::beside(path)
             }
             Err(_) => Self::beside(path),
@@ -293,11 +305,12 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns the width of the terminal on standard error in columns, or else `COLUMNS`, or else 100.
+/// Ignores a value of `COLUMNS` that is too small for any report.
 pub fn width() -> usize {
     width_of(&io::stderr())
 }
 
-/// Returns the width of the terminal on standard output in columns, or else `COLUMNS`, or else 100.
+/// Returns the width of the terminal on standard output, as [`width`] does for standard error.
 pub fn stdout_width() -> usize {
     width_of(&io::stdout())
 }
@@ -309,8 +322,14 @@ fn width_of<T: IsTerminal + std::os::fd::AsFd>(stream: &T) -> usize {
         .flatten()
         .map(|size| usize::from(size.ws_col))
         .filter(|&columns| columns > 0);
-    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let variable = || usable_columns(&std::env::var("COLUMNS").ok()?);
     terminal.or_else(variable).unwrap_or(100)
+}
+
+/// Parses the value of `COLUMNS`. Returns `None` if it is not a number, or too small.
+fn usable_columns(text: &str) -> Option<usize> {
+    const MIN_COLUMNS: usize = 20;
+    text.trim().parse().ok().filter(|&columns| columns >= MIN_COLUMNS)
 }
 
 #[cfg(test)]
@@ -353,6 +372,15 @@ mod tests {
         assert_eq!(folder.path().read_dir().expect("folder").count(), 0);
         assert!(ReportFile::prepare(folder.path()).is_err());
         assert!(ReportFile::prepare(Path::new("/no/such/folder/x")).is_err());
+    }
+
+    #[test]
+    fn an_unusable_width_is_ignored() {
+        for text in ["", "0", "1", "19", "-80", "wide"] {
+            assert_eq!(usable_columns(text), None, "{text}");
+        }
+        assert_eq!(usable_columns("20"), Some(20));
+        assert_eq!(usable_columns(" 132\n"), Some(132));
     }
 
     #[test]

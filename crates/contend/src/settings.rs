@@ -113,6 +113,8 @@ pub struct LabRun {
     pub progress: bool,
     /// Whether to ask the user for confirmation first.
     pub asks: bool,
+    /// Whether the user has given the budget.
+    pub has_given_budget: bool,
 }
 
 /// Returns the settings of `contend lab`.
@@ -155,6 +157,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         detail,
         progress: shows_progress(measurement.no_progress),
         asks,
+        has_given_budget: measurement.budget.is_some(),
         plan,
     })))
 }
@@ -233,22 +236,23 @@ fn plan(
     let step_milliseconds =
         u64::try_from(Duration::from_secs_f64(pause).as_millis()).unwrap_or(u64::MAX);
     let mut choices = choices(experiments, size, args)?;
+    let selected = selected(args);
     if let Some(suite) = suite {
         // `--only` may select a value that the suite does not set.
         suite.add_choices(experiments, &mut choices, |name, values| {
-            let mut selected = args.only.iter().filter(|(other, _)| other == name);
-            selected.all(|(_, value)| values.contains(&value.as_str()))
+            let mut selected = selected.iter().filter(|(other, _)| *other == name);
+            selected.all(|(_, value)| values.contains(value))
         });
     }
     let cap = args.cap.unwrap_or(Cap::Considerate);
     let max_units = args.max_units.unwrap_or(DEFAULT_MAX_UNITS);
     let scope = Scope { cap, step_milliseconds, max_units, choices, ..Scope::of(size) };
-    let only = conditions(suite, experiments, &scope, args)?;
+    let only = conditions(suite, experiments, &scope, &selected)?;
     let budget = args.budget.map(Duration::from_secs_f64);
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
     let plan = Plan::new(suite, experiments, scope.clone(), &only, budget, seed);
     if plan.cases.is_empty() {
-        return Err(nothing_matches(experiments, &scope, args));
+        return Err(nothing_matches(args));
     }
     check_combinations(&plan)?;
     Ok(plan)
@@ -270,27 +274,37 @@ fn check_combinations(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Returns the conditions that select cases: those of `--only`, and those of the suite for
-/// parameters that the command line neither selects nor sets.
+/// Returns the names and values of all `--only` options, with a pair for each value if an option
+/// has several.
+fn selected(args: &MeasurementArgs) -> Vec<(&str, &str)> {
+    let pairs = args
+        .only
+        .iter()
+        .flat_map(|(name, values)| values.split(',').map(|value| (name.as_str(), value.trim())));
+    pairs.collect()
+}
+
+/// Returns the conditions that select cases: those of `--only`, which are `selected`, and those of
+/// the suite for parameters that the command line neither selects nor sets.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if a condition of `--only` is on a parameter that no case has.
+/// Returns a [`UsageError`] if a condition of `--only` is on a parameter that no case has, or on a
+/// value that the parameter has in no case.
 fn conditions(
     suite: Option<&'static Suite>,
     experiments: &[&'static Experiment],
     scope: &Scope,
-    args: &MeasurementArgs,
+    selected: &[(&str, &str)],
 ) -> Result<Vec<Condition>, UsageError> {
-    let mut only: Vec<_> = args
-        .only
+    let mut only: Vec<_> = selected
         .iter()
-        .map(|(name, value)| Condition {
+        .map(|&(name, value)| Condition {
             experiments: "*".to_owned(),
-            name: name.clone(),
-            value: value.clone(),
+            name: name.to_owned(),
+            value: value.to_owned(),
         })
         .collect();
-    for Condition { name, .. } in &only {
+    for Condition { name, value, .. } in &only {
         let has = |e: &&Experiment| (e.cases)(scope).iter().any(|p| p.get(name).is_some());
         if !experiments.iter().any(has) {
             let names = case_parameters(experiments, scope);
@@ -298,31 +312,30 @@ fn conditions(
             let hint = suggest::hint(name, "parameters", names);
             return Err(UsageError(format!("--only: unknown parameter '{name}'{hint}")));
         }
+        let values = case_values(experiments, scope, name);
+        if !values.contains(value) {
+            let hint = other_values(experiments, scope, (name, value), &values);
+            let what = if value.is_empty() { "the value is missing" } else { "matches no case" };
+            let gap = if value.is_empty() { ":" } else { "" };
+            return Err(UsageError(format!("--only {name}={value}{gap} {what}{hint}")));
+        }
     }
     // The command line replaces the suite's conditions on the same parameter.
     let suites = suite.map_or(&[][..], |suite| suite.only).iter();
     let remaining = suites.filter(|(_, name, _)| {
-        scope.choices.of(name).is_empty() && args.only.iter().all(|(other, _)| other != name)
+        scope.choices.of(name).is_empty() && selected.iter().all(|(other, _)| other != name)
     });
     only.extend(remaining.map(Condition::of_suite));
     Ok(only)
 }
 
-/// Returns the error for `--only` conditions that no case meets. The error names the first
-/// parameter whose given value is in no case, and suggests values for it. If only a run without
-/// `--quick` has a case with the given value, the error says so.
-fn nothing_matches(
-    experiments: &[&'static Experiment],
-    scope: &Scope,
-    args: &MeasurementArgs,
-) -> UsageError {
+/// Returns the error for `--only` conditions that no case meets, although each of their values
+/// occurs.
+fn nothing_matches(args: &MeasurementArgs) -> UsageError {
     let conditions: Vec<_> =
         args.only.iter().map(|(name, value)| format!("--only {name}={value}")).collect();
-    let hint = args.only.iter().find_map(|(name, value)| {
-        let values = case_values(experiments, scope, name);
-        (!values.contains(value)).then(|| other_values(experiments, scope, (name, value), &values))
-    });
-    UsageError(format!("{} matches no case{}", conditions.join(" "), hint.unwrap_or_default()))
+    let together = if conditions.len() > 1 { " together" } else { "" };
+    UsageError(format!("no case matches {}{together}", conditions.join(" ")))
 }
 
 /// Returns the end of the error for a value that no case has: the nearest of `values`, which cases
@@ -345,8 +358,9 @@ fn other_values(
             format!("{only}; values of {name}{quick}: {}", listed(name, values))
         };
     }
-    // Numbers get no suggestion, because all of them are similar.
-    let names = values.iter().map(String::as_str).filter(|_| value.parse::<f64>().is_err());
+    // Numbers get no suggestion, because all of them are similar. A missing value is no typo.
+    let is_name = !value.is_empty() && value.parse::<f64>().is_err();
+    let names = values.iter().map(String::as_str).filter(|_| is_name);
     match suggest::nearest(value, names.filter(|name| !name.is_empty())) {
         Some(near) => format!("; did you mean '{near}'?"),
         None => format!("; values of {name}{quick}: {}", listed(name, values)),
@@ -428,17 +442,40 @@ fn cannot_be_set(
     ))
 }
 
-/// Says which parameters of the experiments select cases.
-fn selecting(experiments: &[&'static Experiment], scope: &Scope) -> String {
-    let (subject, has) = match experiments {
+/// Returns the experiments as the subject of a sentence, with the verb "to have".
+fn subject(experiments: &[&'static Experiment]) -> (&'static str, &'static str) {
+    match experiments {
         [one] => (one.name, "has"),
         _ => ("these experiments", "have"),
-    };
+    }
+}
+
+/// Says which parameters of the experiments select cases.
+fn selecting(experiments: &[&'static Experiment], scope: &Scope) -> String {
+    let (subject, has) = subject(experiments);
     match case_parameters(experiments, scope).as_slice() {
         [] => format!("{subject} {has} no parameters"),
         names => format!("{subject} {has} {}: select cases with --only", names.join(", ")),
     }
 }
+
+/// Returns the error for `--turns` if none of the experiments has turns.
+fn without_turns(experiments: &[&'static Experiment]) -> UsageError {
+    let (subject, has) = subject(experiments);
+    let has_turns =
+        |experiment: &&&Experiment| experiment.settings.iter().any(|known| known.name == TURNS);
+    let mut families: Vec<_> = REGISTRY.experiments.iter().filter(has_turns).collect();
+    families.dedup_by_key(|experiment| experiment.family());
+    let families: Vec<_> =
+        families.iter().map(|experiment| format!("{}/*", experiment.family())).collect();
+    UsageError(format!(
+        "--turns: {subject} {has} no turns; it applies to {}",
+        families.join(" and ")
+    ))
+}
+
+/// Name of the parameter that `--turns` sets.
+const TURNS: &str = "turns";
 
 /// Returns the parameter values that `--set` and `--turns` choose for the given experiments.
 ///
@@ -451,19 +488,17 @@ fn choices(
     args: &MeasurementArgs,
 ) -> Result<Choices, UsageError> {
     let mut choices = Choices::default();
-    if args.turns.is_some() && args.set.iter().any(|(name, _)| name == "turns") {
+    if args.turns.is_some() && args.set.iter().any(|(name, _)| name == TURNS) {
         return Err(UsageError(
             "--turns and --set turns are the same parameter: use one of them".to_owned(),
         ));
     }
-    let turns = args.turns.map(|turns| ("turns".to_owned(), turns.to_string()));
-    for (name, values) in args.set.iter().chain(&turns) {
-        let known = experiments.iter().flat_map(|experiment| experiment.settings);
-        let known: Vec<&Setting> = known.copied().collect();
-        let setting = known
-            .iter()
-            .find(|setting| setting.name == name)
-            .ok_or_else(|| cannot_be_set(experiments, size, (name, values), &known))?;
+    let known = experiments.iter().flat_map(|experiment| experiment.settings);
+    let known: Vec<&Setting> = known.copied().collect();
+    let find = |name: &str| known.iter().find(|setting| setting.name == name);
+    for (name, values) in &args.set {
+        let setting =
+            find(name).ok_or_else(|| cannot_be_set(experiments, size, (name, values), &known))?;
         for text in values.split(',') {
             let value = setting.parse(text).map_err(|expected| {
                 let near = suggest::did_you_mean(text, setting.names());
@@ -472,6 +507,13 @@ fn choices(
             })?;
             choices.add(name, value);
         }
+    }
+    if let Some(turns) = args.turns {
+        let setting = find(TURNS).ok_or_else(|| without_turns(experiments))?;
+        let value = setting
+            .parse(&turns.to_string())
+            .map_err(|expected| UsageError(format!("invalid --turns {turns}: {expected}")))?;
+        choices.add(TURNS, value);
     }
     Ok(choices)
 }

@@ -13,6 +13,7 @@
 //! | `contend lab units/create` | `contend lab run units/create` |
 //! | `contend lab run units/create --kind fork` | `--only kind=fork` |
 //! | `contend history 7` | `contend history show 7` |
+//! | `contend history list`, `remove 7` | `contend history`, `contend history rm 7` |
 
 use std::path::Path;
 
@@ -161,6 +162,14 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
         Some("history") if word.parse::<i64>().is_ok() => {
             Some(vec![format!("to show run {word}: contend history show {word}")])
         }
+        Some("history") if ["list", "ls"].contains(&word) => {
+            let options = after(word, words);
+            Some(vec![format!("to list saved runs: contend history{options}")])
+        }
+        Some("history") if ["remove", "delete", "del"].contains(&word) => {
+            let numbers = after(word, words);
+            Some(vec![format!("to remove saved runs: contend history rm{numbers}")])
+        }
         Some("lab") if REGISTRY.experiments.iter().any(|known| known.name == word) => {
             Some(vec![format!("to run this experiment: contend lab run {word}")])
         }
@@ -169,6 +178,12 @@ fn intended(word: &str, words: &[String]) -> Option<Vec<String>> {
         }
         _ => None,
     }
+}
+
+/// Returns the words after `word`, each quoted and after a space.
+fn after(word: &str, words: &[String]) -> String {
+    let rest = words.iter().skip_while(|other| *other != word).skip(1);
+    rest.flat_map(|other| [" ".to_owned(), quote(other)]).collect()
 }
 
 /// Returns the first visible verb among the words before `word`. Returns `None` if there is none:
@@ -338,6 +353,10 @@ mod tests {
     fn a_missing_subcommand_is_suggested() {
         assert!(message(&["history", "999"]).contains("contend history show 999"));
         assert!(message(&["history", "--last", "3", "7"]).contains("contend history show 7"));
+        let list = message(&["history", "list", "--label", "a b"]);
+        assert!(list.contains("to list saved runs: contend history --label 'a b'"), "{list}");
+        let remove = message(&["history", "remove", "3", "7"]);
+        assert!(remove.contains("to remove saved runs: contend history rm 3 7"), "{remove}");
         let experiment = REGISTRY.experiments[0].name;
         let tip = format!("contend lab run {experiment}");
         assert!(message(&["lab", experiment]).contains(&tip));

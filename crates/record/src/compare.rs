@@ -77,6 +77,9 @@ pub enum Origin {
     Kept {
         /// Number of the run in the store.
         number: i64,
+        /// Label of the run; absent if it has none, and in records of older versions.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        label: String,
     },
 }
 

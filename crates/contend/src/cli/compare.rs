@@ -19,11 +19,11 @@ use super::lab::StoreArgs;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompareArgs {
-    /// Saved runs by number, JSON files, or `-` for stdin.
+    /// Saved runs by number or label, JSON files, or `-` for stdin.
     ///
-    /// `contend history` lists the numbers; --json of the other verbs writes the files. The first
-    /// run is the baseline of the ratios. A file named like a number takes precedence over the
-    /// saved run with that number.
+    /// `contend history` lists numbers and labels; --json of the other verbs writes the files. The
+    /// first run is the baseline of the ratios. A label must be that of only one saved run. A file
+    /// takes precedence over a saved run with that number or label.
     #[arg(required = true, num_args = 2.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub runs: Vec<PathBuf>,
 
@@ -42,5 +42,6 @@ const EXAMPLES: &str = "\
 Examples:
   contend compare laptop.json server.json board.json
   contend compare 3 7
+  contend compare before after
   contend lab run units/create --json today.json && contend compare 7 today.json
   ssh server contend lab suite process-thread --json - | contend compare 7 -";

@@ -83,8 +83,8 @@ pub struct MeasurementArgs {
 
     /// Time for measuring [default: 3 per case, at most 45].
     ///
-    /// Experiments with a fixed number of samples complete at least one round, however long it
-    /// takes.
+    /// Experiments with a fixed number of samples take at least one sample of each case, even beyond
+    /// this time. `--dry-run` shows how long the run is expected to take.
     #[arg(long, value_name = "SECONDS", value_parser = super::budget, allow_negative_numbers = true)]
     pub budget: Option<f64>,
 
@@ -102,11 +102,12 @@ pub struct MeasurementArgs {
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(..))]
     pub seed: Option<u64>,
 
-    /// Run only cases with this value (repeatable).
+    /// Run only cases with these values (repeatable).
     ///
-    /// Several values of one parameter select cases with any of them. `NAME=` selects cases without
-    /// the parameter. Experiments without this parameter run in full.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = only, help_heading = "Cases")]
+    /// Several values of one parameter, separated by commas or in several options, select cases
+    /// with any of them. `NAME=` selects cases without the parameter. Experiments without this
+    /// parameter run in full.
+    #[arg(long, value_name = "NAME=VALUE,...", value_parser = only, help_heading = "Cases")]
     pub only: Vec<(String, String)>,
 
     /// Set a parameter (repeatable).

@@ -132,10 +132,19 @@ fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
         return Err(UsageError(format!("{} does not exist", path.display())).into());
     }
     let store = Store::open_to_read(path)?;
+    let is_filtered = *filter != Filter::default();
+    if is_filtered && !numbers.is_empty() {
+        let message = "export takes numbers of runs, or options that select runs, not both";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let mut ids: Vec<i64> = match numbers {
         [] => store.list(filter, usize::MAX)?.into_iter().map(|entry| entry.id).collect(),
         numbers => numbers.to_vec(),
     };
+    if ids.is_empty() {
+        let what = if is_filtered { "no saved run matches" } else { "no runs are saved yet" };
+        return Err(UsageError(format!("{what}: nothing was exported")).into());
+    }
     ids.sort_unstable();
     let mut text = String::new();
     for id in ids {

@@ -44,6 +44,14 @@ fn measure(settings: LabRun) -> Result<Exit> {
     if settings.asks && !confirmed()? {
         return Ok(Exit::Success);
     }
+    let plan = &settings.plan;
+    if settings.has_given_budget
+        && plan.exceeds_budget()
+        && let Some(first) = first_samples(plan)
+    {
+        let note = format!("This run takes {}: {first}.", approximate(plan.expected()));
+        output::stderr(&format!("{}\n", textwrap::fill(&note, output::width().min(100))))?;
+    }
     let started_at = super::now();
     let saver = settings
         .store
@@ -170,6 +178,22 @@ fn approximate(time: Duration) -> String {
     }
 }
 
+/// Says how many cases take their first sample even beyond the budget. Returns `None` if there are
+/// none.
+fn first_samples(plan: &Plan) -> Option<String> {
+    let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
+    let cases = match plan.measured().filter(is_fixed).count() {
+        0 => return None,
+        1 => "1 case with a fixed number of samples takes".to_owned(),
+        some => format!("{some} cases with a fixed number of samples take"),
+    };
+    let condition = match plan.time_limit.map(|limit| limit.as_secs()) {
+        Some(limit) => format!("if the run can still end within {limit} s"),
+        None => format!("even beyond the budget of {} s", plan.budget.as_secs_f64()),
+    };
+    Some(format!("{cases} the first {condition}"))
+}
+
 /// Returns a note on the cases of an experiment that this machine cannot run, with the reasons. The
 /// note is appended to the experiment's summary, and is empty if all cases can run.
 fn missing(experiment: &Experiment) -> String {
@@ -207,24 +231,8 @@ fn planned(plan: &Plan, seed: Option<u64>, width: usize) -> String {
         plan.sample_time.as_millis(),
     );
     let mut out = listing::head(&summary, width);
-    let is_fixed = |case: &&PlannedCase| case.sampling != Sampling::Adaptive;
-    let fixed = match plan.measured().filter(is_fixed).count() {
-        0 => None,
-        1 => Some("1 case has a fixed number of samples and takes".to_owned()),
-        some => Some(format!("{some} cases have a fixed number of samples and take")),
-    };
-    if let Some(fixed) = fixed {
-        let budget = plan.budget.as_secs_f64();
-        let text = match plan.time_limit {
-            Some(limit) => {
-                format!(
-                    "{fixed} at least one sample, as long as the run ends within {} s",
-                    limit.as_secs()
-                )
-            }
-            None => format!("{fixed} at least one sample, even beyond the budget of {budget:.0} s"),
-        };
-        out.push_str(&listing::head(&text, width));
+    if let Some(first) = first_samples(plan) {
+        out.push_str(&listing::head(&first, width));
     }
     for case in &plan.cases {
         let samples = match case.sampling {

@@ -10,6 +10,7 @@ use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
 use contend_report::compare::SavedRuns;
+use contend_report::store::{Filter, Store};
 
 use super::{readable, store};
 use crate::cli::compare::CompareArgs;
@@ -40,23 +41,27 @@ pub enum ComparedRuns {
 /// # Errors
 /// Returns an error if:
 /// - a saved run is named, but the store's directory is unknown,
+/// - a name is neither that of a file nor the label of exactly one saved run,
 /// - a run cannot be read, or the runs are of different kinds,
 /// - standard input is named twice, or
 /// - the JSON file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
-    let origins: Vec<Origin> = args.runs.iter().map(|name| origin(name)).collect();
+    let store = store(args.store);
+    let labels = store.as_ref().ok().map(PathBuf::as_path);
+    let mut origins: Vec<Origin> =
+        args.runs.iter().map(|name| origin(name, labels)).collect::<Result<_>>()?;
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
         return Err(
             UsageError("standard input can be read only once: give `-` once".to_owned()).into()
         );
     }
     let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
-    let store = needs_store.then(|| store(args.store)).transpose()?;
+    let store = if needs_store { Some(store?) } else { None };
     let mut texts = Vec::new();
-    for (name, origin) in args.runs.iter().zip(&origins) {
+    for (name, origin) in args.runs.iter().zip(&mut origins) {
         texts.push(match (origin, &store) {
-            (Origin::Kept { number }, Some(store)) => saved_run(store, *number)?,
-            _ => of_file(name, origin)?,
+            (Origin::Kept { number, label }, Some(store)) => saved_run(store, *number, label)?,
+            (origin, _) => of_file(name, origin)?,
         });
     }
     let runs = runs(&args.runs, origins, &texts)?;
@@ -73,15 +78,51 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, json })
 }
 
-/// Returns the origin that an argument names: standard input, a saved run or a file. A file named
-/// like a number takes precedence over the saved run with that number.
-fn origin(name: &Path) -> Origin {
+/// Returns the origin that an argument names: standard input, a saved run by its number or label, or
+/// a file, which takes precedence. `store` is the path of the store in which labels are looked up;
+/// `None` if its directory is unknown.
+///
+/// # Errors
+/// Returns an error if there is no such file, and not exactly one run with that label. A name with a
+/// slash is always that of a file.
+fn origin(name: &Path, store: Option<&Path>) -> Result<Origin> {
     let text = name.to_string_lossy();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let kept = |number| Origin::Kept { number, label: String::new() };
     match text.parse() {
-        _ if text == "-" => Origin::StandardInput,
-        Ok(number) if is_number && !name.exists() => Origin::Kept { number },
-        _ => Origin::File { path: text.into_owned() },
+        _ if text == "-" => Ok(Origin::StandardInput),
+        _ if name.exists() || text.contains('/') => Ok(Origin::File { path: text.into_owned() }),
+        Ok(number) if is_number => Ok(kept(number)),
+        _ => Ok(kept(labelled(store, &text)?)),
+    }
+}
+
+/// Returns the number of the only saved run with the given label.
+fn labelled(store: Option<&Path>, label: &str) -> Result<i64> {
+    let filter = Filter { label: Some(label.to_owned()), ..Filter::default() };
+    let entries = match store.filter(|path| path.exists()) {
+        Some(path) => Store::open_to_read(path)?.list(&filter, usize::MAX)?,
+        None => Vec::new(),
+    };
+    let numbers = entries.iter().filter(|entry| entry.label == label).map(|entry| entry.id);
+    let mut numbers: Vec<i64> = numbers.collect();
+    numbers.sort_unstable();
+    match numbers.as_slice() {
+        [number] => Ok(*number),
+        [] => Err(UsageError(format!(
+            "no file '{label}', and no saved run with this label: give a file, or the number or \
+             label of a saved run; `contend history` lists them"
+        ))
+        .into()),
+        several => {
+            let several: Vec<_> = several.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "{} saved runs have the label '{label}': give one of their numbers, {}",
+                several.len(),
+                several.join(", ")
+            );
+            Err(UsageError(message).into())
+        }
     }
 }
 
@@ -96,7 +137,7 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
     let wrong = |place: usize, what: String| {
         let name = match &origins[place] {
             Origin::StandardInput => "standard input".to_owned(),
-            Origin::Kept { number } => format!("run {number}"),
+            Origin::Kept { number, .. } => format!("run {number}"),
             Origin::File { .. } => names[place].display().to_string(),
         };
         UsageError(format!("cannot compare {name}: {what}"))
@@ -110,7 +151,7 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
         return Ok(ComparedRuns::Pipelines(runs.into_iter().flatten().collect()));
     }
     let read = |(place, text): (usize, &Text)| {
-        if let Origin::Kept { number } = origins[place] {
+        if let Origin::Kept { number, .. } = origins[place] {
             return records::saved_lab(number, &records::schema_of(&text.json), &text.json);
         }
         Ok(records::of_lab(&text.json, "contend lab --json").map_err(|what| wrong(place, what))?)
@@ -119,7 +160,8 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
     Ok(ComparedRuns::Lab(origins.into_iter().zip(runs).collect()))
 }
 
-fn saved_run(store: &Path, number: i64) -> Result<Text> {
+/// Reads the saved run with the given number, and sets `label` to its label.
+fn saved_run(store: &Path, number: i64, label: &mut String) -> Result<Text> {
     if !store.exists() {
         let message = format!(
             "no file '{number}', and no saved run {number}: {} does not exist",
@@ -128,8 +170,12 @@ fn saved_run(store: &Path, number: i64) -> Result<Text> {
         return Err(UsageError(message).into());
     }
     let (entry, json) = records::saved(store, number)?;
-    let label = if entry.label.is_empty() { String::new() } else { format!(" ({})", entry.label) };
-    Ok(Text { json, from: format!("run {number}{label}") })
+    let from = match entry.label.as_str() {
+        "" => format!("run {number}"),
+        label => format!("run {number} ({label})"),
+    };
+    *label = entry.label;
+    Ok(Text { json, from })
 }
 
 fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {

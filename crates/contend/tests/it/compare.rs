@@ -125,7 +125,7 @@ fn cases_missing_from_a_run_are_listed() {
     write(folder.path(), "c.json", &record(&[skipped, fork(7, 1.0)]));
     let output = compare(folder.path(), &["a.json", "c.json"]);
     let report = text(&output.stdout);
-    assert!(report.contains("none was measured in two runs"), "{report}");
+    assert!(report.contains("none was measured in both runs"), "{report}");
     for line in [
         "measured in A; not measured in B (no room):\n- units/create kind=fork n=1\n",
         "measured in A; not part of B:\n- units/create kind=fork n=10\n",
@@ -164,6 +164,33 @@ fn a_file_takes_precedence_over_a_saved_run_in_comparisons() {
 }
 
 #[test]
+fn a_label_names_the_only_run_that_has_it() {
+    let folder = two_runs();
+    let path = folder.path();
+    for label in ["before", "after", "twice", "twice"] {
+        let arguments = ["run", "engine/clock", "--smallest", "--budget", "1", "--label", label];
+        let kept = output(lab(&arguments).arg("--store").arg(path.join("runs.db")));
+        assert!(kept.status.success(), "{}", text(&kept.stderr));
+    }
+    let with = |one: &str, other: &str| compare(path, &[one, other, "--store", "runs.db"]);
+    let report = text(&with("before", "after").stdout);
+    assert!(report.contains("A  run 1, before ("), "{report}");
+    assert!(report.contains("B  run 2, after ("), "{report}");
+    assert!(text(&with("1", "after").stdout).contains("A  run 1, before ("));
+    assert_refused(
+        &with("before", "twice"),
+        "2 saved runs have the label 'twice': give one of their numbers, 3, 4",
+    );
+    assert_refused(&with("before", "afte"), "no file 'afte', and no saved run with this label");
+    std::fs::rename(path.join("a.json"), path.join("before")).expect("room");
+    let report = text(&with("before", "b.json").stdout);
+    assert!(report.contains("A  before ("), "a file takes precedence: {report}");
+    let record = as_json(&compare(path, &["after", "b.json", "--store", "runs.db", "--json", "-"]));
+    let origin = json!({"kind": "kept", "number": 2, "label": "after"});
+    assert_eq!(record["runs"][0]["origin"], origin);
+}
+
+#[test]
 fn a_file_without_a_lab_run_is_reported() {
     let folder = two_runs();
     let path = folder.path();
@@ -186,7 +213,10 @@ fn a_file_without_a_lab_run_is_reported() {
         std::fs::write(path.join(name), content).expect("room");
         assert_refused(&compare(path, &["a.json", name]), message);
     }
-    assert_refused(&compare(path, &["missing", "a.json"]), "cannot read missing: No such file");
+    assert_refused(&compare(path, &["./missing", "a.json"]), "cannot read ./missing: No such file");
+    let missing = compare(path, &["missing", "a.json", "--store", "none.db"]);
+    let message = "no file 'missing', and no saved run with this label: give a file, or the number";
+    assert_refused(&missing, message);
     assert_refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a directory");
     let over = compare(path, &["a.json", "b.json", "--json", "./b.json"]);
     assert_refused(&over, "--json would overwrite b.json, one of the compared runs");

@@ -292,6 +292,44 @@ fn profiles_are_saved_shown_filtered_and_compared() {
 }
 
 #[test]
+fn a_store_is_never_overwritten_by_a_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db").display().to_string();
+    let run = |arguments: &[&str]| {
+        let output = saving(folder.path()).args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    let discarding = ["pipe", "--no-advice", "--discard", "--store", &store];
+    assert_eq!(run(&[&discarding[..], &["seq 3"]].concat()).0, Some(0));
+    let before = std::fs::read(&store).expect("a store");
+    for arguments in [
+        &["history", "export", "--store", &store, &store][..],
+        &["history", "show", "1", "--store", &store, "--json", &store],
+        &["pipe", "--no-store", "--discard", "--json", &store, "seq 3"],
+        &["pipe", "--no-store", "--discard", "--output", &store, "seq 3"],
+        &["compare", "1", "1", "--store", &store, "--json", &store],
+    ] {
+        let (status, message) = run(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains("it is a database"), "{arguments:?}: {message}");
+        assert_eq!(std::fs::read(&store).expect("a store"), before, "{arguments:?}");
+    }
+    let file = folder.path().join("runs.jsonl");
+    std::fs::write(&file, "a backup").expect("room");
+    let (status, message) = run(&[
+        "history",
+        "export",
+        "--store",
+        &store,
+        "--label",
+        "typo",
+        &file.display().to_string(),
+    ]);
+    assert_eq!(status, Some(2), "{message}");
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "a backup");
+}
+
+#[test]
 fn long_parallel_runs_and_those_with_a_label_are_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = |arguments: &[&str]| {

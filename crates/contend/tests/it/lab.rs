@@ -402,7 +402,7 @@ fn invalid_arguments_are_reported_with_a_remedy() {
         pipe.args(["pipe", "--try", &format!("--budget={budget}"), "true"]).stdin(Stdio::null());
         assert_eq!(output(&mut pipe).status.code(), Some(2), "pipe {budget}");
     }
-    let cases: [(&[&str], &str); 25] = [
+    let cases: [(&[&str], &str); 30] = [
         (&["run", "units/nothing"], "no experiment 'units/nothing'; `contend lab list` shows"),
         (&["run", "engine/empty", "--only", "x=1"], "unknown parameter 'x'"),
         (&["run", "process-thread"], "is a suite: use `contend lab suite process-thread`"),
@@ -449,6 +449,26 @@ fn invalid_arguments_are_reported_with_a_remedy() {
             &["run", "units/create", "--only", "parent_mib=0"],
             "; values of parent_mib: 64, 1024, parent_mib= (without)",
         ),
+        (
+            &["run", "units/*", "--only", "kind=proces"],
+            "--only kind=proces matches no case; did you mean 'process'?",
+        ),
+        (
+            &["suite", "process-thread", "--only", "kind=fork,thred"],
+            "--only kind=thred matches no case; did you mean 'thread'?",
+        ),
+        (
+            &["run", "units/create", "--only", "n="],
+            "--only n=: the value is missing; values of n: 1, 10, 100",
+        ),
+        (
+            &["run", "units/create", "--only", "kind=vfork", "--only", "parent_mib=64,1024"],
+            "no case matches --only kind=vfork --only parent_mib=64,1024 together\n",
+        ),
+        (
+            &["run", "units/create", "--turns", "5"],
+            "--turns: units/create has no turns; it applies to handoff/*\n",
+        ),
         (&["run", "unit/*"], "did you mean 'units/*'?"),
         (&["suite", "units/create"], "is an experiment: use `contend lab run units/create`"),
         (&["suite", "units/*"], "selects experiments: use `contend lab run 'units/*'`"),
@@ -459,6 +479,31 @@ fn invalid_arguments_are_reported_with_a_remedy() {
         assert!(error.contains(message), "{arguments:?}: {error}");
         assert_eq!(code, Some(2), "{arguments:?}");
     }
+}
+
+#[test]
+fn several_values_of_a_parameter_select_cases_with_any_of_them() {
+    let plan = |arguments: &[&str]| {
+        let all = [&["run", "units/create", "--dry-run", "--only", "parent_mib="], arguments];
+        text(&output(&mut lab(&all.concat())).stdout)
+    };
+    let listed = plan(&["--only", "kind=fork,thread", "--only", "n=1,10"]);
+    assert!(listed.starts_with("4 cases, "), "{listed}");
+    let repeated = ["--only", "n=1", "--only", "n=10"];
+    assert_eq!(listed, plan(&[&["--only", "kind=fork,thread"], &repeated[..]].concat()));
+}
+
+#[test]
+fn a_plan_says_which_cases_ignore_the_budget() {
+    let plan = |arguments: &[&str]| text(&output(&mut lab(arguments)).stdout);
+    let limits = ["run", "units/limit", "--budget", "3", "--dry-run"];
+    let first =
+        "2 cases with a fixed number of samples take the first even beyond the budget of 3 s";
+    assert!(plan(&limits).contains(first), "{}", plan(&limits));
+    let one = plan(&[&limits[..], &["--only", "kind=thread"]].concat());
+    assert!(one.contains("1 case with a fixed number of samples takes the first even"), "{one}");
+    let adaptive = plan(&["run", "units/create", "--budget", "3", "--dry-run"]);
+    assert!(!adaptive.contains("fixed number"), "{adaptive}");
 }
 
 #[test]

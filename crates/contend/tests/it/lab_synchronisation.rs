@@ -47,7 +47,10 @@ fn parameters_that_cannot_be_set_are_reported() {
             "invalid --set slack_ns=0: expected a number from 1 to 1000000000",
         ),
         (&["run", "handoff/2", "--set", "slack_ns"], "expected NAME=VALUE"),
-        (&["run", "units/create", "--turns", "5"], "unknown parameter 'turns'"),
+        (
+            &["run", "units/create", "--turns", "5"],
+            "--turns: units/create has no turns; it applies",
+        ),
         (
             &["run", "handoff/1", "--set", "to_main=event", "--set", "to_sub=none"],
             "invalid parameters of handoff/1: to_sub=none and to_main=event cannot be combined: 'none' does \

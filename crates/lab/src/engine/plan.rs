@@ -229,6 +229,14 @@ impl Plan {
         self.cases.iter().filter(|case| case.skipped.is_none())
     }
 
+    /// Returns whether the run is expected to take longer than its budget, because cases with a
+    /// fixed number of samples take the first one even then.
+    pub fn exceeds_budget(&self) -> bool {
+        /// Difference that does not count, because estimates are rough.
+        const TOLERANCE: Duration = Duration::from_secs(2);
+        self.expected() > self.budget + OVERHEAD + TOLERANCE
+    }
+
     /// Returns the expected wall time of the run, on the assumption that every case that is not
     /// skipped takes its first sample, and that the other samples use at most the rest of the
     /// budget.
@@ -347,6 +355,8 @@ mod tests {
             Plan::new(None, &[&SLOW], Scope::of(Size::Full), &[], budget, 0).expected()
         };
         assert_eq!(without_overhead(fixed(100)), 3 * 14 * SECOND, "three samples of each case");
+        assert!(plan(Size::Full, Some(5)).exceeds_budget());
+        assert!(!plan(Size::Full, Some(20)).exceeds_budget());
         let limited = plan(Size::Quick, None).within(8 * SECOND);
         assert!(limited.expected() <= 8 * SECOND, "{:?}", limited.expected());
     }

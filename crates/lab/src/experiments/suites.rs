@@ -62,7 +62,12 @@ pub const SUITES: &[Suite] = &[
         ],
         only: &[("*", "tick_us", "0"), ("*", "tick_us", "15625"), ("*", "partners", "process")],
         set: &[],
-        decisive: &[],
+        decisive: &[
+            ("handoff/0", "placement", "free"),
+            ("handoff/1a+", "placement", "free"),
+            ("handoff/2", "placement", "free"),
+            ("handoff/4", "placement", "free"),
+        ],
         budget_seconds: 115.0,
     },
     Suite {

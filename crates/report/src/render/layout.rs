@@ -185,6 +185,19 @@ pub(super) fn dimmed(out: &mut String, text: &str, width: usize) {
     }
 }
 
+/// Writes a note that names the columns that a narrow table lacks. Writes nothing if there are none.
+pub(super) fn columns_left_out<T: AsRef<str>>(out: &mut String, headings: &[T], width: usize) {
+    let mut names: Vec<&str> = Vec::new();
+    for heading in headings.iter().map(AsRef::as_ref) {
+        if !names.contains(&heading) {
+            names.push(heading);
+        }
+    }
+    if !names.is_empty() {
+        dimmed(out, &format!("Left out for lack of width: {}.", names.join(", ")), width);
+    }
+}
+
 /// Writes a mark in ASCII, such as `- `, and a wrapped paragraph after it. Further lines are
 /// indented by two spaces.
 pub(super) fn paragraph(out: &mut String, mark: &str, text: &str, width: usize) {

@@ -45,7 +45,8 @@ fn headline(out: &mut String, record: &CompareRecord, width: usize) {
     let in_all = record.cases.iter().filter(|case| is_in_all(case)).count();
     let cases = counted(record.cases.len() as u64, "case");
     let rest = match in_several {
-        0 => format!(", {cases}: none was measured in two runs"),
+        0 if record.runs.len() == 2 => format!(", {cases}: none was measured in both runs"),
+        0 => format!(", {cases}: none was measured in more than one run"),
         _ if in_several == in_all => format!(", {cases}: {in_all} measured in all runs"),
         _ => format!(", {cases}: {in_all} measured in all runs, {in_several} in two or more"),
     };

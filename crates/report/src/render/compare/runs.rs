@@ -91,7 +91,8 @@ fn origin(run: &Run) -> String {
     match &run.origin {
         Origin::File { path } => path.clone(),
         Origin::StandardInput => "standard input".to_owned(),
-        Origin::Kept { number } => format!("run {number}"),
+        Origin::Kept { number, label } if label.is_empty() => format!("run {number}"),
+        Origin::Kept { number, label } => format!("run {number}, {label}"),
     }
 }
 

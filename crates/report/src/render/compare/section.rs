@@ -1,6 +1,7 @@
 //! Renders the cases measured by at least two runs, with a row for each case and a column for each
 //! run.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use contend_record::compare::{Case, CompareRecord, Figure, Run, Side};
@@ -107,8 +108,8 @@ fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Bl
     if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
         return None;
     }
-    let cell = |case: &&Case| (median(case.value.as_ref(), run), disturbed(case, run));
-    let value = Column::marked(name, &cases.iter().map(cell).collect::<Vec<_>>(), '!');
+    let cell = |case: &&Case| (median(case.value.as_ref(), run), disturbed(case, run).map(|_| '!'));
+    let value = Column::marked(name, &cases.iter().map(cell).collect::<Vec<_>>());
     let metrics = layout.metrics.iter().map(|(heading, metric)| {
         Column::new(heading, cases.iter().map(|case| median(case.metrics.get(*metric), run)))
     });
@@ -123,8 +124,31 @@ fn median(figure: Option<&Figure>, run: usize) -> String {
 /// Placeholder for the missing value of a run, or the missing ratio of two runs.
 const MISSING: &str = "-";
 
-fn disturbed(case: &Case, run: usize) -> bool {
-    matches!(case.sides.get(run), Some(Side::Measured { disturbed: 1.., .. }))
+/// How many samples of a case were disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disturbed {
+    Some,
+    All,
+}
+
+/// Returns how many samples of the case were disturbed in the run with the index `run`, or `None`
+/// if none were.
+fn disturbed(case: &Case, run: usize) -> Option<Disturbed> {
+    match case.sides.get(run)? {
+        Side::Measured { disturbed: 0, .. } => None,
+        Side::Measured { samples, disturbed, .. } if disturbed >= samples => Some(Disturbed::All),
+        Side::Measured { .. } => Some(Disturbed::Some),
+        _ => None,
+    }
+}
+
+/// Returns the mark of a ratio that shows no difference, or that has too few samples to show one.
+fn doubt(ratio: &Ratio) -> Option<char> {
+    match ratio.compare_to_one() {
+        None => Some('?'),
+        Some(Ordering::Equal) => Some('~'),
+        Some(_) => None,
+    }
 }
 
 /// Returns the columns with the ratios of the run with the index `run` to the first one, and their
@@ -136,14 +160,14 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
         return None;
     }
     let cell = |ratio: Option<&Ratio>| match ratio {
-        Some(ratio) => (units::ratio(ratio.ratio), ratio.contains_one()),
-        None => (MISSING.to_owned(), false),
+        Some(ratio) => (units::ratio(ratio.ratio), doubt(ratio)),
+        None => (MISSING.to_owned(), None),
     };
     let interval = |ratio: Option<&Ratio>| {
         ratio.map_or_else(String::new, |ratio| spread(ratio.ci95, ratio.range, units::ratio))
     };
     let intervals = Column::new("[interval]", found.iter().copied().map(interval));
-    let column = Column::marked(heading, &found.iter().copied().map(cell).collect::<Vec<_>>(), '~');
+    let column = Column::marked(heading, &found.iter().copied().map(cell).collect::<Vec<_>>());
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
 }
 
@@ -164,7 +188,14 @@ pub fn legend(record: &CompareRecord) -> String {
         .flat_map(|value| value.ratios.iter().flatten())
         .collect();
     let any = |holds: fn(&Ratio) -> bool| ratios.iter().any(|ratio| holds(ratio));
-    let spoiled = |case: &Case| (0..case.sides.len()).any(|run| disturbed(case, run));
+    let spoiled: Vec<Disturbed> = in_tables(record)
+        .flat_map(|case| (0..case.sides.len()).filter_map(|run| disturbed(case, run)))
+        .collect();
+    let which = match (spoiled.contains(&Disturbed::Some), spoiled.contains(&Disturbed::All)) {
+        (true, true) => "!: some or all samples were disturbed by other load.",
+        (false, true) => "!: all samples were disturbed by other load.",
+        _ => "!: some samples were disturbed by other load.",
+    };
     let parts = [
         (!ratios.is_empty(), "B/A: median of B divided by median of A."),
         (
@@ -175,9 +206,13 @@ pub fn legend(record: &CompareRecord) -> String {
             any(|ratio| ratio.ci95.is_none() && ratio.range.is_some()),
             "(Parentheses): range, if a run has fewer than six samples.",
         ),
-        (any(Ratio::contains_one), "~: within noise."),
+        (any(|ratio| doubt(ratio) == Some('~')), "~: within noise."),
+        (
+            any(|ratio| doubt(ratio) == Some('?')),
+            "?: too few samples for an interval; the difference may be chance.",
+        ),
         (in_tables(record).any(lacks_ratio), "-: no ratio, as A may be 0 or less."),
-        (in_tables(record).any(spoiled), "!: some samples were disturbed by other load."),
+        (!spoiled.is_empty(), which),
     ];
     let said: Vec<&str> = parts.into_iter().filter(|part| part.0).map(|part| part.1).collect();
     said.join(" ")

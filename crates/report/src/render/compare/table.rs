@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::super::lab::table::grid;
-use super::super::layout::gap;
+use super::super::layout::{columns_left_out, gap};
 
 /// A column: the heading, and then a cell for each row.
 #[derive(Debug, Clone)]
@@ -15,17 +15,17 @@ impl Column {
         Self([heading.to_owned()].into_iter().chain(cells).collect())
     }
 
-    /// Creates a column in which every cell whose flag is set ends in `mark`. Pads the heading and
-    /// the other cells, if necessary, to keep them aligned.
-    pub fn marked(heading: &str, cells: &[(String, bool)], mark: char) -> Self {
-        let some = cells.iter().any(|(_, marked)| *marked);
-        let suffix = |marked| match (some, marked) {
-            (true, true) => mark.to_string(),
-            (true, false) => " ".to_owned(),
-            _ => String::new(),
+    /// Creates a column of cells, some of which end in a mark. Pads the heading and the other cells,
+    /// if necessary, to keep them aligned.
+    pub fn marked(heading: &str, cells: &[(String, Option<char>)]) -> Self {
+        let some = cells.iter().any(|(_, mark)| mark.is_some());
+        let suffix = |mark: Option<char>| match mark {
+            Some(mark) => mark.to_string(),
+            None if some => " ".to_owned(),
+            None => String::new(),
         };
-        let heading = format!("{heading}{}", suffix(false));
-        Self::new(&heading, cells.iter().map(|(text, marked)| format!("{text}{}", suffix(*marked))))
+        let heading = format!("{heading}{}", suffix(None));
+        Self::new(&heading, cells.iter().map(|(text, mark)| format!("{text}{}", suffix(*mark))))
     }
 
     /// Returns whether all cells below the heading are empty.
@@ -75,7 +75,12 @@ impl Cases {
             .into_iter()
             .flat_map(|blocks| self.cut(blocks, width))
             .collect();
-        pieces.join("\n")
+        let mut out = pieces.join("\n");
+        let count = |blocks: &[Block]| blocks.iter().map(Vec::len).sum::<usize>();
+        if count(&ratios) < count(&self.ratios) {
+            columns_left_out(&mut out, &["[interval]"], width);
+        }
+        out
     }
 
     fn cut(&self, blocks: &[Block], width: usize) -> Vec<String> {

@@ -24,11 +24,13 @@ pub struct Conclusion {
 pub type Judgement = (Verdict, String);
 
 /// Returns the judgement on a comparison of two cases, or on several such comparisons. If it is
-/// inconclusive because of noise, the evidence ends with the number of samples on each side, and
-/// with advice if a larger budget gives more.
+/// inconclusive because of noise or for lack of samples, the evidence ends with the number of
+/// samples on each side, and with advice if a larger budget gives more.
 pub fn compared(verdict: Verdict, evidence: String, pairs: &[[&Case; 2]]) -> Judgement {
     let mut evidence = evidence;
-    if verdict == Verdict::Inconclusive(Reason::WithinNoise) && !pairs.is_empty() {
+    let needs_samples =
+        matches!(verdict, Verdict::Inconclusive(Reason::WithinNoise | Reason::TooFewSamples));
+    if needs_samples && !pairs.is_empty() {
         let mut counts: Vec<String> = pairs
             .iter()
             .map(|[one, other]| match [one, other].map(|case| case.samples.len() as u64) {
@@ -76,6 +78,8 @@ pub enum Reason {
     OneCpu,
     /// The measurements differ by less than their uncertainty.
     WithinNoise,
+    /// The cases have too few samples to know their uncertainty.
+    TooFewSamples,
     /// Other load, the hypervisor or a quota affected the measurements, or may have affected them.
     Disturbed,
     /// The situation described by the conclusion did not occur.
@@ -99,6 +103,7 @@ impl Verdict {
             Self::Inconclusive(Reason::NotMeasured) => " (not measured)",
             Self::Inconclusive(Reason::OneCpu) => " (only one CPU)",
             Self::Inconclusive(Reason::WithinNoise) => " (within noise)",
+            Self::Inconclusive(Reason::TooFewSamples) => " (too few samples)",
             Self::Inconclusive(Reason::Disturbed) => " (disturbed)",
             Self::Inconclusive(Reason::DidNotOccur) => " (did not occur)",
             Self::Inconclusive(Reason::LimitNotReached) => " (limit not reached)",
@@ -116,6 +121,23 @@ impl Verdict {
             Self::Inconclusive(Reason::NotMeasured)
         } else {
             verdicts.iter().find(inconclusive).copied().unwrap_or(Self::Confirmed)
+        }
+    }
+
+    /// Returns this verdict if each case on which it rests has at least two samples, or an
+    /// inconclusive one if not. This is the rule for experiments whose fixed number of samples is
+    /// too small for an interval: one sample does not show how much the next one differs. A verdict
+    /// that is inconclusive for another reason stays.
+    #[must_use]
+    pub fn with_samples_of(self, cases: &[&Case]) -> Self {
+        const MIN_SAMPLES: usize = 2;
+        match self {
+            Self::Confirmed | Self::NotConfirmed
+                if cases.iter().any(|case| case.samples.len() < MIN_SAMPLES) =>
+            {
+                Self::Inconclusive(Reason::TooFewSamples)
+            }
+            other => other,
         }
     }
 
@@ -168,5 +190,22 @@ mod tests {
         let disturbed = Verdict::Inconclusive(Reason::Disturbed);
         assert_eq!(Verdict::expecting(Ordering::Less, None), disturbed);
         assert_eq!(Verdict::expecting(Ordering::Less, Ordering::Less), Verdict::Confirmed);
+    }
+
+    #[test]
+    fn one_sample_is_no_basis_for_a_verdict() {
+        use contend_record::lab::View;
+        use contend_record::parameters::Parameters;
+
+        let two = super::super::sample::case(("a/b", View::Table), Parameters::new(), 1.0, &[]);
+        let mut one = two.clone();
+        one.samples.pop();
+        let few = Verdict::Inconclusive(Reason::TooFewSamples);
+        for verdict in [Verdict::Confirmed, Verdict::NotConfirmed] {
+            assert_eq!(verdict.with_samples_of(&[&two, &two]), verdict);
+            assert_eq!(verdict.with_samples_of(&[&two, &one]), few);
+        }
+        let noise = Verdict::Inconclusive(Reason::WithinNoise);
+        assert_eq!(noise.with_samples_of(&[&one]), noise);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::Case;
 use contend_record::parameters::{Value, names};
 
-use super::super::layout::paragraph;
+use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::{bytes, count, nanoseconds};
 use super::table::{figure, grid, parameter, row};
 
@@ -36,6 +36,9 @@ pub fn section(cases: &[&Case], width: usize) -> String {
         lines.push(line);
     }
     let mut out = grid(&lines, 3, width);
+    if !is_wide {
+        columns_left_out(&mut out, &["faults", "calls"], width);
+    }
     if let Some(text) = memory(cases) {
         paragraph(&mut out, "", &text, width);
     }

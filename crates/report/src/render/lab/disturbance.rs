@@ -28,8 +28,9 @@ pub fn is_prevalent(record: &RunRecord) -> bool {
     2 * disturbed > all
 }
 
-/// Returns how many cases were disturbed and why, in words, with the advice to repeat the run.
-/// Returns `None` if no case was measured, or if nothing disturbed the run.
+/// Returns how many cases were disturbed and why, in words, with the advice to repeat the run. If
+/// no case was disturbed, returns only what affected the run as a whole. Returns `None` if no case
+/// was measured, or if nothing disturbed the run.
 pub fn sentence(record: &RunRecord) -> Option<String> {
     let (disturbed, all) = counts(record);
     let causes: Vec<String> = record
@@ -40,6 +41,9 @@ pub fn sentence(record: &RunRecord) -> Option<String> {
         .collect();
     if all == 0 || (disturbed == 0 && causes.is_empty()) {
         return None;
+    }
+    if disturbed == 0 {
+        return Some(format!("{}; no sample was marked as disturbed", causes.join("; ")));
     }
     let cases = if all == 1 { "case" } else { "cases" };
     let were = if disturbed == 1 { "was" } else { "were" };
@@ -76,6 +80,11 @@ mod tests {
         assert!(text.contains("vCPU): others used 64 % of the CPUs. Repeat"), "{text}");
         calm.warnings.push(Warning::new(WarningId::Frequency, "the processor was hot"));
         assert!(!sentence(&calm).expect("still disturbed").contains("hot"));
+        let mut stolen = calm.clone();
+        stolen.cases[1].disturbed.clear();
+        stolen.warnings = vec![Warning::new(WarningId::Steal, "the hypervisor stole 0.06 s")];
+        let text = sentence(&stolen).expect("time was stolen");
+        assert_eq!(text, "the hypervisor stole 0.06 s; no sample was marked as disturbed");
         calm.cases.clear();
         assert_eq!(sentence(&calm), None, "nothing was measured");
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use contend_record::lab::{Case, LimitReport, StoppedBy};
 use contend_record::parameters::names;
 
-use super::super::layout::{aligned_left, fitted_lines, paragraph, plain_table};
+use super::super::layout::{aligned_left, columns_left_out, fitted_lines, paragraph, plain_table};
 use super::super::units::{bytes, count};
 
 /// Renders, for each case that searched for a limit, a paragraph on the outcome and the table of
@@ -96,5 +96,7 @@ fn limits(report: &LimitReport, width: usize) -> String {
             limit.source.clone(),
         ]));
     }
-    fitted_lines(table, 1, width)
+    let mut out = fitted_lines(table, 1, width);
+    columns_left_out(&mut out, &headings[shown..], width);
+    out
 }

@@ -319,7 +319,8 @@ pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
-    let notes: Vec<String> = precision(record).into_iter().chain(legend(out)).collect();
+    let notes = [precision(record), single_samples(record), legend(out)];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
     if !notes.is_empty() {
         dimmed(out, &notes.join(" "), width);
     }
@@ -364,12 +365,33 @@ fn precision(record: &RunRecord) -> Option<String> {
     let timed = record.cases.iter().filter(|case| case.metrics.contains_key("cpu_self"));
     let precise = timed.clone().filter(|case| case.stopped == Some(Stopped::Interval)).count();
     let all = timed.count();
-    (all > 0).then(|| {
-        format!(
-            "{precise} of {all} timed cases reached the 2 % target{}",
-            if precise < all { "; raise --budget for more." } else { "." }
-        )
-    })
+    match (precise, all) {
+        (_, 0) => None,
+        (1, 1) => Some("The timed case reached the 2 % target.".to_owned()),
+        (_, 1) => Some("The timed case did not reach the 2 % target; raise --budget.".to_owned()),
+        _ if precise == all => Some(format!("All {all} timed cases reached the 2 % target.")),
+        _ => Some(format!(
+            "{precise} of {all} timed cases reached the 2 % target; raise --budget for more."
+        )),
+    }
+}
+
+/// Says how many cases have a single sample, although their experiment takes more. Returns `None`
+/// if there are none.
+fn single_samples(record: &RunRecord) -> Option<String> {
+    let measured = record.cases.iter().filter(|case| !case.samples.is_empty());
+    let all = measured.clone().count();
+    let is_single = |case: &&Case| case.samples.len() == 1 && case.stopped != Some(Stopped::Count);
+    match (measured.filter(is_single).count(), all) {
+        (0, _) => None,
+        (1, 1) => Some("The figures of the case are from a single sample.".to_owned()),
+        (single, all) if single == all => {
+            Some(format!("The figures of all {all} cases are from single samples."))
+        }
+        (single, all) => {
+            Some(format!("The figures of {single} of {all} cases are from single samples."))
+        }
+    }
 }
 
 /// Formats a value that is given in `unit`.
@@ -417,6 +439,10 @@ mod tests {
         let (few, enough): (&[f64], &[f64]) = (&[1.0, 2.0], &[1.0; 6]);
         let one = report(&[&[1.0]]);
         assert!(!one.contains("[brackets]") && !one.contains("(parentheses)"), "{one}");
+        assert!(one.contains("1.00ns       (1 sample)"), "{one}");
+        assert!(one.contains("The figures of the case are from a single sample."), "{one}");
+        let some = report(&[&[1.0], few]);
+        assert!(some.contains("The figures of 1 of 2 cases are from single samples."), "{some}");
         let range = report(&[few]);
         assert!(range.contains("(range)") && range.contains("In (parentheses): range"), "{range}");
         assert!(!range.contains("95 % interval"), "{range}");

@@ -4,7 +4,7 @@ use contend_record::lab::{Case, RunRecord, ScalingFit};
 use contend_record::parameters::{Parameters, names};
 use contend_record::stats::{Coefficient, Law, Ratio, Unfit};
 
-use super::super::layout::paragraph;
+use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::nanoseconds;
 use super::table::{figure, grid, parameter, parameter_names, row};
 
@@ -14,6 +14,9 @@ pub fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
     let mut rows = vec![heading(cases, width)];
     rows.extend(cases.iter().map(|case| line(record, cases, case, width)));
     let mut out = grid(&rows, 0, width);
+    if width < MIN_INTERVAL_COLUMNS {
+        columns_left_out(&mut out, &["[95 % interval]"], width);
+    }
     if let Some(quota) = record.host.cpu_quota {
         let held = cases.iter().filter_map(|case| case.metric("throttled")).fold(0.0, f64::max);
         let text = format!(

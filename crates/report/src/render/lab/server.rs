@@ -3,7 +3,7 @@
 use contend_record::lab::{Case, RunRecord, Unit, View};
 use contend_record::parameters::{Value, names};
 
-use super::super::layout::{grouped, paragraph};
+use super::super::layout::{columns_left_out, grouped, paragraph};
 use super::super::text::printable;
 use super::super::units::count;
 use super::shown;
@@ -44,8 +44,14 @@ pub fn requests(cases: &[&Case], width: usize) -> String {
         "errors" => 90,
         _ => 0,
     };
-    columns.retain(|(heading, _)| width >= least_width(*heading));
+    let mut hidden = Vec::new();
+    columns.retain(|(heading, _)| {
+        let is_shown = width >= least_width(*heading);
+        hidden.extend((!is_shown).then_some(*heading));
+        is_shown
+    });
     let mut out = table(&columns, cases, width);
+    columns_left_out(&mut out, &hidden, width);
     let has = |heading: &str| columns.iter().any(|(other, _)| *other == heading);
     let has_errors = has("errors") && cases.iter().any(|case| case.metric("errors") > Some(0.0));
     paragraph(&mut out, "", &legend(has("oha"), has("memory"), has_errors), width);

@@ -4,37 +4,48 @@ use contend_record::lab::{Case, Unit};
 use contend_record::parameters::{Parameters, Value};
 use contend_record::stats::Ratio;
 
-use super::super::layout::{aligned_left, fitted_lines, grouped, plain_table};
+use unicode_width::UnicodeWidthStr;
+
+use super::super::layout::{aligned_left, columns_left_out, fitted_lines, grouped, plain_table};
 use super::super::text::printable;
 use super::super::units::{nanoseconds, percent, ratio};
 use super::shown;
 
-/// A column of a table: its heading, the minimum terminal width at which it is shown (in columns),
-/// and a function that formats the cell of a case.
-type Column = (&'static str, usize, fn(&Case) -> String);
+/// A column of a table: its heading, its rank, and a function that formats the cell of a case. A
+/// narrow table lacks the columns with the highest ranks. Rank 0 is always shown.
+type Column = (&'static str, u8, fn(&Case) -> String);
 
 /// Heading of the column of intervals, unless it has only ranges.
 const INTERVAL: &str = "[95 % interval]";
 
 const COLUMNS: [Column; 9] = [
     ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
-    (INTERVAL, 70, interval),
-    ("CPU self", 50, |case| metric(case, "cpu_self")),
-    ("children", 84, |case| metric(case, "cpu_children")),
+    (INTERVAL, 0, interval),
+    ("CPU self", 1, |case| metric(case, "cpu_self")),
+    ("children", 2, |case| metric(case, "cpu_children")),
     ("user", 0, |case| metric(case, "user")),
     ("sys", 0, |case| metric(case, "system")),
     ("cpu", 0, cpu_percent),
-    ("samples", 100, |case| case.samples.len().to_string()),
-    ("outliers", 110, |case| match case.outliers.len() {
+    ("samples", 3, |case| case.samples.len().to_string()),
+    (OUTLIERS, 4, |case| match case.outliers.len() {
         0 => String::new(),
         count => count.to_string(),
     }),
 ];
 
-/// Renders generic tables, which suit most experiments: one for each list of parameter names.
+/// Heading of the column of numbers of outliers, which a table without outliers lacks.
+const OUTLIERS: &str = "outliers";
+
+/// Renders generic tables, which suit most experiments: one for each list of parameter names. A note
+/// names the columns for which a table is too narrow.
 pub fn generic(cases: &[&Case], width: usize) -> String {
-    let tables: Vec<_> = groups(cases).iter().map(|cases| table(cases, width)).collect();
-    tables.join("\n")
+    let mut hidden = Vec::new();
+    let tables: Vec<_> =
+        groups(cases).iter().map(|cases| table(cases, width, &mut hidden)).collect();
+    let mut out = tables.join("\n");
+    let hidden = COLUMNS.iter().map(|column| column.0).filter(|name| hidden.contains(name));
+    columns_left_out(&mut out, &hidden.collect::<Vec<_>>(), width);
+    out
 }
 
 /// A column for a metric: its heading, the name of the metric, and the minimum terminal width at
@@ -63,8 +74,14 @@ pub fn with_metrics_shown(
     cell: MetricCell<'_>,
     width: usize,
 ) -> String {
-    let table = |cases: &Vec<&Case>| metrics(cases, value, columns, cell, width);
-    groups(cases).iter().map(table).collect::<Vec<_>>().join("\n")
+    let mut hidden = Vec::new();
+    let tables: Vec<_> = groups(cases)
+        .iter()
+        .map(|cases| metrics(cases, value, columns, cell, width, &mut hidden))
+        .collect();
+    let mut out = tables.join("\n");
+    columns_left_out(&mut out, &hidden, width);
+    out
 }
 
 fn metrics(
@@ -73,12 +90,14 @@ fn metrics(
     columns: &[MetricColumn],
     cell: MetricCell<'_>,
     width: usize,
+    hidden: &mut Vec<&'static str>,
 ) -> String {
     let names = parameter_names(cases);
     let measured =
         |column: &&MetricColumn| cases.iter().any(|case| case.metrics.contains_key(column.1));
-    let columns: Vec<_> =
-        columns.iter().filter(|column| width >= column.2).filter(measured).collect();
+    let (columns, narrow): (Vec<&MetricColumn>, Vec<_>) =
+        columns.iter().filter(measured).partition(|column| width >= column.2);
+    hidden.extend(narrow.iter().map(|column| column.0));
     let words = text_columns(&names, cases);
     let mut table = plain_table();
     let headings = names.iter().copied().chain([value]).chain(columns.iter().map(|c| c.0));
@@ -98,32 +117,47 @@ pub fn groups<'a, T: AsRef<Parameters>>(cases: &[&'a T]) -> Vec<Vec<&'a T>> {
     grouped(by_names).into_iter().map(|(_, group)| group).collect()
 }
 
-fn table(cases: &[&Case], width: usize) -> String {
+/// Renders a generic table, and adds the headings of the columns that it is too narrow for to
+/// `hidden`.
+fn table(cases: &[&Case], width: usize, hidden: &mut Vec<&'static str>) -> String {
     let measured = |name: &str| cases.iter().any(|case| case.metrics.contains_key(name));
     let has = |heading: &str| match heading {
         "CPU self" | "children" => measured("cpu_self"),
         "user" | "sys" | "cpu" => measured("user"),
+        OUTLIERS => cases.iter().any(|case| !case.outliers.is_empty()),
         _ => true,
     };
-    // Columns for user and system time leave less room for the columns that require a wide
-    // terminal.
-    let taken = if measured("user") { 26 } else { 0 };
-    let fits = |column: &&Column| column.1 == 0 || width >= column.1 + taken;
-    let columns: Vec<&Column> =
-        COLUMNS.iter().filter(|column| fits(column) && has(column.0)).collect();
     let names = parameter_names(cases);
-    let mut table = plain_table();
-    let heading = |column: &&Column| match column.0 {
-        INTERVAL => spread_heading(cases),
-        other => other,
+    let keys = names.iter().map(|name| {
+        let cells = cases.iter().map(|case| parameter(*case, name));
+        std::iter::once((*name).to_owned()).chain(cells).collect::<Vec<_>>()
+    });
+    let keys: Vec<Vec<String>> = keys.collect();
+    let column = |column: &Column| {
+        let heading = if column.0 == INTERVAL { spread_heading(cases) } else { column.0 };
+        let cells = cases.iter().map(|case| (column.2)(case));
+        (column.1, std::iter::once(heading.to_owned()).chain(cells).collect::<Vec<_>>())
     };
-    let headings = names.iter().copied().chain(columns.iter().map(heading));
-    table.add_row(headings.enumerate().map(|(i, text)| aligned_left(i, names.len(), text.into())));
-    for case in cases {
-        let parameters = names.iter().map(|name| parameter(*case, name));
-        let figures = columns.iter().map(|column| (column.2)(case));
-        let row = parameters.chain(figures).enumerate();
-        table.add_row(row.map(|(i, text)| aligned_left(i, text_columns(&names, cases), text)));
+    let all = COLUMNS.iter().filter(|column| has(column.0));
+    let mut columns: Vec<_> = all.map(|of| (of.0, column(of))).collect();
+    let widest = |cells: &[String]| cells.iter().map(|cell| cell.width() + 1).max().unwrap_or(0);
+    let keys_width: usize = keys.iter().map(|cells| widest(cells)).sum();
+    loop {
+        let used: usize = columns.iter().map(|(_, (_, cells))| widest(cells)).sum();
+        let last = columns.iter().map(|(_, (rank, _))| *rank).max().unwrap_or(0);
+        if keys_width + used <= width + 1 || last == 0 {
+            break;
+        }
+        hidden.extend(columns.extract_if(.., |(_, (rank, _))| *rank == last).map(|(name, _)| name));
+    }
+    let words = text_columns(&names, cases);
+    let mut table = plain_table();
+    for row in 0..=cases.len() {
+        // The headings of parameters are left-aligned, even above numbers.
+        let left = if row == 0 { names.len() } else { words };
+        let cells = keys.iter().chain(columns.iter().map(|(_, (_, cells))| cells));
+        let cells = cells.map(|cells| cells[row].clone()).enumerate();
+        table.add_row(cells.map(|(i, text)| aligned_left(i, left, text)));
     }
     fitted_lines(table, names.len(), width)
 }
@@ -153,9 +187,12 @@ pub fn parameter<T: AsRef<Parameters>>(case: &T, name: &str) -> String {
     T::as_ref(case).get(name).map_or_else(String::new, |value| printable(&value.to_string()))
 }
 
-/// Formats the interval of a case, or the range if there are too few samples for an interval; empty
-/// with fewer than two samples.
-fn interval(case: &Case) -> String {
+/// Formats the interval of a case, or the range if there are too few samples for an interval. A
+/// single sample is marked as such. Empty without samples.
+pub fn interval(case: &Case) -> String {
+    if case.samples.len() == 1 {
+        return "(1 sample)".to_owned();
+    }
     let range = case.min.zip(case.max).filter(|_| case.samples.len() > 1);
     spread(case.ci95, range.map(|(low, high)| [low, high]), |value| shown(value, case.unit))
 }

@@ -2,7 +2,7 @@
 //! the terminal, and those of suites give the answer first.
 
 use contend_record::compare::Origin;
-use contend_record::lab::{Chapter, RunRecord};
+use contend_record::lab::{Chapter, RunRecord, View};
 use unicode_width::UnicodeWidthStr;
 
 use crate::compare::compare;
@@ -50,6 +50,27 @@ fn every_suite_and_experiment_keeps_to_the_width() {
                 }
             }
         }
+    }
+}
+
+/// A generic table keeps intervals before it keeps CPU times, and names the columns that it lacks.
+#[test]
+fn no_column_vanishes_silently() {
+    let (_, record) = records().next().expect("a record");
+    let record = with_intervals(record);
+    let cases: Vec<_> = record.cases_of(View::Creation).collect();
+    for width in 60..120 {
+        let text = render::lab::table::generic(&cases, width);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        check("creation", &text, width);
+        for heading in ["[95 % interval]", "CPU self", "children", "samples"] {
+            assert!(text.contains(heading), "{heading} at {width} columns: {text}");
+        }
+        let (tables, note) = text.split_once("Left out for lack of width: ").unwrap_or((&text, ""));
+        let headings = tables.lines().filter(|line| line.starts_with("kind"));
+        let complete = headings.clone().filter(|line| line.contains("samples")).count();
+        assert_eq!(note.contains("samples"), complete < headings.count(), "{text}");
+        assert!(tables.contains("[95 % interval]"), "{text}");
     }
 }
 

@@ -152,7 +152,9 @@ fn splits(
     if tested.is_empty() {
         return (Verdict::Inconclusive(Reason::DidNotOccur), otherwise.to_owned());
     }
-    let verdicts: Vec<_> = tested.iter().map(|(_, one, four)| verdict(one, four)).collect();
+    let judge =
+        |(_, one, four): &&(&str, &Case, &Case)| verdict(one, four).with_samples_of(&[one, four]);
+    let verdicts: Vec<_> = tested.iter().map(judge).collect();
     let figures: Vec<_> =
         tested.iter().map(|&&(name, one, four)| ratios(record, name, one, four)).collect();
     compared(
@@ -205,6 +207,7 @@ fn wasted(record: &RunRecord) -> Judgement {
     }
     let judge = |(_, one, four): &&(&str, &Case, &Case)| {
         Verdict::expecting(Ordering::Greater, cpu_time(record, four, one))
+            .with_samples_of(&[one, four])
     };
     let figures = tested.iter().map(|(name, one, four)| {
         format!(
@@ -239,12 +242,14 @@ fn depends(record: &RunRecord) -> Judgement {
         .collect();
     let text = format!("Bottleneck, and CPU time of tokenizer : parser: {}.", figures.join("; "));
     let is = |wanted| pairs.iter().any(|(_, one, _)| place(one) == wanted);
-    match (is("tokenizer"), is("parser"), is("neither")) {
-        (true, true, _) => (Verdict::Confirmed, text),
-        (_, _, true) => (Verdict::Inconclusive(Reason::WithinNoise), text),
-        _ if pairs.len() > 1 => (Verdict::NotConfirmed, text),
-        _ => not_measured("Fewer than two awks were measured."),
-    }
+    let verdict = match (is("tokenizer"), is("parser"), is("neither")) {
+        (true, true, _) => Verdict::Confirmed,
+        (_, _, true) => Verdict::Inconclusive(Reason::WithinNoise),
+        _ if pairs.len() > 1 => Verdict::NotConfirmed,
+        _ => return not_measured("Fewer than two awks were measured."),
+    };
+    let cases: Vec<&Case> = pairs.iter().map(|&(_, one, _)| one).collect();
+    (verdict.with_samples_of(&cases), text)
 }
 
 fn no_idle_cpu(record: &RunRecord) -> Judgement {
@@ -261,6 +266,7 @@ fn no_idle_cpu(record: &RunRecord) -> Judgement {
     let tested: Vec<_> = ten.iter().filter(|pair| faster_alone(pair.0)).collect();
     let judge = |(_, one, four): &&(&str, &Case, &Case)| {
         Verdict::expecting(Ordering::Greater, real_time(record, four, one))
+            .with_samples_of(&[one, four])
     };
     let verdicts: Vec<_> = tested.iter().map(judge).collect();
     let figures: Vec<_> =
@@ -279,7 +285,7 @@ fn several(record: &RunRecord) -> Judgement {
     let ten = json_pairs(record, "10");
     let judge = |(_, one, four): &(&str, &Case, &Case)| match real_time(record, four, one) {
         None => Verdict::Inconclusive(Reason::Disturbed),
-        order => Verdict::of(order != Some(Ordering::Less)),
+        order => Verdict::of(order != Some(Ordering::Less)).with_samples_of(&[one, four]),
     };
     let verdicts: Vec<_> = ten.iter().map(judge).collect();
     let figures = ten.iter().map(|(name, one, four)| {
@@ -288,9 +294,11 @@ fn several(record: &RunRecord) -> Judgement {
     let figures: Vec<_> = figures.collect();
     match figures.as_slice() {
         [] => not_measured("Ten copies at once were not measured."),
-        some => {
-            (Verdict::all(&verdicts), format!("Throughput of ten copies: {}.", some.join("; ")))
-        }
+        some => compared(
+            Verdict::all(&verdicts),
+            format!("Throughput of ten copies: {}.", some.join("; ")),
+            &sides(&ten.iter().collect::<Vec<_>>()),
+        ),
     }
 }
 
@@ -332,7 +340,8 @@ fn early(record: &RunRecord) -> Judgement {
         .collect();
     // A pipeline whose wall time was disturbed is judged by its CPU time alone.
     let judge = |(_, late, early): &(&str, &Case, &Case)| {
-        let cpu = Verdict::expecting(Ordering::Less, cpu_time(record, early, late));
+        let cpu = Verdict::expecting(Ordering::Less, cpu_time(record, early, late))
+            .with_samples_of(&[late, early]);
         if is_spoiled(record, late) || is_spoiled(record, early) {
             return cpu;
         }

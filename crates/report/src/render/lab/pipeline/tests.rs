@@ -149,6 +149,20 @@ fn disturbed_wall_times_are_not_compared() {
     }
 }
 
+/// With one sample of each pipeline, times are not compared. The delays of a stage that holds its
+/// output are in that sample.
+#[test]
+fn single_samples_are_too_few() {
+    let mut record = record(the_article());
+    record.cases.iter_mut().for_each(|case| case.samples.truncate(1));
+    let said = verdicts(&record);
+    for letter in ["C", "D", "E", "G", "I"] {
+        let verdict = format!("{letter}. inconclusive (too few samples)");
+        assert!(said.contains(&verdict), "{said:?}");
+    }
+    assert!(said.contains(&"H. confirmed".to_owned()), "{said:?}");
+}
+
 /// A stage that forwards every line is no barrier, even if other load delays its first line.
 #[test]
 fn a_single_late_line_is_not_a_stage_that_holds_its_output() {

@@ -100,31 +100,22 @@ fn memory(record: &RunRecord) -> Judgement {
     (Verdict::all(&verdicts), text)
 }
 
-/// Compares the medians of two cases. They count as equal if the interval or the range of their
-/// ratio contains 1. If each case has only one sample, they count as equal if they differ by less
-/// than about a quarter. Returns `None` if a case has no samples, or if the ratio is unbounded.
-fn order(one: &Case, other: &Case, seed: u64) -> Option<Ordering> {
-    /// Ratio of the larger to the smaller of two single samples below which they count as equal.
-    const MAX_EQUAL_SAMPLE_RATIO: f64 = 1.25;
-    let ratio = Ratio::of(&one.samples, &other.samples, seed)?;
-    let is_equal = match ratio.ci95.or(ratio.range) {
-        Some(_) => ratio.contains_one(),
-        None => (1.0 / MAX_EQUAL_SAMPLE_RATIO..MAX_EQUAL_SAMPLE_RATIO).contains(&ratio.ratio),
-    };
-    Some(if is_equal { Ordering::Equal } else { ratio.ratio.total_cmp(&1.0) })
-}
-
+/// Compares the creation of 100 processes with that of 100 threads. The experiment takes as many
+/// samples as it has time for, so a verdict requires an interval.
 fn creation(record: &RunRecord) -> Judgement {
     let compare = || {
         let (fork, thread) = (hundred(record, "fork")?, hundred(record, "thread")?);
-        let order = order(fork, thread, record.seed)?;
+        let order = Ratio::of(&fork.samples, &thread.samples, record.seed)?.compare_to_one();
+        let verdict = order.map_or(Verdict::Inconclusive(Reason::TooFewSamples), |order| {
+            Verdict::expecting(Ordering::Greater, order)
+        });
         let text = format!(
             "100 processes take {}, 100 threads {}: {} times as long.",
             nanoseconds(100.0 * fork.median?),
             nanoseconds(100.0 * thread.median?),
             ratio_of(&fork.samples, &thread.samples, record.seed)?
         );
-        Some(compared(Verdict::expecting(Ordering::Greater, order), text, &[[fork, thread]]))
+        Some(compared(verdict, text, &[[fork, thread]]))
     };
     compare().unwrap_or_else(|| not_measured("Creating 100 of each was not part of this run."))
 }

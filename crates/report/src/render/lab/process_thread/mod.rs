@@ -5,6 +5,8 @@ mod conclusions;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
+
 use contend_record::lab::{Case, LimitReport, RunRecord, Step, StoppedBy, Task, View};
 use contend_record::parameters::names;
 use contend_record::stats::Ratio;
@@ -144,9 +146,13 @@ fn switch_cost(record: &RunRecord) -> Option<String> {
     let measured = |mechanism: &String| {
         let (thread, process) = (of(mechanism, "thread")?, of(mechanism, "process")?);
         let ratio = Ratio::of(&thread.samples, &process.samples, record.seed)?;
-        let noise = if ratio.contains_one() { " (within noise)" } else { "" };
+        let doubt = match ratio.compare_to_one() {
+            None => " (too few samples to tell)",
+            Some(Ordering::Equal) => " (within noise)",
+            Some(_) => "",
+        };
         Some(format!(
-            "{} by {mechanism}, {} times as long as between processes{noise}",
+            "{} by {mechanism}, {} times as long as between processes{doubt}",
             nanoseconds(thread.median?),
             ratio_of(&thread.samples, &process.samples, record.seed)?
         ))

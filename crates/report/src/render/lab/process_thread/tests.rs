@@ -8,7 +8,9 @@ use super::super::sample::{case, chapter_text, record};
 fn creation(kind: &str, nanoseconds: f64) -> Case {
     let parameters = Parameters::new().with("kind", kind).with("n", 100);
     let metrics = [("cpu_self", nanoseconds / 4.0), ("cpu_children", nanoseconds / 4.0)];
-    case(("units/create", View::Creation), parameters, nanoseconds, &metrics)
+    let mut case = case(("units/create", View::Creation), parameters, nanoseconds, &metrics);
+    case.samples = vec![nanoseconds; 6];
+    case
 }
 
 fn limit(kind: &str, created: u64, stopped_by: StoppedBy) -> Case {
@@ -51,7 +53,7 @@ fn the_workshops_figures_confirm_its_conclusions() {
     assert!(text.contains("A. inconclusive (not measured): "), "{text}");
     assert!(text.contains("C. confirmed: ") && text.contains("D. confirmed: "), "{text}");
     assert!(
-        text.contains("100 processes take 19.1ms, 100 threads 8.39ms: 2.27 (2.27 to 2.27) times"),
+        text.contains("100 processes take 19.1ms, 100 threads 8.39ms: 2.27 [2.27, 2.27] times"),
         "{text}"
     );
     assert!(text.contains("50 % of the CPU time of creating a process"), "{text}");
@@ -83,13 +85,29 @@ fn an_inconclusive_comparison_has_its_number_of_samples() {
     thread.samples.push(83_890.0);
     let text = shown(vec![creation("fork", 83_890.0), thread.clone()]);
     assert!(text.contains("C. inconclusive (within noise): "), "{text}");
-    assert!(
-        text.contains("1.00 (1.00 to 1.00) times as long. Compared: 2 and 3 samples."),
-        "{text}"
-    );
+    assert!(text.contains("1.00 [1.00, 1.00] times as long. Compared: 6 and 7 samples."), "{text}");
     thread.stopped = Some(Stopped::Budget);
     let text = shown(vec![creation("fork", 83_890.0), thread]);
-    assert!(text.contains("2 and 3 samples; --budget N, in seconds, takes more."), "{text}");
+    assert!(text.contains("6 and 7 samples; --budget N, in seconds, takes more."), "{text}");
+}
+
+/// An interrupted run may have a single sample of each case. Even a large difference is then no
+/// conclusion.
+#[test]
+fn a_difference_without_an_interval_is_inconclusive() {
+    let few = |count: usize| {
+        let mut cases = [creation("fork", 190_810.0), creation("thread", 83_890.0)];
+        for case in &mut cases {
+            case.samples.truncate(count);
+            case.stopped = Some(Stopped::Interrupt);
+        }
+        shown(cases.to_vec())
+    };
+    let text = few(1);
+    assert!(text.contains("C. inconclusive (too few samples): "), "{text}");
+    assert!(text.contains("2.27 times as long. Compared: 1 sample of each."), "{text}");
+    assert!(few(5).contains("C. inconclusive (too few samples): "));
+    assert!(few(6).contains("C. confirmed: "));
 }
 
 #[test]

@@ -13,10 +13,10 @@ use contend_record::parameters::names;
 use self::chart::Series;
 pub use self::document::{chapter, section as document_section};
 pub use self::kinds::{Kind, kinds};
-use super::super::layout::paragraph;
+use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::count;
 use super::shown;
-use super::table::{figure, grid, parameter, row};
+use super::table::{figure, grid, interval, parameter, row};
 
 /// Note on what the memory of a unit includes, and why a callback thread takes more here than in
 /// the experiment `units/callback`.
@@ -73,6 +73,9 @@ fn memory_table(record: &RunRecord, width: usize) -> String {
         rows.push(cells);
     }
     let mut out = grid(&rows, 2, width);
+    let hidden = [(is_wide, "[95 % interval]"), (is_widest, "by its own count")];
+    let hidden = hidden.iter().filter(|(is_shown, _)| !is_shown).map(|(_, heading)| heading);
+    columns_left_out(&mut out, &hidden.collect::<Vec<_>>(), width);
     let by_itself = if is_widest { "; by its own count: as the runtime reports it" } else { "" };
     let note = format!(
         "bytes of one: slope of the line through all numbers of units, from the proportional set size (PSS) of \
@@ -102,14 +105,7 @@ pub fn round_trip_section(cases: &[&Case], width: usize) -> String {
     cases.sort_by(|a, b| a.median.unwrap_or(f64::MAX).total_cmp(&b.median.unwrap_or(f64::MAX)));
     let mut rows = vec![row(["unit", "round trip", "[95 % interval]"])];
     for case in cases {
-        let interval = case
-            .ci95
-            .map(|[low, high]| format!("[{}, {}]", shown(low, case.unit), shown(high, case.unit)));
-        rows.push(vec![
-            parameter(case, names::UNIT),
-            figure(case.median),
-            interval.unwrap_or_default(),
-        ]);
+        rows.push(vec![parameter(case, names::UNIT), figure(case.median), interval(case)]);
     }
     grid(&rows, 1, width)
 }

@@ -5,7 +5,7 @@ use contend_record::parameters::names;
 
 use super::super::super::units::{count, nanoseconds};
 use super::super::conclusion::{
-    Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
+    Conclusion, Judgement, Reason, Verdict, compared, is_disturbed, not_measured,
 };
 use super::super::table::ratio_of;
 use super::{both, copied, form};
@@ -44,9 +44,9 @@ fn two_calls(record: &RunRecord) -> Judgement {
         let messages = pipe.parameters.number(names::MESSAGES)? as f64;
         let calls = both(pipe, "calls")? / messages;
         let switches = both(pipe, "voluntary_switches")?;
-        Some((calls, switches, switches / messages))
+        Some((pipe, calls, switches, switches / messages))
     };
-    let Some((calls, switches, each)) = figures() else {
+    let Some((pipe, calls, switches, each)) = figures() else {
         return not_measured("Not all of its cases were measured.");
     };
     let text = format!(
@@ -55,7 +55,11 @@ fn two_calls(record: &RunRecord) -> Judgement {
         count(switches)
     );
     (
-        Verdict::all(&[Verdict::of(calls >= 1.995), Verdict::of(each >= MIN_SWITCHES_PER_MESSAGE)]),
+        // The number of calls follows from the program, that of switches from the scheduler.
+        Verdict::all(&[
+            Verdict::of(calls >= 1.995),
+            Verdict::of(each >= MIN_SWITCHES_PER_MESSAGE).with_samples_of(&[pipe]),
+        ]),
         text,
     )
 }
@@ -65,9 +69,10 @@ fn no_calls(record: &RunRecord) -> Judgement {
         let (pipe, ring) = (form(record, "pipe")?, form(record, "ring")?);
         let messages = ring.parameters.number(names::MESSAGES)? as f64;
         let times = ratio_of(&ring.samples, &pipe.samples, record.seed)?;
-        Some((pipe.median?, ring.median?, times, both(ring, "calls")?, messages))
+        let medians = [pipe.median?, ring.median?];
+        Some(([pipe, ring], medians, times, both(ring, "calls")?, messages))
     };
-    let Some((pipe, ring, times, calls, messages)) = figures() else {
+    let Some((cases, [pipe, ring], times, calls, messages)) = figures() else {
         return not_measured("Not all of its cases were measured.");
     };
     let lost = form(record, "cell-unguarded").and_then(|case| case.metric("lost"));
@@ -93,7 +98,8 @@ fn no_calls(record: &RunRecord) -> Judgement {
         }
         _ => Verdict::NotConfirmed,
     };
-    (Verdict::all(&[without_calls, faster]), text)
+    let verdicts = [without_calls, faster].map(|verdict| verdict.with_samples_of(&cases));
+    compared(Verdict::all(&verdicts), text, &[cases])
 }
 
 /// Range of ratios that count as 4 to 5 times. It includes its lower end, but not its upper end.
@@ -114,19 +120,21 @@ fn copying(record: &RunRecord) -> Judgement {
         .filter_map(|&(name, case)| {
             let case = case?;
             let shown = ratio_of(&case.samples, &mapping.samples, record.seed)?;
-            Some((name, case.median? / mapped, shown))
+            Some((name, case, case.median? / mapped, shown))
         })
         .collect();
     if times.is_empty() {
         return not_measured("Not all of its cases were measured.");
     }
     let ratios: Vec<_> =
-        times.iter().map(|(name, _, times)| format!("{name} {times} times as long")).collect();
+        times.iter().map(|(name, .., times)| format!("{name} {times} times as long")).collect();
     let text = format!(
         "Copying byte by byte between two mappings, as its program does, takes {}; {}.",
         nanoseconds(mapped),
         ratios.join("; "),
     );
-    let all = times.iter().all(|(_, times, _)| (FOUR_TO_FIVE[0]..FOUR_TO_FIVE[1]).contains(times));
-    (Verdict::of(all), text)
+    let all =
+        times.iter().all(|(_, _, times, _)| (FOUR_TO_FIVE[0]..FOUR_TO_FIVE[1]).contains(times));
+    let pairs: Vec<_> = times.iter().map(|&(_, case, ..)| [case, mapping]).collect();
+    compared(Verdict::of(all).with_samples_of(pairs.as_flattened()), text, &pairs)
 }

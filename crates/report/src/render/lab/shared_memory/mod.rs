@@ -9,7 +9,7 @@ mod tests;
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
 
-use super::super::layout::paragraph;
+use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::{bytes, count, nanoseconds, ratio, seconds};
 use super::chapter::Content;
 use super::copy;
@@ -132,6 +132,9 @@ fn one_byte(record: &RunRecord, width: usize) -> Option<String> {
         lines.push(line);
     }
     let mut out = grid(&lines, 1, width);
+    if !is_wide {
+        columns_left_out(&mut out, &["peak", "lost"], width);
+    }
     paragraph(&mut out, "", &legend(record, is_wide), width);
     Some(out)
 }

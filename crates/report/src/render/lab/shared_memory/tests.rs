@@ -80,6 +80,26 @@ fn other_figures_do_not_confirm_them() {
     );
 }
 
+/// The number of calls per message follows from the program; times and switches need two samples.
+#[test]
+fn single_samples_are_too_few() {
+    let mut cases = vec![
+        form("pipe", 0.73e9, 1e6, 178_208.0, 0.0),
+        form("ring", 0.05e9, 500.0, 200.0, 0.0),
+        copy("fgetc-fputc", None, 4.5e8, 51_200.0, 0.0),
+        copy("mmap-bytes", None, 1e8, 9.0, 27_200.0),
+    ];
+    for case in &mut cases {
+        case.samples.truncate(1);
+    }
+    let text = shown(cases);
+    for letter in ['A', 'B', 'C'] {
+        assert!(text.contains(&format!("{letter}. inconclusive (too few samples)")), "{text}");
+    }
+    let refuted = shown(vec![form("pipe", 0.28e9, 1e5, 4.0, 0.0)]);
+    assert!(refuted.contains("A. not confirmed"), "fewer than two calls: {refuted}");
+}
+
 /// In a disturbed run, system calls of the ring do not refute conclusion B: a partner that loses
 /// its CPU makes the other one sleep, which takes calls.
 #[test]

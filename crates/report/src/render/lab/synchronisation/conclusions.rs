@@ -6,7 +6,7 @@ use contend_record::stats::Ratio;
 
 use super::super::super::units::seconds;
 use super::super::conclusion::{
-    Conclusion, Judgement, Reason, Verdict, is_disturbed, not_measured,
+    Conclusion, Judgement, Reason, Verdict, compared, is_disturbed, not_measured,
 };
 use super::super::find;
 use super::super::table::ratio_of;
@@ -89,19 +89,23 @@ fn sleeping(record: &RunRecord) -> Judgement {
     let all = slept
         .iter()
         .all(|(_, slept)| signalled.iter().all(|signalled| is_much_slower(slept, signalled)));
-    (Verdict::of(all), text)
+    let pairs: Vec<[&Case; 2]> = slept
+        .iter()
+        .flat_map(|&(_, slept)| signalled.iter().map(move |&signalled| [slept, signalled]))
+        .collect();
+    compared(Verdict::of(all).with_samples_of(pairs.as_flattened()), text, &pairs)
 }
 
-/// Returns the number of CPUs that the given number of processes used, with the given number of
-/// threads in each, or `None` if that was not measured.
-fn used(record: &RunRecord, processes: &str, threads: &str) -> Option<f64> {
+/// Returns the case of the given number of processes with the given number of threads in each, and
+/// the number of CPUs that they used, or `None` if that was not measured.
+fn used<'a>(record: &'a RunRecord, processes: &str, threads: &str) -> Option<(&'a Case, f64)> {
     let parameters = [(names::PROCESSES, processes), (names::THREADS, threads)];
     let case = find(record, View::Computing, &parameters)?;
-    Some(load(case)? * record.host.cpus_allowed as f64 / 100.0)
+    Some((case, load(case)? * record.host.cpus_allowed as f64 / 100.0))
 }
 
 fn one_thread(record: &RunRecord) -> Judgement {
-    let (Some(one), Some(threads), Some(processes)) =
+    let (Some((alone, one)), Some((with_threads, threads)), Some((with_processes, processes))) =
         (used(record, "1", "1"), used(record, "1", "2"), used(record, "2", "1"))
     else {
         return not_measured("Programs 5, 6 and 7 were not all measured.");
@@ -123,7 +127,7 @@ fn one_thread(record: &RunRecord) -> Judgement {
         }
         () => Verdict::Confirmed,
     };
-    (verdict, text)
+    (verdict.with_samples_of(&[alone, with_threads, with_processes]), text)
 }
 
 fn all_cpus(record: &RunRecord) -> Judgement {
@@ -150,5 +154,5 @@ fn all_cpus(record: &RunRecord) -> Judgement {
         _ if is_disturbed(record) => Verdict::Inconclusive(Reason::Disturbed),
         _ => Verdict::NotConfirmed,
     };
-    (verdict, text)
+    (verdict.with_samples_of(&[case]), text)
 }

@@ -8,7 +8,7 @@ mod tests;
 use contend_record::lab::{Case, RunRecord, View};
 use contend_record::parameters::names;
 
-use super::super::layout::paragraph;
+use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::{nanoseconds, seconds};
 use super::chapter::Content;
 use super::find;
@@ -83,6 +83,13 @@ pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
     let words = if width >= MIN_MECHANISM_COLUMNS { 3 } else { 1 };
     let rows: Vec<_> = std::iter::once(headings(width)).chain(rows).collect();
     let mut table = grid(&rows, words, width);
+    let hidden = [
+        (MIN_MECHANISM_COLUMNS, "main to sub"),
+        (MIN_MECHANISM_COLUMNS, "sub to main"),
+        (MIN_MODEL_COLUMNS, "model"),
+    ];
+    let hidden = hidden.iter().filter(|(least, _)| width < *least).map(|(_, heading)| heading);
+    columns_left_out(&mut table, &hidden.collect::<Vec<_>>(), width);
     paragraph(&mut table, "", LEGEND, width);
     for text in [scaled(record), changed(record)].into_iter().flatten() {
         paragraph(&mut table, "", &text, width);

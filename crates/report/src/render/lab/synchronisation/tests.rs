@@ -88,6 +88,17 @@ fn other_figures_do_not_confirm_them() {
 }
 
 #[test]
+fn single_samples_are_too_few() {
+    let mut record = two_cores();
+    record.cases.iter_mut().for_each(|case| case.samples.truncate(1));
+    let text = shown(&record);
+    for letter in ["A", "B", "C"] {
+        assert!(text.contains(&format!("{letter}. inconclusive (too few samples): ")), "{text}");
+    }
+    assert!(text.contains("Compared: 1 sample of each."), "{text}");
+}
+
+#[test]
 fn cases_with_other_parameters_are_left_out() {
     let mut record = two_cores();
     record.cases[0].parameters = record.cases[0].parameters.clone().with("to_main", "semaphore");
