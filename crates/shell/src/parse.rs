@@ -156,6 +156,30 @@ fn check_single(
     Ok(())
 }
 
+/// A syntax error in source of any length, such as a script. A shell may accept the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// Line of the error, from 1. At the end of the source it is the last line.
+    pub line: usize,
+    /// What is wrong, worded for users, such as `unterminated single quote`; `None` if only the
+    /// line is known.
+    pub detail: Option<String>,
+}
+
+/// Returns the first syntax error of shell source, or `None` if it can be parsed. Extended globs
+/// are accepted, as in bash after `shopt -s extglob`.
+pub fn find_syntax_error(text: &str) -> Option<SyntaxError> {
+    let mut parser = brush_parser::Parser::new(text.as_bytes(), &ParserOptions::default());
+    let source = parser.parse_program().err()?;
+    let ParseError { problem, place, .. } = syntax_error(text, &ByteOffsets::new(text), &source);
+    let detail = match source {
+        GrammarError::ParsingAtEndOfInput => Some("unexpected end of the text".to_owned()),
+        _ => problem.split_once(": ").map(|(_, detail)| detail.to_owned()),
+    };
+    let place = text.floor_char_boundary(place.min(text.len()));
+    Some(SyntaxError { line: text[..place].matches('\n').count() + 1, detail })
+}
+
 fn syntax_error(text: &str, offsets: &ByteOffsets, source: &GrammarError) -> ParseError {
     let end = text.trim_end().len();
     let (problem, place) = match source {
@@ -463,6 +487,18 @@ mod tests {
         assert_eq!(refusal("").0, "the pipeline is empty");
         assert_eq!(refusal("  # nothing").0, "the pipeline is empty");
         assert!(refusal("time a | b").0.contains("time"));
+    }
+
+    #[test]
+    fn syntax_errors_have_a_line() {
+        let found = |text: &str| find_syntax_error(text).map(|error| (error.line, error.detail));
+        let with = |line, detail: &str| Some((line, Some(detail.to_owned())));
+        assert_eq!(found("if true"), with(1, "unexpected end of the text"));
+        assert_eq!(found("for i in a; do\n"), with(1, "unexpected end of the text"));
+        assert_eq!(found("sort x\n\nfi\n"), Some((3, None)));
+        assert_eq!(found("sort x\necho 'a"), with(2, "unterminated single quote"));
+        assert_eq!(found("ls !(a) | sort; f() { :; }\n"), None);
+        assert_eq!(found(""), None);
     }
 
     #[test]

@@ -17,16 +17,19 @@ use super::history::SaveArgs;
 /// not expect to speed up, runs unchanged. --explain shows the plan and its reasons.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{DETAILS}"))]
+#[command(override_usage = "contend run [OPTIONS] <PIPELINE>\n       \
+                            contend run [OPTIONS] -f <SCRIPT> [ARGUMENT]...")]
 pub struct RunArgs {
     /// Pipeline to run, quoted as one argument.
-    #[arg(value_name = "PIPELINE", required_unless_present_any = ["file", "json"])]
+    // Not `required`: the error would not mention --file.
+    #[arg(value_name = "PIPELINE")]
     pub pipeline: Option<String>,
 
     /// Run a shell script, in parallel where possible.
     ///
     /// Further words are arguments of the script; write `--` before them if one is also an option
     /// of `contend run`. The shell is the one in the first line of the script, unless --shell names
-    /// another.
+    /// another. `-` is standard input.
     #[arg(short, long, value_name = "SCRIPT", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "pipeline", num_args = 1.., allow_hyphen_values = true)]
     pub file: Option<Vec<OsString>>,

@@ -227,10 +227,14 @@ mod tests {
                         names.push(name.clone());
                     }
                 }
-                fields.values().for_each(|value| add_enumerations(value, all, names));
+                for value in fields.values() {
+                    add_enumerations(value, all, names);
+                }
             }
             Value::Array(values) => {
-                values.iter().for_each(|value| add_enumerations(value, all, names));
+                for value in values {
+                    add_enumerations(value, all, names);
+                }
             }
             _ => {}
         }

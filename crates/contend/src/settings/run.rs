@@ -11,10 +11,11 @@ use clap::{Parser as _, ValueEnum as _};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
+use contend_record::shell::quote;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
-use super::script::{check_is_command, script_arguments};
+use super::script::{check_is_command, script_arguments, tip_on_permission};
 use super::{shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
@@ -22,8 +23,8 @@ use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_i
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
 
-/// Name of standard output on the command line.
-const STDOUT_NAME: &str = "-";
+/// Name of standard input and standard output on the command line.
+const STANDARD_NAME: &str = "-";
 
 /// Settings of `contend run`.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub struct Run {
     /// The command line that runs the pipelines of a script in parallel, if `--explain` or
     /// `--stats` reports on a pipeline that only starts a shell script.
     pub script_command: Option<String>,
+    /// A tip to print before the run, which will fail as in the shell.
+    pub tip: Option<String>,
     /// Options for saving the run. They are evaluated after the run, so that they do not delay it.
     pub save: SaveArgs,
 }
@@ -47,21 +50,25 @@ pub struct Run {
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let (what, json) = what(args.file, args.pipeline, args.json)?;
-    if let (true, Target::Script(path, _)) = (args.check, &what) {
-        let path = path.display();
-        return Err(UsageError(format!(
-            "--check compares a pipeline, not a script: to compare standard output, use \
-             `cmp <(bash {path}) <(contend run --file {path})`"
-        ))
-        .into());
+    if let (true, Target::Script(path, arguments)) = (args.check, &what) {
+        return Err(not_checked(path, arguments).into());
     }
     let script_command = match &what {
         Target::Pipeline(text) if args.explain || args.stats => script_arguments(text),
         _ => None,
     };
+    let tip = match &what {
+        Target::Pipeline(text) if script_command.is_none() => tip_on_permission(text),
+        _ => None,
+    };
     if let Target::Pipeline(text) = &what {
         super::pipe::check_text("the pipeline", text)?;
         check_is_command(text)?;
+        if text.trim() == STANDARD_NAME {
+            let message = "'-' is not a pipeline: to run a script from standard input, use \
+                           `contend run --file -`";
+            return Err(UsageError(message.to_owned()).into());
+        }
         // A plain pipeline is not parsed here: that would delay its start.
         if is_blank(text) {
             parse(text).map_err(|error| UsageError(error.to_string()))?;
@@ -87,7 +94,25 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
-    Ok(Run { request: Request { what, settings }, progress, json, script_command, save })
+    Ok(Run { request: Request { what, settings }, progress, json, script_command, tip, save })
+}
+
+/// Returns the error for `--check` with a script. It names a command that compares the output of
+/// the script, unless standard input is the script, which can be read only once.
+fn not_checked(path: &Path, arguments: &[OsString]) -> UsageError {
+    let refused = "--check compares a pipeline, not a script";
+    if path == Path::new(STANDARD_NAME) {
+        return UsageError(refused.to_owned());
+    }
+    let path = quote(&path.to_string_lossy());
+    let words: Vec<_> =
+        arguments.iter().map(|word| format!(" {}", quote(&word.to_string_lossy()))).collect();
+    let words = words.concat();
+    let separator = if words.is_empty() { "" } else { " --" };
+    UsageError(format!(
+        "{refused}: to compare standard output, use \
+         `cmp <(bash {path}{words}) <(contend run --file {path}{separator}{words})`"
+    ))
 }
 
 /// Returns whether the text consists of white space and comments only.
@@ -109,7 +134,7 @@ fn what(
     }
     match (pipeline, json) {
         (Some(text), json) => Ok((Target::Pipeline(text), json)),
-        (None, Some(word)) if word != STDOUT_NAME => {
+        (None, Some(word)) if word != STANDARD_NAME => {
             let text = word.into_string();
             let text = text.map_err(|_| {
                 UsageError(
@@ -117,9 +142,13 @@ fn what(
                         .to_owned(),
                 )
             })?;
-            Ok((Target::Pipeline(text), Some(STDOUT_NAME.into())))
+            Ok((Target::Pipeline(text), Some(STANDARD_NAME.into())))
         }
-        (None, _) => Err(UsageError("missing pipeline: give it as one quoted argument".to_owned())),
+        (None, _) => {
+            let message = "missing pipeline or script: give a pipeline as one quoted argument, or \
+                           a script with `--file SCRIPT`";
+            Err(UsageError(message.to_owned()))
+        }
     }
 }
 
@@ -132,7 +161,7 @@ fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     let mut arguments: Vec<OsString> = words.collect();
     if let Some(option) = path.to_str().and_then(option_in) {
         return Err(UsageError(format!(
-            "'{option}' in place of the script: write options before `--file SCRIPT`"
+            "'{option}' is in place of the script: write options before `--file SCRIPT`"
         )));
     }
     if arguments.first().is_some_and(|word| word == "--") {
@@ -143,8 +172,8 @@ fn script_with_arguments(words: Vec<OsString>) -> Result<Target, UsageError> {
     if let Some(option) = own {
         let script = path.display();
         return Err(UsageError(format!(
-            "'{option}' after the script: write options of contend before `--file {script}`, and \
-             those of the script after `--file {script} --`"
+            "'{option}' comes after the script: write options of contend before \
+             `--file {script}`, and those of the script after `--file {script} --`"
         )));
     }
     Ok(Target::Script(path.into(), arguments))

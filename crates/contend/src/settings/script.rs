@@ -7,6 +7,8 @@ use std::path::Path;
 use contend_parallel::run::is_shell_script;
 use contend_record::shell::quote;
 use contend_shell::environment::in_path;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use crate::exit::UsageError;
 
@@ -37,6 +39,19 @@ pub(super) fn check_is_command(text: &str) -> Result<(), UsageError> {
     Err(UsageError(format!("'{name}' is a file, not a command: {uses}")))
 }
 
+/// Returns a tip if the pipeline is only the path of a shell script, with its arguments, and the
+/// script is not executable, so that the shell cannot start it.
+pub(super) fn tip_on_permission(text: &str) -> Option<String> {
+    let path = text.split_whitespace().next().filter(|word| word.contains('/'))?;
+    if access(path, Access::EXEC_OK) != Err(Errno::ACCESS) {
+        return None;
+    }
+    let arguments = script_arguments(text)?;
+    Some(format!(
+        "'{path}' is not executable: `contend run {arguments}` runs it as a script, in parallel"
+    ))
+}
+
 fn begins_with_shebang(path: &Path) -> bool {
     let mut start = [0; 2];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
@@ -61,6 +76,24 @@ pub(super) fn script_arguments(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_that_is_not_executable_gets_a_tip() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let script = folder.path().join("a.sh").to_str().expect("UTF-8").to_owned();
+        std::fs::write(&script, "ls\n").expect("a file");
+        let message = |arguments: &str| {
+            format!(
+                "'{script}' is not executable: `contend run --file {script}{arguments}` runs it as \
+                 a script, in parallel"
+            )
+        };
+        assert_eq!(tip_on_permission(&script), Some(message("")));
+        assert_eq!(tip_on_permission(&format!("{script} log x")), Some(message(" -- log x")));
+        assert_eq!(tip_on_permission(&format!("{script} | sort")), None);
+        assert_eq!(tip_on_permission("/bin/sh -c ls"), None);
+        assert_eq!(tip_on_permission("./missing.sh"), None);
+    }
 
     #[test]
     fn scripts_given_as_pipelines_are_found() {

@@ -107,6 +107,12 @@ fn a_script_name_in_place_of_a_pipeline_is_refused() {
             assert_ne!(status, Some(2), "{other}: {error}");
         }
     }
+    let (status, error) = message("run", "./nightly.sh 'a b'");
+    assert_eq!((status, error.contains("--file")), (Some(126), false), "{error}");
+    let (status, error) = message("run", "./nightly.sh a");
+    assert_eq!(status, Some(126), "{error}");
+    let tip = "contend: './nightly.sh' is not executable: `contend run --file ./nightly.sh -- a` ";
+    assert!(error.starts_with(tip) && error.contains("Permission denied"), "{error}");
 }
 
 #[test]

@@ -144,8 +144,11 @@ fn pipelines_that_a_shell_runs_are_checked_too() {
         assert_status(&output, status);
         let said = text(&output.stderr);
         let start =
-            format!("contend: identical output ({} bytes, exit {status}); ", output.stdout.len());
+            format!("contend: identical output ({} bytes, exit {status})", output.stdout.len());
         assert!(said.contains(&start), "{pipeline}: {said}");
+        let has_speed = said.contains("; parallel ") || said.contains("; plain ");
+        let expected = status == 0 && !output.stdout.is_empty();
+        assert_eq!(has_speed, expected, "{pipeline}: {said}");
     }
 }
 
@@ -173,7 +176,8 @@ fn a_check_that_finds_a_difference_reports_its_position() {
     let output = run(&mut run_in_chunks(&arguments), &input);
     assert_status(&output, 1);
     let said = text(&output.stderr);
-    assert!(said.starts_with("contend: outputs differ, first between bytes "), "{said}");
+    assert!(said.starts_with("contend: outputs differ, first at byte "), "{said}");
+    assert!(said.contains("whether `nl` really processes each record independently"), "{said}");
 }
 
 #[test]
@@ -382,7 +386,7 @@ fn options_after_a_script_are_refused_unless_separated() {
     for words in [&["--explain"][..], &["-j", "2"], &["a", "--memory=1M"], &["--color=never"]] {
         let (status, printed, error) = script(words);
         assert_eq!((status, printed.as_str()), (Some(2), ""), "{words:?}");
-        assert!(error.contains("after the script"), "{words:?}: {error}");
+        assert!(error.contains(" comes after the script: "), "{words:?}: {error}");
     }
     assert_eq!(script(&["--", "--explain", "x"]).1, "2:--explain x\n");
     assert_eq!(script(&["-x", "--other", "--", "--stats"]).0, Some(2));
@@ -431,4 +435,96 @@ fn a_script_gets_statistics_per_pipeline_and_the_command_that_runs_it() {
     let (status, printed, error) = script(&["--check", "-f", "a.sh"]);
     assert_eq!((status, printed.as_str()), (Some(2), ""));
     assert!(error.contains("cmp <(bash a.sh) <(contend run --file a.sh)"), "{error}");
+    let (_, _, error) = script(&["--check", "-f", "a.sh", "LOG", "o q"]);
+    let command = "cmp <(bash a.sh LOG 'o q') <(contend run --file a.sh -- LOG 'o q')";
+    assert!(error.contains(command), "{error}");
+    std::fs::write(folder.path().join("none.sh"), "f() { cat \"$1\" | sort; }\n").expect("room");
+    let (_, _, statistics) = script(&["--stats", "-f", "none.sh"]);
+    assert!(statistics.contains("contend took over none of the pipelines"), "{statistics}");
+}
+
+#[test]
+fn messages_of_bash_name_the_script_and_the_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = "#!/bin/bash\nset -e -o pipefail\nf() { cat \"$1\" | sort; }\nnosuch || :\n\
+                 f /no/such/file || :\nFOO=(a b); echo \"$0 ${FOO[1]}\"\n";
+    std::fs::write(folder.path().join("min.sh"), lines).expect("room");
+    for options in [&[][..], &["--stats"]] {
+        let mut command = Command::new(contend());
+        command.arg("run").args(options).args(["-f", "min.sh"]).current_dir(&folder);
+        let ran = run(&mut command, "");
+        let said = text(&ran.stderr);
+        assert!(said.starts_with("min.sh: line 4: nosuch: command not found\n"), "{said}");
+        assert_eq!(text(&ran.stdout), "min.sh b\n");
+    }
+}
+
+#[test]
+fn a_script_may_come_from_standard_input() {
+    let script = "echo \"$0:$*\"; seq 3 | tr 1 \"$1\" | sort -r; exit 3\n";
+    let unchanged = "set -x; set +x; echo \"$0:$*\"\nread -r line\necho skipped\necho \"$line\"\n";
+    for path in ["-", "/dev/stdin"] {
+        let ran = |script: &str| {
+            let mut command = Command::new(contend());
+            let output = run(command.args(["run", "--file", path, "7"]).env("LC_ALL", "C"), script);
+            (output.status.code(), text(&output.stdout))
+        };
+        let name = if path == "-" { "bash" } else { path };
+        assert_eq!(ran(script), (Some(3), format!("{name}:7\n7\n3\n2\n")));
+        // The shell reads a script that contend leaves unchanged itself.
+        let (status, printed) = ran(unchanged);
+        assert_eq!(status, Some(0), "{path}: {printed}");
+        if path == "-" {
+            assert_eq!(printed, "bash:7\necho skipped\n");
+        }
+    }
+    let output = run(Command::new(contend()).args(["run", "-"]), "");
+    assert_status(&output, 2);
+    assert!(text(&output.stderr).contains("`contend run --file -`"), "{output:?}");
+}
+
+#[test]
+fn a_run_without_pipeline_names_both_ways_to_give_one() {
+    let output = run(Command::new(contend()).arg("run"), "");
+    assert_status(&output, 2);
+    let error = text(&output.stderr);
+    assert!(error.contains("missing pipeline or script: "), "{error}");
+    assert!(error.contains("--file SCRIPT"), "{error}");
+}
+
+#[test]
+fn an_explanation_reports_a_syntax_error_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.sh"), "sort \"$x\" |\n\nfi\n").expect("room");
+    for (words, error) in [
+        (&["if true"][..], "in line 1 (unexpected end of the text);"),
+        (&["sort $x | ("], "in line 1 (unexpected end of the text);"),
+        (&["-f", "a.sh"], "in line 3;"),
+    ] {
+        let mut command = Command::new(contend());
+        let output = run(command.args(["run", "--explain"]).args(words).current_dir(&folder), "");
+        assert_status(&output, 0);
+        let printed = text(&output.stdout).replace("\n  ", " ");
+        assert!(printed.contains(&format!("syntax error {error}")), "{printed}");
+        assert_eq!(printed.matches("syntax").count(), 2, "{printed}");
+        assert!(printed.contains("it may accept syntax"), "{printed}");
+    }
+}
+
+#[test]
+fn the_history_has_the_name_of_a_script_and_its_parallel_pipelines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lines = "seq 100000 | tr 1 \"$1\" | sort | tail -n 1\n";
+    std::fs::write(folder.path().join("a.sh"), lines).expect("room");
+    let contend = |words: &[&str]| {
+        let mut command = Command::new(contend());
+        run(command.args(words).current_dir(&folder).env("LC_ALL", "C"), "")
+    };
+    let part = ["run", "--store", "runs.db", "--part-size", "64k", "-f", "a.sh", "7 8"];
+    assert_status(&contend(&part), 0);
+    let shown = text(&contend(&["history", "show", "1", "--store", "runs.db"]).stdout);
+    assert!(shown.contains("a.sh '7 8'\n"), "{shown}");
+    assert!(!shown.contains("seq 100000"), "{shown}");
+    let parallel = "1 of 1 pipeline that contend took over ran in parallel";
+    assert!(shown.contains(parallel), "{shown}");
 }

@@ -124,9 +124,9 @@ const DEFAULT_BUDGET_SECONDS: f64 = 45.0;
 /// Upper bound on the default budget of a quick run of experiments chosen by name, in seconds.
 const QUICK_BUDGET_SECONDS: f64 = 8.0;
 
-/// Upper bound on the default budget of a quick run of a suite, in seconds. It leaves more than half
-/// of [`QUICK_TIME_LIMIT`] for machines that are slower or busy.
-const QUICK_SUITE_BUDGET_SECONDS: f64 = 24.0;
+/// Upper bound on the default budget of a quick run of a suite, in seconds. It leaves 40 % of
+/// [`QUICK_TIME_LIMIT`] for machines that are slower or busy.
+const QUICK_SUITE_BUDGET_SECONDS: f64 = 36.0;
 
 /// Time limit of a quick run of a suite, unless a budget is given.
 pub const QUICK_TIME_LIMIT: Duration = Duration::from_mins(1);

@@ -60,9 +60,13 @@ impl Expectation {
     /// Returns the decision for an input of the given size, with the reason.
     pub(crate) fn decision(&self, bytes: u64) -> Decision {
         let parallel = self.is_worth_it();
-        let verdict = if parallel { "is worth" } else { "is not worth" };
-        let (cpu, cost) = (time(self.cpu), time(self.cost));
-        let why = format!("an estimated {cpu} of CPU work {verdict} {cost} of overhead");
+        let (gain, cost) = (time(self.gain), time(self.cost));
+        let rule = if parallel || self.gain < self.cost {
+            ""
+        } else {
+            "; contend uses chunks only if they save twice their cost"
+        };
+        let why = format!("chunks would save an estimated {gain} and cost {cost}{rule}");
         let expected_cpu_seconds = Some(self.cpu);
         Decision { parallel, why, input_bytes: Some(bytes), expected_cpu_seconds }
     }
@@ -307,6 +311,16 @@ mod tests {
         };
         let steps = vec![Step::Parallel(group)];
         Plan { stages: Vec::new(), source: Source::Standard, steps }
+    }
+
+    #[test]
+    fn a_decision_has_what_chunks_save_and_cost() {
+        let why = |gain, cost| Expectation { cpu: 9.0, gain, cost }.decision(1).why;
+        let saved = "chunks would save an estimated";
+        assert_eq!(why(0.007, 0.011), format!("{saved} 7 ms and cost 11 ms"));
+        assert_eq!(why(1.5, 0.011), format!("{saved} 1.5 s and cost 11 ms"));
+        let rule = "contend uses chunks only if they save twice their cost";
+        assert_eq!(why(0.011, 0.007), format!("{saved} 11 ms and cost 7 ms; {rule}"));
     }
 
     #[test]

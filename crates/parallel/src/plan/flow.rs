@@ -18,8 +18,13 @@ const USUAL_WORD_BYTES: f64 = 6.0;
 const DISTINCT_SHARE: f64 = 0.2;
 /// Fraction of its input that `grep` typically selects.
 const FOUND_SHARE: f64 = 0.2;
+/// CPU time of `grep` for its output, in nanoseconds per byte.
+const SELECT_NS_PER_BYTE: f64 = 1.0;
 /// Maximum number of bytes of an input that are examined to measure its lines.
 const BEGINNING_BYTES: usize = 16 << 10;
+
+/// Names of programs that select lines as `grep` does.
+const GREPS: [&str; 3] = ["grep", "egrep", "fgrep"];
 
 /// The volume of a command's input, and the command's rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,8 +77,11 @@ impl Stream {
     }
 
     fn at(&mut self, rate: f64, program: &str, arguments: &[String]) -> Flow {
-        let flow = Flow { rate, volume: self.volume, sorts: is_sort(program) };
+        let mut flow = Flow { rate, volume: self.volume, sorts: is_sort(program) };
         self.apply_command(name_of(program), arguments);
+        if GREPS.contains(&name_of(program)) && flow.volume > 0.0 {
+            flow.rate += SELECT_NS_PER_BYTE * self.volume / flow.volume;
+        }
         flow
     }
 
@@ -94,7 +102,7 @@ impl Stream {
             "awk" | "mawk" | "gawk" | "nawk" | "original-awk" if any(&["NF; i++", "NF;i++"]) => {
                 self.split_into_words();
             }
-            "grep" | "egrep" | "fgrep" => {
+            name if GREPS.contains(&name) => {
                 if let Some(options) = read(&grep::TABLE) {
                     self.apply_grep(&options, &words);
                 }
@@ -125,7 +133,9 @@ impl Stream {
         let first = || options.operands.first().map(|&place| words[place].text.as_str());
         let pattern = options.value('e').or_else(first).unwrap_or_default();
         let letters = pattern.trim_start_matches('^');
-        if !options.has('v') && letters.starts_with(|letter: char| letter.is_ascii_alphanumeric()) {
+        let is_rare = letters.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+            && (letters != pattern || letters.len() > 1);
+        if !options.has('v') && is_rare {
             self.volume *= FOUND_SHARE;
         }
     }
@@ -243,6 +253,17 @@ mod tests {
     }
 
     #[test]
+    fn grep_needs_time_for_its_output() {
+        let rate = |pattern: &str| {
+            let arguments = [pattern.to_owned()];
+            let flow = Stream::of_lines(100.0).flow_through_known("grep", &arguments);
+            flow.expect("it is known").rate
+        };
+        let (frequent, rare) = (rate("7"), rate("77"));
+        assert!((frequent - rare - SELECT_NS_PER_BYTE * (1.0 - FOUND_SHARE)).abs() < 1e-9);
+    }
+
+    #[test]
     fn counting_commands_write_almost_nothing() {
         for command in ["wc -l", "grep --count x", "head", "head -5", "tail -n 3", "head -c 9"] {
             assert!(has_volume(command, 0.0), "{command}");
@@ -253,9 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_begin_with_a_letter_are_rare() {
+    fn longer_patterns_that_begin_with_a_letter_are_rare() {
         assert!(has_volume("grep ^From: words", FOUND_SHARE));
-        assert!(has_volume("grep -e x", FOUND_SHARE));
+        assert!(has_volume("grep -e xy", FOUND_SHARE));
+        assert!(has_volume("grep ^x", FOUND_SHARE));
+        assert!(has_volume("grep 7", 1.0), "most lines may contain the digit");
         for command in ["grep -v x", "grep --invert-match x", "grep [xy] words", "grep -A 3 [x]"] {
             assert!(has_volume(command, 1.0), "{command}");
         }

@@ -98,7 +98,14 @@ pub fn read(text: &str) -> Reading {
         // The rest of the message concerns `contend pipe`.
         Err(error) => {
             let (problem, _) = error.problem.split_once(": ").unwrap_or((&error.problem, ""));
-            return Reading::Shell(problem.to_owned());
+            let why = match problem {
+                "more than one pipeline" => "it has more than one pipeline",
+                "cannot find the boundaries of the stages here" => {
+                    "contend cannot find the boundaries of its stages"
+                }
+                why => why,
+            };
+            return Reading::Shell(why.to_owned());
         }
     };
     let Some(texts) = parsed.plain_stages() else {
@@ -130,6 +137,8 @@ mod tests {
         assert!(inverted);
         assert_eq!(stages.iter().map(Simple::name).collect::<Vec<_>>(), ["sort", "uniq"]);
         assert!(matches!(read("/bin/echo a"), Reading::Commands { .. }), "a file is none");
+        let several = Reading::Shell("it has more than one pipeline".to_owned());
+        assert_eq!(read("sort; uniq"), several);
         for text in [
             "echo a | sort",
             "sort $x",

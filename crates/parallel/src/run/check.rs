@@ -1,7 +1,7 @@
 //! Implements `--check`: the shell runs the original as well, and the outputs are compared.
 //!
-//! The output passes through contend, which keeps a digest of every block. The digests locate a
-//! difference and take almost no memory. Standard input that can be read only once is saved to a
+//! The output passes through contend, which keeps its beginning and a digest of every block. They
+//! locate a difference and take little memory. Standard input that can be read only once is saved to a
 //! temporary file while it is read. The original reads that file, and then the rest of the stream.
 
 mod digests;
@@ -23,8 +23,8 @@ use rustix::stdio::{dup2_stdin, dup2_stdout};
 use super::error::{Context as _, RunError};
 use super::observer::{Comparison, Notice, Observer};
 use crate::plan::ir::Source;
-pub use digests::BLOCK_BYTES;
 use digests::Digests;
+pub use digests::{BLOCK_BYTES, Difference};
 use original::Original;
 
 /// Size of the copy buffer in bytes.
@@ -285,8 +285,13 @@ impl FinishedRun {
             Waited::Interrupted(signal) => return Ok(Waited::Interrupted(signal)),
         };
         let check = original.compared_with(&self.output.digests, outcome.exit_code);
-        let comparison =
-            Comparison { check: &check, outcome, parallel, original_stderr: &original.stderr };
+        let comparison = Comparison {
+            check: &check,
+            first: self.output.digests.first_byte(&original.digests),
+            outcome,
+            parallel,
+            original_stderr: &original.stderr,
+        };
         observer.notify(Notice::Compared(&comparison)).context(cannot_write)?;
         let exit_code = if check.same { outcome.exit_code } else { 1 };
         outcome.check = Some(check);

@@ -39,7 +39,7 @@ mod watch;
 
 use crate::plan::text::{self, Reading};
 
-pub use check::BLOCK_BYTES;
+pub use check::{BLOCK_BYTES, Difference};
 pub use end::{End, Report};
 pub use error::RunError;
 pub use interpreter::is_shell_script;

@@ -4,6 +4,7 @@ use std::io;
 
 use contend_record::run::{Check, Outcome};
 
+use super::check::Difference;
 use crate::execute::{ExecuteError, Tally};
 use crate::plan::ir::Plan;
 
@@ -49,6 +50,9 @@ pub enum Notice<'a> {
 pub struct Comparison<'a> {
     /// The result of the comparison.
     pub check: &'a Check,
+    /// The first byte that differs; `None` if the outputs are equal, or if only the block of the
+    /// difference is known.
+    pub first: Option<Difference>,
     /// The outcome of the run, without the result of the comparison.
     pub outcome: &'a Outcome,
     /// Whether contend decided to run stages over chunks.

@@ -23,6 +23,30 @@ use crate::plan::script::{Dialect, Explanation, Rewriter, Rewritten};
 /// `MAX_ARG_STRLEN` is 128 KiB.
 const MAX_ARGUMENT_BYTES: usize = 120 << 10;
 
+/// The failed operation if there is no memory for a script.
+const NO_ROOM: &str = "there is no room for the script";
+
+/// Whether the shell got the rewritten form of a script.
+#[derive(Debug)]
+pub(super) enum Given {
+    /// The shell got it, in the given file, if any, which the caller must keep open until the shell
+    /// has started.
+    Rewritten(Option<File>),
+    /// The shell got nothing: the caller must give it the original.
+    NotRewritten,
+}
+
+/// Returns a file without a name that has the given content. Its offset is the end of the content.
+///
+/// # Errors
+/// Returns an error if there is no memory for the file.
+pub(super) fn unnamed_file(content: &[u8]) -> Result<File, RunError> {
+    let file = memfd_create("contend-script", MemfdFlags::CLOEXEC);
+    let mut file = File::from(file.context(NO_ROOM)?);
+    file.write_all(content).context(NO_ROOM)?;
+    Ok(file)
+}
+
 /// Shell source, and the shell that runs it.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
@@ -84,13 +108,14 @@ impl<'a> Prepared<'a> {
         Ok(self.original.to_owned())
     }
 
-    /// Adds the script at `path`, or its rewritten form, to the shell's arguments.
+    /// Adds the rewritten form of the script at `path` to the shell's arguments, if it is rewritten.
+    /// Without a path, messages name the shell.
     ///
     /// With `-c`, the source gets the script's name, so that the shell's messages begin with it. A
     /// few features behave differently there (see [`behaves_same_with_c`]). Bash reads scripts that
-    /// use them from a file without a name. Returns that file, which the caller must keep open
-    /// until bash has started, or `None` if no such file is used. Other shells would use the file's
-    /// name for `$0`.
+    /// use them, and long scripts, from a file without a name. Its messages then begin with the
+    /// path `/dev/fd/N`, because bash takes the name from `BASH_SOURCE`, which a script cannot set;
+    /// `BASH_ARGV0` changes only `$0`. Other shells would use the file's name for `$0`.
     ///
     /// # Errors
     /// Returns an error if there is no memory for the file, or if the path of this program is
@@ -98,31 +123,32 @@ impl<'a> Prepared<'a> {
     pub(super) fn give_script(
         &mut self,
         shell: &mut Command,
-        path: &Path,
+        path: Option<&Path>,
         records: Option<&Records>,
-    ) -> Result<Option<File>, RunError> {
+    ) -> Result<Given, RunError> {
         if self.rewritten.refused.is_none() {
-            let needs_file = !behaves_same_with_c(self.original);
+            let preamble = self.preamble(records)?;
+            let is_long = preamble.len() + self.rewritten.text.len() > MAX_ARGUMENT_BYTES;
+            let needs_file = is_long || !behaves_same_with_c(self.original);
             if needs_file && self.dialect == Dialect::Bash && has_descriptor_files() {
-                return self.give_file(shell, records).map(Some);
+                return Ok(Given::Rewritten(Some(self.give_file(shell, &preamble)?)));
             }
             let text = self.argument(records)?;
             if self.rewritten.refused.is_none() {
                 shell.arg("-c").arg(text + end_of_argument(self.original));
+                shell.arg(path.unwrap_or(Path::new(self.shell)));
+                return Ok(Given::Rewritten(None));
             }
         }
-        shell.arg(path);
-        Ok(None)
+        Ok(Given::NotRewritten)
     }
 
-    fn give_file(&self, shell: &mut Command, records: Option<&Records>) -> Result<File, RunError> {
-        let file = memfd_create("contend-script", MemfdFlags::CLOEXEC);
-        let no_room = "there is no room for the script";
-        let mut file = File::from(file.context(no_room)?);
+    fn give_file(&self, shell: &mut Command, preamble: &str) -> Result<File, RunError> {
+        let mut file = unnamed_file(b"")?;
         let fd = file.as_raw_fd();
         let name = format!("BASH_ARGV0={};exec {fd}<&-;", quote(self.name));
-        let text = name + &self.preamble(records)? + &self.rewritten.text;
-        file.write_all(text.as_bytes()).context(no_room)?;
+        let text = name + preamble + &self.rewritten.text;
+        file.write_all(text.as_bytes()).context(NO_ROOM)?;
         fcntl_setfd(&file, FdFlags::empty()).context("cannot pass the script to the shell")?;
         shell.arg(format!("/dev/fd/{fd}"));
         Ok(file)
@@ -165,12 +191,25 @@ impl<'a> Prepared<'a> {
 ///
 /// - It exits with 127 instead of 1 for an unset variable.
 /// - It has one more letter in `$-`.
-/// - In messages, it names `environment` as the source of functions.
+/// - It has no entry for the script in `FUNCNAME` and `BASH_LINENO`.
 /// - It abandons the whole script after an invalid integer.
 /// - After a redirected loop, it leaves an asynchronous list its standard input.
+///
+/// In messages from a function, it names `environment` instead of the script. From a file, bash
+/// would not name the script in any message, so this does not count as a difference.
 fn behaves_same_with_c(script: &str) -> bool {
-    let signs =
-        ["set -", "set +", "nounset", "?", "$-", "${-", "()", "function", "declare", "typeset"];
+    let signs = [
+        "nounset",
+        "?",
+        "$-",
+        "${-",
+        "FUNCNAME",
+        "BASH_LINENO",
+        "BASH_ARG",
+        "declare",
+        "typeset",
+        "local -",
+    ];
     let has_options = script
         .lines()
         .next()
@@ -182,6 +221,29 @@ fn behaves_same_with_c(script: &str) -> bool {
     !has_options
         && !is_asynchronous
         && !signs.iter().any(|sign| script.replace("$?", "").contains(sign))
+        && script.match_indices("set").all(|(at, set)| {
+            let after = &script[at + set.len()..];
+            !after.starts_with([' ', '\t']) || is_plain_set(after)
+        })
+}
+
+/// Returns whether `set`, with the given text after it, changes only options that have the same
+/// effect with `-c` and in a file. A first word that the shell expands may be any option.
+fn is_plain_set(arguments: &str) -> bool {
+    const OPTIONS: [&str; 6] =
+        ["allexport", "errexit", "errtrace", "noclobber", "noglob", "pipefail"];
+    let command = arguments.split(['\n', ';', '&', '|', ')', '}']).next().unwrap_or("");
+    let mut words = command.split_whitespace().peekable();
+    while let Some(word) = words.next_if(|word| word.starts_with(['-', '+']) && *word != "--") {
+        let letters = &word[1..];
+        let is_known = letters.chars().all(|letter| "aefBCEo".contains(letter));
+        if !is_known
+            || (letters.contains('o') && !words.next().is_some_and(|o| OPTIONS.contains(&o)))
+        {
+            return false;
+        }
+    }
+    !words.next().is_some_and(|word| word.starts_with(['$', '`', '"', '\'']))
 }
 
 /// Returns the lines to append to a script that is passed as an argument.
@@ -244,9 +306,16 @@ mod tests {
 
     #[test]
     fn scripts_that_an_argument_would_change_are_known() {
-        for script in
-            ["sort $f 2>&1 && :; echo $?", "#!/bin/bash\nset=1; sort $f", "#! /bin/sh -\n:"]
-        {
+        for script in [
+            "sort $f 2>&1 && :; echo $?",
+            "#!/bin/bash\nset=1; sort $f",
+            "#! /bin/sh -\n:",
+            "f() { sort $1; }",
+            "function f { local x=$1; sort $x; }",
+            "set -e -o pipefail; sort $f",
+            "set -eo pipefail\nsort $f | (set +e; tail)",
+            "set -- -u; sort $f",
+        ] {
             let has_options = script.contains(" -\n");
             assert_eq!(behaves_same_with_c(script), !has_options, "{script}");
         }
@@ -257,8 +326,13 @@ mod tests {
             "sort ${f?none}",
             "sort ${f:?none}",
             "echo $-",
-            "f() { sort $1; }",
-            "function f { sort $1; }",
+            "set -e -u; sort $f",
+            "set -e -o nounset; sort $f",
+            "set -o posix; sort $f",
+            "set\t-u; sort $f",
+            "set \"$x\" -o",
+            "f() { echo ${FUNCNAME[1]}; sort $1; }",
+            "f() { local -i n; n=1/0; sort $1; }",
             "declare -i n; n=1/0; sort $f",
             "sort $f & wait",
             "sort $f 2>&1 &",

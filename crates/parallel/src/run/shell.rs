@@ -2,20 +2,26 @@
 //! take over.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use contend_commands::{Simple, Word};
+use contend_commands::{Simple, Word, quote};
 use contend_record::run::{Decision, Stage};
 use contend_shell::environment::{Environment, Paths, in_path};
+use contend_shell::parse::{SyntaxError, find_syntax_error};
 use contend_sys::spawn;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::stdio::dup2_stdin;
 
 use super::check::Check;
 use super::end::{End, Report};
-use super::error::RunError;
+use super::error::{Context as _, RunError};
 use super::interpreter::{Interpreter, interpreter, is_harmless};
 use super::observer::Observer;
-use super::prepared::Prepared;
+use super::prepared::{Given, Prepared, unnamed_file};
 use super::records::Records;
 use super::settings::Settings;
 use super::shell_command::{with_options, with_text};
@@ -23,6 +29,9 @@ use super::supervise::{Task, run_plan};
 use crate::plan::ir::Source;
 use crate::plan::planner::{self, Situation};
 use crate::plan::script::{Explanation, Rewritten};
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
 
 /// Runs a pipeline with the shell, which may replace this process, or, if the settings ask for
 /// that, only explains how it would run. `why` is the reason why contend cannot run it itself.
@@ -53,7 +62,8 @@ pub(super) fn pipeline(
 }
 
 /// Runs a script with the shell, which may replace this process, or, if the settings ask for
-/// that, only explains how it would run.
+/// that, only explains how it would run. The path `-` is standard input. Commands of a script from
+/// standard input find no other data there.
 ///
 /// # Errors
 /// Returns an error if the script cannot be read or names another interpreter, or if the shell
@@ -64,8 +74,8 @@ pub(super) fn script(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<End, RunError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| RunError::Script { path: path.to_owned(), source })?;
+    let (bytes, origin) =
+        read_script(path).map_err(|source| RunError::Script { path: path.to_owned(), source })?;
     let text = String::from_utf8_lossy(&bytes);
     let (shell, options) = match &settings.shell {
         Some(shell) => (shell.clone(), Vec::new()),
@@ -77,8 +87,10 @@ pub(super) fn script(
             }
         },
     };
+    let source = call_of(path, arguments);
     let records = records(settings)?;
-    let mut prepared = Prepared::new(&text, &shell, Some(path), settings);
+    let name = (origin != Origin::StandardInput).then_some(path);
+    let mut prepared = Prepared::new(&text, &shell, name, settings);
     if !options.iter().all(|option| is_harmless(option)) {
         let options = options.join(" ");
         let why = format!("its first line passes the options `{options}` to the shell");
@@ -88,17 +100,78 @@ pub(super) fn script(
         prepared.refuse("it is not UTF-8");
     }
     if settings.explain {
-        return Ok(End::Explained(explained(&text, prepared, None, settings)));
+        let mut report = explained(&text, prepared, None, settings);
+        report.record.command = source;
+        return Ok(End::Explained(report));
     }
     let mut command = with_options(&shell, settings);
     command.args(&options);
-    let _file = prepared.give_script(&mut command, path, records.as_ref())?;
+    let _file = match prepared.give_script(&mut command, name, records.as_ref())? {
+        Given::Rewritten(file) => file,
+        Given::NotRewritten => give_original(&mut command, path, origin, &bytes)?,
+    };
     command.args(arguments);
     if records.is_none() {
         return Err(become_command(&shell, &mut command));
     }
-    let report = report(&text, &prepared.rewritten, None, settings);
+    let mut report = report(&text, &prepared.rewritten, None, settings);
+    report.record.command = source;
     run_plan(task(&command, records)?, report, settings, None, observer)
+}
+
+/// Where a script comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A regular file, which the shell can read again.
+    File,
+    /// A stream with a path, such as `/dev/fd/63`, which has been read to its end.
+    Stream,
+    /// Standard input, which has been read to its end.
+    StandardInput,
+}
+
+/// Reads a script, where the path `-` is standard input.
+fn read_script(path: &Path) -> io::Result<(Vec<u8>, Origin)> {
+    let mut bytes = Vec::new();
+    if path == Path::new(STANDARD_INPUT) {
+        io::stdin().read_to_end(&mut bytes)?;
+        return Ok((bytes, Origin::StandardInput));
+    }
+    let mut file = File::open(path)?;
+    let is_file = file.metadata()?.is_file();
+    file.read_to_end(&mut bytes)?;
+    Ok((bytes, if is_file { Origin::File } else { Origin::Stream }))
+}
+
+/// Adds the unchanged script to the shell's arguments. The shell reads a script that came from a
+/// stream from a file without a name: in place of standard input, as with `sh -s`, or at a path of
+/// its own. Returns that file if the caller must keep it open until the shell has started.
+fn give_original(
+    shell: &mut Command,
+    path: &Path,
+    origin: Origin,
+    bytes: &[u8],
+) -> Result<Option<File>, RunError> {
+    if origin == Origin::File {
+        shell.arg(path);
+        return Ok(None);
+    }
+    let mut file = unnamed_file(bytes)?;
+    if origin == Origin::Stream {
+        fcntl_setfd(&file, FdFlags::empty()).context("cannot pass the script to the shell")?;
+        shell.arg(format!("/dev/fd/{}", file.as_raw_fd()));
+        return Ok(Some(file));
+    }
+    file.rewind().context("cannot read the script again")?;
+    dup2_stdin(&file).context("cannot redirect standard input")?;
+    shell.args(["-s", "--"]);
+    Ok(None)
+}
+
+/// Returns a script as its name and its arguments, quoted for a shell.
+fn call_of(path: &Path, arguments: &[OsString]) -> String {
+    let words = std::iter::once(path.as_os_str()).chain(arguments.iter().map(OsString::as_os_str));
+    words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
 /// Creates the file for the records of pipelines, if they are requested.
@@ -129,7 +202,7 @@ fn report(
     settings: &Settings,
 ) -> Box<Report> {
     let parallel = !rewritten.taken.is_empty();
-    let takes = "these stages, where that pays off";
+    let takes = "contend runs the listed stages on chunks where that pays off";
     let parts: Vec<String> = match (parallel, why) {
         (true, Some(why)) => {
             vec![takes.to_owned(), format!("a shell runs the rest, because {why}")]
@@ -141,12 +214,23 @@ fn report(
     let left = rewritten.refused.iter();
     let left = left.map(|why| format!("all of it is left to the shell: {why}"));
     let sentences: Vec<String> = parts.into_iter().chain(left).collect();
+    let why = with_syntax_error(text, parallel).unwrap_or_else(|| sentences.join("; "));
     let mut report = Report::new(text, settings);
     report.by_shell = true;
     report.record.taken.clone_from(&rewritten.taken);
-    report.record.decision =
-        Decision { parallel, why: sentences.join("; "), ..Decision::default() };
+    report.record.decision = Decision { parallel, why, ..Decision::default() };
     report
+}
+
+/// Returns a sentence about the syntax error of a text, or `None` if there is no error. A text of
+/// which contend takes over stages has none.
+fn with_syntax_error(text: &str, parallel: bool) -> Option<String> {
+    let SyntaxError { line, detail } = find_syntax_error(text).filter(|_| !parallel)?;
+    let detail = detail.map_or_else(String::new, |detail| format!(" ({detail})"));
+    Some(format!(
+        "contend finds a syntax error in line {line}{detail}; the shell runs the text unchanged, \
+         because it may accept syntax that contend does not know"
+    ))
 }
 
 /// Creates a report with the stages that contend takes over, and the reason for every stage unless

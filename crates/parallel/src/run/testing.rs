@@ -24,7 +24,10 @@ impl Observer for Recorder {
             Notice::CommandStderr(bytes) => format!("stderr {}", String::from_utf8_lossy(bytes)),
             Notice::CannotWrite(error) => error.to_string(),
             Notice::NotCompared => "not compared".to_owned(),
-            Notice::Compared(comparison) => format!("compared, same {}", comparison.check.same),
+            Notice::Compared(comparison) => {
+                let byte = comparison.first.map(|first| format!(", byte {}", first.byte));
+                format!("compared, same {}{}", comparison.check.same, byte.unwrap_or_default())
+            }
         });
         Ok(())
     }

@@ -18,7 +18,7 @@ pub struct RunRecord {
     /// not write it.
     #[serde(default)]
     pub contend: Option<Writer>,
-    /// Text of the pipeline, as given.
+    /// Text of the pipeline, as given, or name and arguments of the script.
     pub command: String,
     /// Start of the run: UTC, RFC 3339.
     pub started_at: String,

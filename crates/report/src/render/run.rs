@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use contend_record::run::{
-    Class, CombineRecord, CommandRecord, GroupRecord, Outcome, PlanRecord, RunRecord, SourceRecord,
-    Stage, StepRecord, TakenOver,
+    Class, CombineRecord, CommandRecord, GroupRecord, LineOrder, MergeRecord, Outcome, PlanRecord,
+    RunRecord, SortKey, SourceRecord, Stage, StepRecord, TakenOver,
 };
 use contend_record::shell::quote;
 
@@ -23,7 +23,7 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
     if let Some(plan) = &record.plan {
         stages(&mut out, plan, width);
         out.push('\n');
-        steps(&mut out, plan, record.jobs, width);
+        steps(&mut out, plan, record.jobs, record.decision.parallel, width);
     }
     if !record.taken.is_empty() || !record.left.is_empty() {
         shell_text(&mut out, record, width);
@@ -96,7 +96,9 @@ fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     (&taken.text, reasons)
 }
 
-fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
+/// Writes the source and the steps of a plan. If the plan runs in `parallel`, a note says that the
+/// decision for each step is made at run time.
+fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, parallel: bool, width: usize) {
     let source = match &plan.source {
         SourceRecord::Standard => "standard input".to_owned(),
         SourceRecord::Files(names) => names.join(", "),
@@ -116,6 +118,12 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, width: usize) {
                 hanging(out, "then  ", &text, width);
             }
         }
+    }
+    let is_parallel = |step: &StepRecord| matches!(step, StepRecord::Parallel(_));
+    if parallel && plan.steps.iter().any(is_parallel) {
+        let text = "at run time, contend measures the stages on a sample: a step that chunks would \
+                    not make faster runs once over its whole input";
+        hanging(out, "", text, width);
     }
 }
 
@@ -149,8 +157,8 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
     match &group.combine {
         CombineRecord::Concatenate => "outputs concatenated in order".to_owned(),
         CombineRecord::Adjoin { .. } => "outputs joined where equal lines meet".to_owned(),
-        CombineRecord::Merge(merge) if merge.lines.is_some() => {
-            "outputs merged by bytes".to_owned()
+        CombineRecord::Merge(MergeRecord { lines: Some(order), .. }) => {
+            format!("outputs merged in sorted order ({})", order_name(order))
         }
         CombineRecord::Merge(_) => "outputs merged by sort -m".to_owned(),
         CombineRecord::Counts { .. } => "counted lines merged".to_owned(),
@@ -160,6 +168,23 @@ fn how(group: &GroupRecord, plan: &PlanRecord) -> String {
             format!("outputs through {}", shown(command.stage, plan))
         }
     }
+}
+
+fn is_whole_line(key: &SortKey) -> bool {
+    (key.from.field, key.from.bytes, &key.to) == (0, 0, &None)
+}
+
+/// Describes the order of sorted lines.
+fn order_name(order: &LineOrder) -> String {
+    let (name, reverse) = match order.keys.as_slice() {
+        [] => ("by bytes", order.reverse),
+        [key] if is_whole_line(key) && key.numeric => ("by number", key.reverse),
+        [key] if is_whole_line(key) && key.fold => ("ignoring case", key.reverse),
+        [key] if is_whole_line(key) => ("by bytes", key.reverse),
+        [key] => (if key.numeric { "by a numeric key" } else { "by a key" }, key.reverse),
+        keys => return format!("by {} keys", keys.len()),
+    };
+    format!("{name}{}", if reverse { ", descending" } else { "" })
 }
 
 /// Renders [`statistics`] below the source of the stages, which tells several pipelines of a script
@@ -190,6 +215,9 @@ pub fn script_summary(record: &RunRecord, width: usize) -> String {
         let time: f64 = times.map(|outcome| outcome.wall_seconds).sum();
         let all = counted(record.pipelines.len() as u64, "pipeline");
         let text = match parallel.len() {
+            _ if record.pipelines.is_empty() => {
+                "contend took over none of the pipelines".to_owned()
+            }
             0 => format!("none of {all} that contend took over ran in parallel"),
             count => format!(
                 "{count} of {all} that contend took over ran in parallel, for {}",
@@ -204,12 +232,15 @@ pub fn script_summary(record: &RunRecord, width: usize) -> String {
     out
 }
 
-/// Renders the outcome with the figures of each stage, and the CPU time and memory used. Returns an
-/// empty string without an outcome.
+/// Renders the outcome with the figures of each stage, and the CPU time and memory used. For shell
+/// text, renders [`script_summary`]. Returns an empty string without an outcome.
 pub fn statistics(record: &RunRecord, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
+    if record.plan.is_none() {
+        return script_summary(record, width);
+    }
     let name = match (record.decision.parallel, outcome.parts) {
         (true, 0) => "not in chunks:",
         (true, _) => "parallel:",
@@ -314,7 +345,7 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
 mod tests {
     use super::super::testing::plain;
     use super::*;
-    use contend_record::run::{Decision, Stage, StageOutcome};
+    use contend_record::run::{Decision, FieldPlace, StageOutcome};
 
     fn stage(text: &str, class: Class) -> Stage {
         let why = "its reason, which is long enough to need more than one line of a terminal";
@@ -379,9 +410,34 @@ mod tests {
             plain(&script_summary(&script, 80)),
             "total: 2.00s; 2 of 2 pipelines that contend took over ran in parallel, for 4.00s\n"
         );
+        let by_shell = RunRecord { plan: None, ..script.clone() };
+        assert_eq!(statistics(&by_shell, 80), script_summary(&script, 80));
+        let untouched = RunRecord { pipelines: Vec::new(), ..script.clone() };
+        let text = plain(&script_summary(&untouched, 80));
+        assert_eq!(text, "total: 2.00s; contend took over none of the pipelines\n");
         let none = RunRecord { taken: Vec::new(), ..script };
         let text = plain(&script_summary(&none, 80));
         assert_eq!(text, format!("plain: 2.00s; {}\n", none.decision.why));
+    }
+
+    #[test]
+    fn a_merge_has_the_name_of_its_order() {
+        let key = |numeric, field, reverse| SortKey {
+            from: FieldPlace { field, bytes: 0, skips_blanks: false },
+            to: None,
+            numeric,
+            fold: false,
+            reverse,
+        };
+        let name = |keys: &[SortKey], reverse| {
+            order_name(&LineOrder { keys: keys.to_vec(), reverse, ..LineOrder::default() })
+        };
+        assert_eq!(name(&[], false), "by bytes");
+        assert_eq!(name(&[], true), "by bytes, descending");
+        assert_eq!(name(&[key(true, 0, false)], false), "by number");
+        assert_eq!(name(&[key(true, 0, true)], true), "by number, descending");
+        assert_eq!(name(&[key(false, 1, false)], false), "by a key");
+        assert_eq!(name(&[key(true, 1, false), key(false, 0, false)], false), "by 2 keys");
     }
 
     #[test]

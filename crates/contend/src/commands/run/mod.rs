@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
 use contend_parallel::run::stage::{self, Begun};
-use contend_parallel::run::{self as engine, End, Report};
+use contend_parallel::run::{self as engine, End, Report, Request, Target};
 use contend_record::run::{Outcome, RunRecord, SCHEMA};
 use contend_report::render;
 
@@ -26,8 +26,12 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, json, script_command, save } = settings;
-    let mut reporter = Reporter::new(progress, request.settings.check);
+    let Run { request, progress, json, script_command, tip, save } = settings;
+    if let Some(tip) = tip {
+        output::error(&tip);
+    }
+    let mut reporter =
+        Reporter::new(progress, request.settings.check).with_declared(declared_commands(&request));
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
     let exit = conclude(end, statistics, json, Some(save))?;
@@ -35,6 +39,18 @@ pub fn run(settings: Run) -> Result<Exit> {
         output::stderr(&format!("To run the pipelines of the script in parallel: {command}\n"))?;
     }
     Ok(exit)
+}
+
+/// Returns the commands whose annotations may apply to a pipeline that is compared with the
+/// original: those whose names occur in it.
+fn declared_commands(request: &Request) -> Vec<String> {
+    let (Target::Pipeline(text), true) = (&request.what, request.settings.check) else {
+        return Vec::new();
+    };
+    let annotations = request.settings.annotations.iter();
+    let may_apply =
+        annotations.filter(|one| one.words.first().is_some_and(|word| text.contains(word)));
+    may_apply.map(|one| one.words.join(" ")).collect()
 }
 
 /// Runs a stage of shell text if this process was started for one, or returns `None`.

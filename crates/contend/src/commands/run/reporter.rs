@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use contend_parallel::execute::Tally;
 use contend_parallel::plan::ir::Plan;
+use contend_record::run::Outcome;
 use contend_report::render::units::seconds;
 
 use super::progress::Progress;
@@ -16,13 +17,21 @@ pub(super) struct Reporter {
     wants_progress: bool,
     /// Whether the output is captured for a comparison.
     checks: bool,
+    /// Commands of the run that the user has declared to process each record independently.
+    declared: Vec<String>,
     progress: Option<Progress>,
 }
 
 impl Reporter {
     /// Creates the reporter of a run that has not started.
     pub(super) fn new(wants_progress: bool, checks: bool) -> Self {
-        Self { wants_progress, checks, progress: None }
+        Self { wants_progress, checks, declared: Vec::new(), progress: None }
+    }
+
+    /// Sets the commands of the run that the user has declared to process each record
+    /// independently. If the outputs differ, the message names them.
+    pub(super) fn with_declared(self, declared: Vec<String>) -> Self {
+        Self { declared, ..self }
     }
 }
 
@@ -37,7 +46,9 @@ impl Observer for Reporter {
             Notice::NotCompared => {
                 output::error("nothing was compared: the reader closed standard output early");
             }
-            Notice::Compared(comparison) => output::error(&verdict(comparison)),
+            Notice::Compared(comparison) => {
+                output::error(&verdict(comparison, &self.declared));
+            }
         }
         Ok(())
     }
@@ -60,12 +71,17 @@ impl Observer for Reporter {
 }
 
 /// Returns a message with the result of a comparison: whether the run and the original had the same
-/// output and exit status, and if not, how they differ.
-fn verdict(comparison: &Comparison<'_>) -> String {
-    let Comparison { check, outcome, parallel, original_stderr } = *comparison;
+/// output and exit status, and if not, how they differ. `declared` names the commands of which only
+/// the user says that they process each record independently.
+fn verdict(comparison: &Comparison<'_>, declared: &[String]) -> String {
+    let Comparison { check, first, outcome, parallel, original_stderr } = *comparison;
     let name = if parallel { "parallel" } else { "plain" };
     let (status, other) = (outcome.exit_code, check.exit_code);
     if check.same {
+        let same = format!("identical output ({} bytes, exit {status})", check.bytes);
+        if check.bytes == 0 || has_failed(outcome) {
+            return same; // such a run says nothing about speed
+        }
         let (wall, original) = (outcome.wall_seconds, check.wall_seconds);
         let (faster, slower) = (original / wall.max(1e-6), wall / original.max(1e-6));
         let ratio = if faster.max(slower) < 1.05 {
@@ -76,8 +92,7 @@ fn verdict(comparison: &Comparison<'_>) -> String {
             format!("takes {slower:.1} times as long")
         };
         return format!(
-            "identical output ({} bytes, exit {status}); {name} {}, original {} ({ratio})",
-            check.bytes,
+            "{same}; {name} {}, original {} ({ratio})",
             seconds(wall),
             seconds(original),
         );
@@ -89,10 +104,16 @@ fn verdict(comparison: &Comparison<'_>) -> String {
         ),
         Some(start) => {
             let end = check.bytes.max(check.original_bytes).min(start + BLOCK_BYTES as u64);
+            let place = first.map_or_else(
+                || format!("between bytes {start} and {end}"),
+                |first| format!("at byte {}, in line {}", first.byte, first.line),
+            );
             format!(
-                "outputs differ, first between bytes {start} and {end}: {name} {} bytes, exit {status}; \
-                 original {} bytes, exit {other} (times and random numbers always differ)",
-                check.bytes, check.original_bytes
+                "outputs differ, first {place}: {name} {} bytes, exit {status}; \
+                 original {} bytes, exit {other} ({})",
+                check.bytes,
+                check.original_bytes,
+                suspicion(declared)
             )
         }
     };
@@ -103,15 +124,75 @@ fn verdict(comparison: &Comparison<'_>) -> String {
     }
 }
 
+/// Exit code of a command that SIGPIPE has ended, which is usual before `head`.
+const SIGPIPE_CODE: i32 = 128 + 13;
+
+/// Returns whether the run or one of its stages failed.
+fn has_failed(outcome: &Outcome) -> bool {
+    let fails = |code: i32| code != 0 && code != SIGPIPE_CODE;
+    fails(outcome.exit_code) || outcome.stages.iter().any(|stage| fails(stage.exit_code))
+}
+
+/// Returns the most likely reason why outputs differ.
+fn suspicion(declared: &[String]) -> String {
+    match declared {
+        [] => "times and random numbers always differ".to_owned(),
+        [one] => format!(
+            "check first whether `{one}` really processes each record independently, as --map or \
+             run.toml declares"
+        ),
+        several => format!(
+            "check first whether these commands really process each record independently, as --map \
+             or run.toml declares: `{}`",
+            several.join("`, `")
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::run::{Check, Outcome};
+    use contend_parallel::run::Difference;
+    use contend_record::run::{Check, StageOutcome};
 
     fn verdict_on(check: &Check, original_stderr: &str) -> String {
-        let outcome = Outcome { exit_code: 0, wall_seconds: 1.0, ..Outcome::default() };
-        let comparison = Comparison { check, outcome: &outcome, parallel: true, original_stderr };
-        verdict(&comparison)
+        verdict_after(0, check, None, original_stderr, &[])
+    }
+
+    fn verdict_after(
+        stage_exit_code: i32,
+        check: &Check,
+        first: Option<Difference>,
+        original_stderr: &str,
+        declared: &[&str],
+    ) -> String {
+        let stages = vec![StageOutcome { exit_code: stage_exit_code, ..StageOutcome::default() }];
+        let outcome = Outcome { stages, wall_seconds: 1.0, ..Outcome::default() };
+        let outcome = &outcome;
+        let comparison = Comparison { check, first, outcome, parallel: true, original_stderr };
+        let declared: Vec<_> = declared.iter().map(|&command| command.to_owned()).collect();
+        verdict(&comparison, &declared)
+    }
+
+    #[test]
+    fn an_empty_or_failed_run_has_no_speed() {
+        let same = |bytes| Check { same: true, bytes, wall_seconds: 2.0, ..Check::default() };
+        assert_eq!(verdict_on(&same(0), ""), "identical output (0 bytes, exit 0)");
+        let after = |code| verdict_after(code, &same(7), None, "", &[]);
+        assert_eq!(after(1), "identical output (7 bytes, exit 0)");
+        assert!(after(SIGPIPE_CODE).ends_with("(2.0 times as fast)"));
+    }
+
+    #[test]
+    fn a_difference_has_its_byte_and_its_first_suspect() {
+        let differs = Check { first_difference: Some(0), bytes: 9, ..Check::default() };
+        let first = Some(Difference { byte: 5, line: 2 });
+        let text = verdict_after(0, &differs, first, "", &[]);
+        assert!(text.starts_with("outputs differ, first at byte 5, in line 2: "), "{text}");
+        assert!(text.ends_with("(times and random numbers always differ)"), "{text}");
+        let text = verdict_after(0, &differs, first, "", &["awk"]);
+        assert!(text.contains("check first whether `awk` really processes"), "{text}");
+        assert!(!text.contains("random"), "{text}");
     }
 
     #[test]

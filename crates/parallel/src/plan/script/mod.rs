@@ -101,7 +101,10 @@ impl Rewriter<'_> {
             return Rewritten::refused(text, why);
         }
         let Some(program) = walk::parse(text) else {
-            return Rewritten::refused(text, "its syntax cannot be parsed");
+            return Rewritten::refused(
+                text,
+                "its syntax cannot be parsed, or depends on options of the shell",
+            );
         };
         let walk = walk::Walk::of(&program);
         let runs = Runs { rewriter: self, functions: &walk.functions, text };

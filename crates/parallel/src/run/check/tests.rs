@@ -135,7 +135,10 @@ fn a_difference_is_told_and_ends_with_1() {
     assert_eq!((code, recorder.notices.as_slice()), (3, &["compared, same true".to_owned()][..]));
     assert!(outcome.check.expect("compared").same);
     let (code, outcome, recorder) = compared(b"abd", true, 3, "printf abc; exit 3");
-    assert_eq!((code, recorder.notices.as_slice()), (1, &["compared, same false".to_owned()][..]));
+    assert_eq!(
+        (code, recorder.notices.as_slice()),
+        (1, &["compared, same false, byte 3".to_owned()][..])
+    );
     assert_eq!(outcome.check.expect("compared").first_difference, Some(0));
 }
 
