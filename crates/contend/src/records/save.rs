@@ -32,7 +32,7 @@ const SECRETS: &[&str] = &[
     // scheme://user:x@host
     r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:(?P<secret>[^\s/@]+)@",
     // curl -u user:x
-    r#"\s(?:-u|--user)[\s=]+['"]?[^\s:'"]+:(?P<secret>[^\s'"]+)"#,
+    r#"\s(?:-u|--user)[\s=]+['"]?[^\s:'"]+:(?P<secret>[^\s'"/][^\s'"]*)"#,
 ];
 
 /// A shell word: quoted parts, escaped characters, and others without a meaning in the shell.

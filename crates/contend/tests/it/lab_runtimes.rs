@@ -86,11 +86,18 @@ fn max_units_limits_the_number_of_units() {
 #[test]
 fn ended_units_leave_less_than_4_bytes_each() {
     const UNITS: u32 = 300_000;
+    // On a busy machine, a runtime may need more than a second to free its memory.
+    const ATTEMPTS: u32 = 3;
     let (units, n) = ("unit=callback,tokio-oneshot,tokio-mpsc", format!("n={UNITS}"));
-    let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);
-    assert_eq!(cases(&record).len(), 3);
-    for case in cases(&record) {
-        let left = metric(case, "left_1s");
-        assert!(left < 4.0 * f64::from(UNITS), "{}: {left} bytes are left", unit(case));
+    let mut left = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let record = lab_record(&["runtime/memory", "--set", units, "--set", &n]);
+        assert_eq!(cases(&record).len(), 3);
+        let bytes = |case| (unit(case).to_owned(), metric(case, "left_1s"));
+        left = cases(&record).iter().map(bytes).collect();
+        if left.iter().all(|(_, bytes)| *bytes < 4.0 * f64::from(UNITS)) {
+            return;
+        }
     }
+    panic!("bytes are left: {left:?}");
 }

@@ -220,11 +220,11 @@ mod tests {
         assert_eq!(held("wall > 1.05x"), "B");
         assert_eq!(held("wall>1.19x"), "B?");
         assert_eq!(held("wall > 1.3x"), "?");
-        assert_eq!(held("wall < 2s"), "B");
-        assert_eq!(held("wall > 300ms"), "B");
+        assert_eq!(held("wall < 2s"), "AB", "an absolute limit also applies to the baseline");
+        assert_eq!(held("wall > 300ms"), "AB");
         assert_eq!(held("cpu > 2.3s"), "B");
         assert_eq!(held("cpu < 0.5x"), "?");
-        assert_eq!(held("memory > 2M"), "B");
+        assert_eq!(held("memory > 2M"), "AB");
         assert_eq!(held("output differs"), "B");
     }
 
