@@ -80,6 +80,13 @@ pub fn bash_command(pipeline: &str) -> Command {
     command
 }
 
+/// Returns shell text that runs `pipeline`, in which `contend run` starts the program `contend` and
+/// saves nothing.
+pub fn with_own_contend(contend: &Path, pipeline: &str) -> String {
+    let own = contend_record::shell::quote(&contend.display().to_string());
+    format!("contend() {{ shift; {own} run --no-store --no-progress \"$@\"; }}; {pipeline}")
+}
+
 /// Returns a command that runs `pipeline` with `contend pipe`, which discards the output of the
 /// pipeline, gives no advice and saves no record.
 pub fn contend_command(contend: &Path, pipeline: &str) -> Command {

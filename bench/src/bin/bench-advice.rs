@@ -17,8 +17,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use contend_bench::awkward::{self, Pair};
 use contend_bench::pipelines::{Entry, listing};
-use contend_bench::{bash_command, built_program, record_of, time_with};
-use contend_record::advice::{Candidate, Safety, Verdict};
+use contend_bench::{bash_command, built_program, record_of, time_with, with_own_contend};
+use contend_record::advice::{Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_record::stats::{Estimate, median};
 
@@ -75,6 +75,8 @@ struct Applied {
     predicted: f64,
     interval: [f64; 2],
     measured: f64,
+    /// Interval of the measured change; its range if there are too few runs.
+    measured_interval: [f64; 2],
 }
 
 impl Applied {
@@ -125,7 +127,7 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
     let chosen = entries.iter().filter(|entry| entry.name.contains(&args.only));
     let mut applied = Vec::new();
     let (mut pipelines, mut recommended, mut wrong, mut slower) = (0, 0, 0, 0);
-    let (mut first, mut first_slower) = (0, 0);
+    let (mut first, mut first_slower, mut first_certain) = (0, 0, 0);
     let _load = Load::start(args.load);
     for entry in chosen.step_by(args.every.max(1)) {
         let record = advised(&contend, entry, inputs, args)?;
@@ -133,17 +135,23 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
         println!("{} ({:.2} s): {}", entry.name, record.wall_seconds, entry.text);
         let found = of_record(&record);
         found.iter().for_each(show);
-        if let Some(best) = found.iter().min_by(|a, b| a.predicted.total_cmp(&b.predicted)) {
+        // The record has the candidates in the order in which they are suggested.
+        if let Some(best) = found.iter().find(|one| one.predicted < 1.0 - MIN_DIFFERENCE) {
             first += 1;
-            if best.measured > 1.0 + MAX_SLOWDOWN {
-                first_slower += 1;
-                println!("  !! the first suggestion, {}, is slower", best.rewrite);
+            let is_slower = best.measured > 1.0 + MAX_SLOWDOWN;
+            let is_certain = is_slower && best.measured_interval[0] > 1.0;
+            first_slower += usize::from(is_slower);
+            first_certain += usize::from(is_certain);
+            if is_slower {
+                let certainly = if is_certain { "certainly " } else { "" };
+                println!("  !! the first suggestion, {}, is {certainly}slower", best.rewrite);
             }
         }
         applied.extend(found);
         for candidate in record.candidates.iter().filter(|one| one.verdict.recommends()) {
             recommended += 1;
-            let (same, ratio) = checked(entry, inputs, candidate, args.checks)?;
+            let command = with_own_contend(&contend, &candidate.command);
+            let (same, ratio) = checked(entry, inputs, &command, args.checks)?;
             wrong += usize::from(!same);
             let is_slower = ratio.ci95[0] > 1.0 + MIN_DIFFERENCE;
             slower += usize::from(is_slower);
@@ -158,7 +166,8 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
         "{pipelines} pipelines, {recommended} recommended changes: {wrong} wrong, {slower} slower"
     );
     println!(
-        "first suggestions more than {:.0} % slower than the original: {first_slower} of {first}",
+        "first suggestions more than {:.0} % slower than the original: {first_slower} of {first}, \
+         {first_certain} of them with their whole interval above 1",
         100.0 * MAX_SLOWDOWN
     );
     ensure!(wrong == 0 && slower == 0, "a recommendation cannot be trusted");
@@ -240,6 +249,7 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
             predicted: new / old,
             interval: interval.map(|end| end / old),
             measured: measured.median,
+            measured_interval: measured.ci95,
         })
     });
     applied.collect()
@@ -252,12 +262,13 @@ fn advised(contend: &Path, entry: &Entry, inputs: &Path, args: &Args) -> Result<
     entry.profile(contend, inputs, &options)
 }
 
-/// Runs original and candidate alternately, `times` times each, but at least once. Returns whether
-/// all outputs are the same, and the ratio of the candidate's wall time to the original's.
+/// Runs the original and a recommended command alternately, `times` times each, but at least once.
+/// Returns whether all outputs are the same, and the ratio of the command's wall time to the
+/// original's.
 fn checked(
     entry: &Entry,
     inputs: &Path,
-    candidate: &Candidate,
+    recommended: &str,
     times: usize,
 ) -> Result<(bool, Estimate)> {
     let (ours, theirs) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
@@ -272,7 +283,7 @@ fn checked(
     let mut same = true;
     for _ in 0..times.max(1) {
         let own = run(&entry.text, ours.path())?;
-        let changed = run(&candidate.command, theirs.path())?;
+        let changed = run(recommended, theirs.path())?;
         ratios.push(changed / own);
         same &= std::fs::read(ours.path())? == std::fs::read(theirs.path())?;
     }
@@ -302,7 +313,8 @@ fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
             if !promised && !candidate.verdict.recommends() {
                 continue;
             }
-            let changed = pair.changed(&candidate.command, folder.path())?;
+            let command = with_own_contend(&contend, &candidate.command);
+            let changed = pair.changed(&command, folder.path())?;
             let same = changed.stdout == output.stdout && changed.status == output.status;
             if !same || promised && candidate.verdict == Verdict::Wrong {
                 lies += 1;
