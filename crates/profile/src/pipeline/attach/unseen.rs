@@ -38,7 +38,24 @@ pub(super) fn describe(stages: &[i32], processes: &Snapshot) -> Vec<String> {
         sentences.extend(sharing((index + 2, pair[1]), Side::Input, processes));
     }
     sentences.extend(outside((stages.len(), last), Side::Output, processes));
+    sentences.extend(inner_pipeline(first, processes).filter(|_| stages.len() == 1));
     sentences
+}
+
+/// Returns a hint if a stage without pipes, such as a shell, has started a pipeline, which is then
+/// part of the stage.
+fn inner_pipeline(stage: i32, processes: &Snapshot) -> Option<String> {
+    if processes.get(&stage)?.has_pipe() {
+        return None;
+    }
+    let (pid, _) = processes
+        .iter()
+        .find(|(pid, process)| process.has_pipe() && is_in_tree(processes, **pid, stage))?;
+    let command = short(&text(*pid));
+    Some(format!(
+        "stage 1 has started a pipeline, to which process {pid} (`{command}`) belongs: --pid {pid} \
+         observes its stages"
+    ))
 }
 
 /// Describes the processes that have the same pipe as a stage, at the same side, but do not descend
@@ -98,5 +115,43 @@ fn names(pids: &[i32]) -> String {
             format!("processes {} and {last}", rest.join(", "))
         }
         _ => format!("process {}", names.concat()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::snapshot::Process;
+    use super::*;
+
+    fn process(parent: i32, input: Option<&str>, output: Option<&str>) -> Process {
+        let owned = |pipe: Option<&str>| pipe.map(str::to_owned);
+        Process { parent, input: owned(input), output: owned(output), ..Process::default() }
+    }
+
+    #[test]
+    fn the_pipeline_of_an_observed_shell_is_named() {
+        let processes = Snapshot::from([
+            (-4, process(0, None, None)),
+            (-3, process(-4, None, Some("pipe:[7]"))),
+            (-2, process(-4, Some("pipe:[7]"), None)),
+        ]);
+        let sentences = describe(&[-4], &processes);
+        assert_eq!(sentences.len(), 1, "{sentences:?}");
+        assert!(sentences[0].ends_with("--pid -3 observes its stages"), "{sentences:?}");
+        assert_eq!(describe(&[-3, -2], &processes), Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_processes_at_a_pipe_are_named_unless_they_descend_from_the_stage() {
+        let (writer, reader) =
+            (process(0, None, Some("pipe:[7]")), process(0, Some("pipe:[7]"), None));
+        let child = process(-3, None, Some("pipe:[7]"));
+        let mut processes = Snapshot::from([(-3, writer.clone()), (-2, reader), (-5, child)]);
+        assert_eq!(describe(&[-3, -2], &processes), Vec::<String>::new());
+        processes.insert(-6, writer);
+        let sentences = describe(&[-3, -2], &processes);
+        assert_eq!(sentences.len(), 1, "{sentences:?}");
+        assert!(sentences[0].starts_with("process -6 "), "{sentences:?}");
+        assert!(sentences[0].contains("also writes to the output of stage 1, and is not observed"));
     }
 }
