@@ -199,6 +199,16 @@ pub fn ticks(count: u64) -> Duration {
 const PF_EXITING: u64 = 4;
 
 impl Stat {
+    /// Reads `/proc/PID/stat` of the process `pid`.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such process, or no file can be opened.
+    pub fn of(pid: Pid) -> io::Result<Self> {
+        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        Self::parse(read_once(&path, &mut [0; 1024])?)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
     /// Parses the file, in which the program's name may contain spaces and parentheses. Returns
     /// `None` if a field is missing or malformed.
     pub fn parse(text: &[u8]) -> Option<Self> {

@@ -180,7 +180,8 @@ pub struct VersusArgs {
 
     /// Compare several values of a parameter (repeatable).
     ///
-    /// Every `{NAME}` in the pipelines, --setup and --prepare is replaced by the values in turn.
+    /// Every `{NAME}` in the pipelines, --setup and --prepare is replaced by the values in turn,
+    /// except after `$`: `${NAME}` is a variable of the shell.
     /// With several parameters, all combinations are compared. The first one is the baseline.
     #[arg(long, value_name = "NAME=V1,V2", help_heading = "Comparison")]
     pub scan: Vec<String>,

@@ -72,7 +72,8 @@ pub fn variants(
         if parameters[..place].iter().any(|(other, _)| other == name) {
             return Err(UsageError(format!("--scan {name}: given twice")));
         }
-        let is_used = |text: &str| text.contains(&format!("{{{name}}}"));
+        let mark = BTreeMap::from([(name.clone(), String::new())]);
+        let is_used = |text: &str| fill(text, &mark) != text;
         let used = texts.iter().copied().chain(setup).chain(prepare).any(is_used);
         if !used {
             let message = format!("--scan {name}: no pipeline contains {{{name}}}");
@@ -213,6 +214,13 @@ mod tests {
         assert_eq!(both[1], sorted(1));
         assert_eq!(both[2], sorted(2));
         assert_eq!(both[4..6], ["tac y", "tac z"]);
+    }
+
+    #[test]
+    fn variables_of_the_shell_are_not_parameters() {
+        let values = BTreeMap::from([("n".to_owned(), "7".to_owned())]);
+        assert_eq!(fill("echo ${n} {n}$ {n}x${n}", &values), "echo ${n} 7$ 7x${n}");
+        assert!(texts(&["echo ${m}"], &["m=1"]).is_err(), "there is nothing to replace");
     }
 
     #[test]

@@ -270,6 +270,14 @@ fn the_trial_of_a_failed_stage_warns() {
 }
 
 #[test]
+fn nothing_is_tried_if_a_command_does_not_exist() {
+    let record = tried(&["no-such-command | sort | uniq"]);
+    assert!(record["trial"].is_null() && candidates(&record).is_empty(), "{record:#}");
+    let warnings = record["warnings"].to_string();
+    assert!(warnings.contains("stage 1 `no-such-command` was not found"), "{warnings}");
+}
+
+#[test]
 fn several_copies_are_compared_with_a_single_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 30_000);

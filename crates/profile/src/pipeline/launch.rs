@@ -290,7 +290,7 @@ fn wait_at_gate(stage: Pid) {
 pub(super) fn children_of(pid: Pid) -> Option<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
     let mut buffer = [0; 8192];
-    let stat = Stat::parse(procfs::read_once(&format!("/proc/{raw}/stat"), &mut buffer).ok()?)?;
+    let stat = Stat::of(pid).ok()?;
     if stat.state == b'Z' {
         return None;
     }
@@ -301,15 +301,13 @@ pub(super) fn children_of(pid: Pid) -> Option<Vec<Pid>> {
 }
 
 fn scan_for_children(parent: Pid) -> Vec<Pid> {
-    let mut buffer = [0; 1024];
     let Ok(folder) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
     let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut children: Vec<(u64, i32)> = pids
         .filter_map(|pid: i32| {
-            let stat = procfs::read_once(&format!("/proc/{pid}/stat"), &mut buffer).ok()?;
-            let stat = Stat::parse(stat)?;
+            let stat = Stat::of(Pid::from_raw(pid)?).ok()?;
             (stat.parent == parent.as_raw_nonzero().get()).then_some((stat.started, pid))
         })
         .collect();
@@ -325,11 +323,8 @@ fn end_starter(starter: Pid, stages: &[Pid]) {
     let mut gentle = !inherited::children_survive_sigpipe();
     let begun = Instant::now();
     let _ = kill_process(starter, if gentle { Signal::PIPE } else { Signal::KILL });
-    let mut buffer = [0; 1024];
     loop {
-        let path = format!("/proc/{}/stat", stages[0].as_raw_nonzero());
-        let parent = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse);
-        if parent.is_none_or(|stat| stat.parent == own) {
+        if Stat::of(stages[0]).map_or(true, |stat| stat.parent == own) {
             return;
         }
         if gentle && begun.elapsed() > Duration::from_millis(20) {

@@ -571,11 +571,7 @@ fn own_children() -> Vec<Pid> {
 }
 
 fn is_exiting(pid: Pid) -> bool {
-    let mut buffer = [0; 1024];
-    procfs::read_once(&format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer)
-        .ok()
-        .and_then(Stat::parse)
-        .is_some_and(|stat| stat.exiting || stat.state == b'Z')
+    Stat::of(pid).is_ok_and(|stat| stat.exiting || stat.state == b'Z')
 }
 
 /// Returns `VmHWM` of this process in bytes, or 0 if it cannot be read. `ru_maxrss` would start

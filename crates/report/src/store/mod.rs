@@ -661,6 +661,29 @@ mod tests {
     }
 
     #[test]
+    fn imported_runs_are_pruned_by_their_start() {
+        let (_folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        let started = |started_at: &'static str| StoredRun { started_at, ..stored("one", "{}") };
+        let new = store.add(&started("2026-01-02T03:04:05Z")).expect("room");
+        for _ in 0..3 {
+            store.add(&started("2020-01-02T03:04:05Z")).expect("room");
+        }
+        store.prune("contend.lab/1", 1).expect("room");
+        let left = store.list(&Filter::default(), 9).expect("rows");
+        assert_eq!(left.iter().map(|entry| entry.id).collect::<Vec<_>>(), [new]);
+    }
+
+    #[test]
+    fn a_new_store_is_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_folder, path) = file();
+        Store::open(&path).expect("it is made");
+        let mode = path.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
     fn a_foreign_file_is_left_untouched() {
         let (_folder, path) = file();
         drop(Store::open(&path).expect("it is made"));

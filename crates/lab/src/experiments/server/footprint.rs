@@ -1,7 +1,7 @@
 //! Memory, processes and threads of a server.
 
 use contend_sys::Pid;
-use contend_sys::procfs::{Rollup, Stat, read_once, with_descendants};
+use contend_sys::procfs::{Rollup, Stat, with_descendants};
 
 use crate::engine::experiment::{ErrorContext, SubjectError};
 
@@ -39,8 +39,7 @@ impl Footprint {
 }
 
 fn threads(pid: Pid) -> Option<u64> {
-    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    Some(Stat::parse(read_once(&path, &mut [0; 1024]).ok()?)?.threads)
+    Some(Stat::of(pid).ok()?.threads)
 }
 
 #[cfg(test)]

@@ -247,10 +247,7 @@ impl Drop for Server {
 fn is_run_alive() -> bool {
     let run = std::env::var(RUN_VARIABLE).ok().and_then(|text| text.parse::<i32>().ok());
     let (Some(run), Some(parent)) = (run, rustix::process::getppid()) else { return false };
-    let parent = parent.as_raw_nonzero().get();
-    let path = format!("/proc/{parent}/stat");
-    let stat = || Stat::parse(procfs::read_once(&path, &mut [0; 1024]).ok()?);
-    parent == run || stat().is_some_and(|stat| stat.parent == run)
+    parent.as_raw_nonzero().get() == run || Stat::of(parent).is_ok_and(|stat| stat.parent == run)
 }
 
 /// Kills and reaps descendants of this process, which must be a subreaper, until it has none.

@@ -11,6 +11,7 @@
 //! with the same pipes belong to it. Only links in `/proc` are read, so no end of a pipe is held.
 
 use contend_sys::Pid;
+use contend_sys::procfs::Stat;
 
 use super::snapshot::{self, Process, Snapshot};
 use super::unseen;
@@ -50,9 +51,11 @@ pub struct FoundStage {
 impl FoundStage {
     /// Returns whether the process that has the ID now is the one that was found, so that the kernel
     /// has not reused the ID.
-    pub(in crate::pipeline) fn is_same_process(&self) -> bool {
-        let now = snapshot::stat(self.pid.as_raw_nonzero().get());
-        now.is_some_and(|stat| stat.started == self.started)
+    ///
+    /// # Errors
+    /// Returns an error if there is no process with the ID, or no file can be opened.
+    pub(in crate::pipeline) fn is_same_process(&self) -> std::io::Result<bool> {
+        Ok(Stat::of(self.pid)?.started == self.started)
     }
 }
 
@@ -260,10 +263,10 @@ mod tests {
     #[test]
     fn a_reused_id_is_noticed() {
         let own = rustix::process::getpid();
-        let started = snapshot::stat(own.as_raw_nonzero().get()).expect("it runs").started;
+        let started = Stat::of(own).expect("it runs").started;
         let stage = |started| FoundStage { pid: own, text: String::new(), started };
-        assert!(stage(started).is_same_process());
-        assert!(!stage(started + 1).is_same_process());
+        assert!(stage(started).is_same_process().expect("it runs"));
+        assert!(!stage(started + 1).is_same_process().expect("it runs"));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use contend_record::shell::quote;
-use contend_sys::procfs::{self, Stat};
+use contend_sys::Pid;
+use contend_sys::procfs::Stat;
 
 /// A process, as far as it matters for finding stages.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +46,7 @@ pub(super) fn read() -> Snapshot {
 }
 
 fn process(pid: i32) -> Option<Process> {
-    let stat = stat(pid)?;
+    let stat = Stat::of(Pid::from_raw(pid)?).ok()?;
     let pipe = |fd: i32| {
         let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?.to_str()?.to_owned();
         link.starts_with("pipe:").then_some(link)
@@ -59,12 +60,6 @@ fn process(pid: i32) -> Option<Process> {
         is_readable: fs::read_dir(format!("/proc/{pid}/fd")).is_ok(),
         has_ended: matches!(stat.state, b'Z' | b'X'),
     })
-}
-
-/// Returns the state of a process; `None` if there is no such process.
-pub(super) fn stat(pid: i32) -> Option<Stat> {
-    let mut buffer = [0; 1024];
-    Stat::parse(procfs::read_once(&format!("/proc/{pid}/stat"), &mut buffer).ok()?)
 }
 
 /// Returns whether process `pid` is `ancestor` or one of its descendants.
@@ -136,7 +131,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert_eq!(text(pid), "sh -c 'sleep 60; :' '' 'two words'");
-        for pid in procfs::with_descendants(contend_sys::Pid::from_child(&child)) {
+        for pid in contend_sys::procfs::with_descendants(Pid::from_child(&child)) {
             let _ = rustix::process::kill_process(pid, contend_sys::Signal::KILL);
         }
         child.wait().expect("a child");

@@ -70,7 +70,7 @@ impl RunningStage {
         let pid = *pid;
         let ended = pidfd_open(pid, PidfdFlags::empty())?;
         // The descriptor refers to the process that has the ID now. The kernel may have reused it.
-        if !found.is_same_process() {
+        if !found.is_same_process()? {
             return Err(std::io::ErrorKind::NotFound.into());
         }
         let mut tree = Tree::open(pid)?;
@@ -225,12 +225,7 @@ impl CpuTicks {
         let mut sum = Self::default();
         let mut processes = vec![leader];
         while let Some(pid) = processes.pop() {
-            let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-            let mut buffer = [0; 1024];
-            let Some(stat) = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse)
-            else {
-                continue;
-            };
+            let Ok(stat) = Stat::of(pid) else { continue };
             sum.user += stat.user_ticks;
             sum.system += stat.system_ticks;
             if with_reaped {
@@ -270,12 +265,7 @@ impl CpuTicks {
 
 /// Returns whether `ancestor` is an ancestor of process `pid`.
 fn has_ancestor(pid: Pid, ancestor: Pid) -> bool {
-    let parent = |pid: &Pid| {
-        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-        let mut buffer = [0; 1024];
-        let stat = procfs::read_once(&path, &mut buffer).ok().and_then(Stat::parse)?;
-        Pid::from_raw(stat.parent)
-    };
+    let parent = |pid: &Pid| Pid::from_raw(Stat::of(*pid).ok()?.parent);
     std::iter::successors(parent(&pid), parent).any(|pid| pid == ancestor)
 }
 
@@ -293,5 +283,54 @@ impl AttachedState {
             // The last reading may be older than the last sample.
             (false, false) => counted.max(sampled.min(counted + MAX_TICKS_AGE)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the state of a stage that has used `ticks` clock ticks since contend attached.
+    fn state(ticks: u64, is_partial: bool) -> AttachedState {
+        let own = rustix::process::getpid();
+        AttachedState {
+            ended: pidfd_open(own, PidfdFlags::empty()).expect("this process runs"),
+            io: Io::default(),
+            ticks: CpuTicks { user: 100, system: 50, processes: 1 },
+            latest_ticks: CpuTicks { user: 100 + ticks, system: 50, processes: 1 },
+            next_ticks: Instant::now(),
+            with_reaped: true,
+            is_partial,
+            leader_sched: SchedStat::default(),
+            latest_status: Status::default(),
+        }
+    }
+
+    #[test]
+    fn the_count_of_the_kernel_decides_unless_the_difference_is_rounding() {
+        let of = |ticks: u64, is_partial: bool, sampled: u64, still_running: bool| {
+            state(ticks, is_partial).cpu(procfs::ticks(sampled), still_running)
+        };
+        assert_eq!(of(100, false, 98, true), procfs::ticks(98), "rounded down");
+        assert_eq!(of(100, false, 5, true), procfs::ticks(100), "short-lived threads and children");
+        assert_eq!(of(100, false, 200, true), procfs::ticks(100), "a child counted twice");
+        assert_eq!(of(100, true, 98, true), procfs::ticks(100), "not all processes are sampled");
+        let late = of(100, false, 105, false);
+        assert_eq!(late, procfs::ticks(105), "the count is older than the last sample");
+        assert!(of(100, false, 400, false) <= procfs::ticks(100) + MAX_TICKS_AGE);
+    }
+
+    #[test]
+    fn cpu_time_of_ended_children_is_in_the_count() {
+        let before = std::process::Command::new("sh").args(["-c", ":"]).spawn();
+        let own = rustix::process::getpid();
+        let tree = Tree::open(Pid::from_child(before.as_ref().expect("sh"))).expect("not reaped");
+        before.expect("sh").wait().expect("a child");
+        let ticks = CpuTicks::of(own, &tree, true);
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+        let status = std::process::Command::new("sh").args(["-c", spin]).status().expect("sh");
+        assert!(status.success());
+        let spent = CpuTicks::of(own, &tree, true).since(ticks);
+        assert!(spent >= procfs::ticks(5), "{spent:?}");
     }
 }
