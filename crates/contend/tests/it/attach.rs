@@ -70,6 +70,19 @@ fn attach(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Attaches to a pipeline of three stages whose first one waits for the file `go`, creates that file,
+/// and returns the output of contend, which ends with the pipeline. `last` is the beginning of the
+/// last stage's command line.
+fn observe_whole(folder: &Path, pipeline: &str, last: &str) -> Output {
+    let running = Running::start(folder, pipeline, last);
+    let observer = attach(folder, &["--pid", &running.id_of(last)]).spawn().expect("it starts");
+    wait_until_attached(&observer, 3);
+    std::fs::write(folder.join("go"), "").expect("room");
+    let output = observer.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", report(&output));
+    output
+}
+
 fn record(folder: &Path) -> Value {
     let json = std::fs::read_to_string(folder.join("out.json")).expect("a record");
     let record: Value = serde_json::from_str(&json).expect("JSON");
@@ -121,13 +134,7 @@ fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline =
         "(until [ -e go ]; do sleep 0.01; done; seq 300000; sleep 0.4) | tac | tail -n 3 >out";
-    let running = Running::start(folder.path(), pipeline, "tail");
-    let mut command = attach(folder.path(), &["--pid", &running.id_of("tac")]);
-    let observer = command.spawn().expect("it starts");
-    wait_until_attached(&observer, 3);
-    std::fs::write(folder.path().join("go"), "").expect("room");
-    let output = observer.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{}", report(&output));
+    let output = observe_whole(folder.path(), pipeline, "tail");
     assert!(report(&output).contains("ended, exit status unknown"), "{}", report(&output));
     let written = std::fs::read_to_string(folder.path().join("out")).expect("the output");
     assert_eq!(written, "3\n2\n1\n");
@@ -294,13 +301,7 @@ fn temporary_files_of_a_sort_are_not_its_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline =
         "(until [ -e go ]; do sleep 0.01; done; seq 1000000) | sort -S 1M -T . | tail -n 1";
-    let running = Running::start(folder.path(), pipeline, "tail");
-    let mut command = attach(folder.path(), &["--pid", &running.id_of("tail")]);
-    let observer = command.spawn().expect("it starts");
-    wait_until_attached(&observer, 3);
-    std::fs::write(folder.path().join("go"), "").expect("room");
-    let output = observer.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{}", report(&output));
+    observe_whole(folder.path(), pipeline, "tail");
     let record = record(folder.path());
     let sizes = [&record["stages"][1]["bytes_out"], &record["boundaries"][1]["bytes"]];
     // `seq` writes 6,888,896 bytes; the sort writes several times as many to its files.

@@ -34,6 +34,7 @@ pub fn report(record: &VersusRecord, detail: Detail, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     headline(&mut out, record, width);
+    circumstances(&mut out, record, width);
     out.push('\n');
     out.push_str(&rows(record, width));
     out.push('\n');
@@ -75,10 +76,21 @@ fn visible(record: &VersusRecord) -> VersusRecord {
 }
 
 /// Writes how the fastest pipeline compares with the first one or, if that is the fastest, how the
-/// second fastest does; for a single pipeline, its wall time. Then writes how many runs there were,
-/// and in which order.
+/// second fastest does; for a single pipeline, its wall time.
 fn headline(out: &mut String, record: &VersusRecord, width: usize) {
     let Some(first) = record.variants.first() else { return };
+    let wall = &first.wall_seconds;
+    let (headline, rest) = comparison(record, first).unwrap_or_else(|| {
+        (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)))
+    });
+    let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
+    let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
+    paragraph_after(out, length, &format!("{rest}."), width);
+}
+
+/// Returns the comparison with `first` in a sentence, divided into its main clause and the figures.
+/// Returns `None` if there is no other pipeline.
+fn comparison(record: &VersusRecord, first: &Variant) -> Option<(String, String)> {
     let ratio_of = |variant: &Variant| variant.ratios.as_ref().map_or(1.0, |of| of.wall.median);
     // A pipeline that fails may be fast for that reason.
     let order = |variant: &Variant| (has_failed(variant, first), ratio_of(variant));
@@ -86,51 +98,48 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
         let (a, b) = (order(a), order(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
-    let compared = best.and_then(|best| Some((best, best.ratios.as_ref()?)));
-    let (headline, rest) = if let Some((best, ratios)) = compared {
-        let with_interval = |of: &Estimate| (ratio(of.median), after_space(&interval(of, ratio)));
-        let ((wall, interval), (cpu, of_cpu)) =
-            (with_interval(&ratios.wall), with_interval(&ratios.cpu));
-        let cpu = format!("{cpu} times the CPU time{of_cpu}");
-        let (a, b) = (&first.name, &best.name);
-        match side(&ratios.wall, record.rounds) {
-            _ if has_failed(best, first) => (
-                format!("{b} fails (exit status {})", best.exit_code),
-                format!(": {b} takes {wall} times as long{interval} and {cpu}"),
-            ),
-            Side::Below => {
-                let times = ratio(1.0 / ratios.wall.median);
-                let but = match best.output_equal {
-                    Some(false) => ", but its output differs",
-                    _ => "",
-                };
-                (
-                    format!("{b} is {times} times as fast as {a}{but}"),
-                    format!(": {wall} times the wall time{interval}, {cpu}"),
-                )
-            }
-            Side::Above => (
-                match record.variants.len() {
-                    2 => format!("{a} is faster: {b} takes {wall} times as long"),
-                    _ => format!("{a} is the fastest: {b} takes {wall} times as long"),
-                },
-                format!("{interval} and {cpu}"),
-            ),
-            Side::Unclear => (
-                match record.rounds {
-                    ..MIN_RUNS => format!("Too few runs to compare {a} and {b}"),
-                    _ => format!("No clear difference between {a} and {b}"),
-                },
-                format!(": {b} takes {wall} times as long{interval} and {cpu}"),
-            ),
+    let best = best?;
+    let ratios = best.ratios.as_ref()?;
+    let with_interval = |of: &Estimate| (ratio(of.median), after_space(&interval(of, ratio)));
+    let ((wall, interval), (cpu, of_cpu)) =
+        (with_interval(&ratios.wall), with_interval(&ratios.cpu));
+    let cpu = format!("{cpu} times the CPU time{of_cpu}");
+    let (a, b) = (&first.name, &best.name);
+    Some(match side(&ratios.wall, record.rounds) {
+        _ if has_failed(best, first) => (
+            format!("{b} fails (exit status {})", best.exit_code),
+            format!(": {b} takes {wall} times as long{interval} and {cpu}"),
+        ),
+        Side::Below => {
+            let times = ratio(1.0 / ratios.wall.median);
+            let but = match best.output_equal {
+                Some(false) => ", but its output differs",
+                _ => "",
+            };
+            (
+                format!("{b} is {times} times as fast as {a}{but}"),
+                format!(": {wall} times the wall time{interval}, {cpu}"),
+            )
         }
-    } else {
-        let wall = &first.wall_seconds;
-        (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)))
-    };
-    let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
-    let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
-    paragraph_after(out, length, &format!("{rest}."), width);
+        Side::Above => (
+            match record.variants.len() {
+                2 => format!("{a} is faster: {b} takes {wall} times as long"),
+                _ => format!("{a} is the fastest: {b} takes {wall} times as long"),
+            },
+            format!("{interval} and {cpu}"),
+        ),
+        Side::Unclear => (
+            match record.rounds {
+                ..MIN_RUNS => format!("Too few runs to compare {a} and {b}"),
+                _ => format!("No clear difference between {a} and {b}"),
+            },
+            format!(": {b} takes {wall} times as long{interval} and {cpu}"),
+        ),
+    })
+}
+
+/// Writes how many runs there were, in which order, and what the brackets in the table are.
+fn circumstances(out: &mut String, record: &VersusRecord, width: usize) {
     let runs = counted(record.rounds as u64, "run");
     let mut note = if record.in_turn {
         format!("{runs} each, in random order")
