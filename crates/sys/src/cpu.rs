@@ -48,6 +48,24 @@ pub fn allowed_list() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
+/// Returns the numbers of the CPUs that are online; those of the calling thread's affinity mask if
+/// the kernel does not report them.
+pub fn online_list() -> Vec<usize> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let list = parse_list(text.trim()).unwrap_or_default();
+    if list.is_empty() { allowed_list() } else { list }
+}
+
+/// Parses a list of CPUs such as `0-3,5`. Returns `None` if it is malformed.
+fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut list = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        list.extend(first.parse::<usize>().ok()?..=last.parse().ok()?);
+    }
+    Some(list)
+}
+
 /// Binds the calling thread to the CPU with the number `cpu`.
 ///
 /// # Errors
@@ -208,6 +226,14 @@ fn parse_max(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_parsed() {
+        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_list("7"), Some(vec![7]));
+        assert_eq!(parse_list(""), None);
+        assert!(online_list().len() >= allowed());
+    }
 
     #[test]
     fn quota_is_a_number_of_cpus() {

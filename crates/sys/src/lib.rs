@@ -10,7 +10,7 @@
 //! | [`dispositions`], [`inherited`] | signal state and descriptors inherited across execve(2) |
 //! | [`spawn`], [`process`], [`thread`] | creating processes and threads |
 //! | [`child`], [`trace`] | waiting for children, and stopping them with ptrace(2) as they exit |
-//! | [`procfs`], [`syscall`], [`pipe`], [`memory`] | sampling other processes |
+//! | [`procfs`], [`syscall`], [`pipe`], [`memory`], [`descriptor`], [`perf`] | observing other processes |
 //! | [`cpu`], [`load`], [`topology`], [`cgroup`] | CPUs, their load, quotas and limits |
 //! | [`mapping`], [`pages`], [`reserve`], [`shared`], [`allocation`] | memory |
 //! | [`ring`], [`queue`], [`remote`], [`splice`], `uring` | moving data between processes |
@@ -24,6 +24,7 @@ pub mod cgroup;
 pub mod child;
 pub mod condition;
 pub mod cpu;
+pub mod descriptor;
 pub mod dispositions;
 pub mod environment;
 pub mod inherited;
@@ -35,6 +36,7 @@ pub mod mapping;
 mod mask;
 pub mod memory;
 pub mod pages;
+pub mod perf;
 pub mod pipe;
 pub mod process;
 pub mod procfs;

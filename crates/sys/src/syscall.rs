@@ -2,7 +2,10 @@
 //!
 //! Numbers are those of the architecture that this program is built for.
 
+use std::time::Duration;
+
 use libc::c_long;
+use rustix::process::Pid;
 
 /// The event that a task blocked in a system call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,12 +174,55 @@ impl Waiting {
 const SYS_FUTEX_WAITV: c_long = 449;
 const SYS_FUTEX_WAIT: c_long = 455;
 
+/// Returns whether the system call `number` waits on a word of memory (`futex(2)`).
+pub fn is_futex(number: c_long) -> bool {
+    number == libc::SYS_futex
+}
+
+/// Returns the time after which a wait in the system call `number` of the process ends by itself.
+/// Returns `None` if there is no such limit, if it is a point in time, or if the process's memory may
+/// not be read.
+pub fn time_limit(process: Pid, number: c_long, arguments: &[u64; 6]) -> Option<Duration> {
+    const ABSOLUTE: u64 = libc::TIMER_ABSTIME as u64;
+    let at = |index: usize| time_at(process, arguments[index]);
+    match number {
+        libc::SYS_nanosleep => at(0),
+        libc::SYS_clock_nanosleep if arguments[1] & ABSOLUTE == 0 => at(2),
+        libc::SYS_ppoll => at(2),
+        libc::SYS_epoll_pwait2 => at(3),
+        libc::SYS_pselect6 => at(4),
+        libc::SYS_epoll_pwait => milliseconds(arguments[3]),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => milliseconds(arguments[2]),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => milliseconds(arguments[3]),
+        _ => None,
+    }
+}
+
+/// Returns a time limit in milliseconds; `None` if it is negative, which means no limit.
+fn milliseconds(argument: u64) -> Option<Duration> {
+    u64::try_from(descriptor(argument)).ok().map(Duration::from_millis)
+}
+
+/// Returns the `timespec` at `address` in the memory of the process; `None` if the address is 0, the
+/// time is negative, or the memory may not be read.
+fn time_at(process: Pid, address: u64) -> Option<Duration> {
+    let mut bytes = [0; 16];
+    if address == 0 || crate::memory::read(process, address, &mut bytes).ok()? < bytes.len() {
+        return None;
+    }
+    let number = |bytes: &[u8]| Some(i64::from_ne_bytes(bytes.try_into().ok()?));
+    let seconds = u64::try_from(number(&bytes[..8])?).ok()?;
+    Some(Duration::new(seconds, u32::try_from(number(&bytes[8..])?).ok()?))
+}
+
 /// Returns whether the `fcntl(2)` command `command` waits for a file lock.
 fn is_lock(command: u64) -> bool {
     [libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&descriptor(command))
 }
 
-/// Converts an argument to a descriptor: the lower half, as a signed number.
+/// Converts an argument of type `int`, such as a descriptor: the lower half, as a signed number.
 fn descriptor(argument: u64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel reads it as an int too")]
     let low = argument as u32;
@@ -224,5 +270,25 @@ mod tests {
         }
         let read: Vec<_> = pollfds(&array).collect();
         assert_eq!(read, [(0, true, false), (1, false, true)]);
+    }
+
+    #[test]
+    fn time_limits_are_read() {
+        let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");
+        let of = |number, arguments| time_limit(own, number, &arguments);
+        let time = [0_i64, 1_500_000];
+        let address = time.as_ptr().addr() as u64;
+        let expected = Some(Duration::from_micros(1500));
+        assert_eq!(of(libc::SYS_nanosleep, [address, 0, 0, 0, 0, 0]), expected);
+        assert_eq!(of(libc::SYS_clock_nanosleep, [1, 0, address, 0, 0, 0]), expected);
+        assert_eq!(of(libc::SYS_clock_nanosleep, [1, 1, address, 0, 0, 0]), None, "absolute");
+        assert_eq!(of(libc::SYS_ppoll, [0, 0, address, 0, 0, 0]), expected);
+        assert_eq!(of(libc::SYS_ppoll, [0, 0, 0, 0, 0, 0]), None);
+        let in_milliseconds = of(libc::SYS_epoll_pwait, [5, 0, 1, 20, 0, 0]);
+        assert_eq!(in_milliseconds, Some(Duration::from_millis(20)));
+        assert_eq!(of(libc::SYS_epoll_pwait, [5, 0, 1, 0xffff_ffff, 0, 0]), None, "no limit");
+        assert_eq!(of(libc::SYS_read, [address; 6]), None);
+        let negative = [-1_i64, 0];
+        assert_eq!(of(libc::SYS_nanosleep, [negative.as_ptr().addr() as u64; 6]), None);
     }
 }

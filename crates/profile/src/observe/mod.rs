@@ -17,7 +17,6 @@
 
 #[cfg(test)]
 mod conformance;
-pub(crate) mod kind;
 pub mod target;
 pub mod task;
 pub mod tree;

@@ -5,12 +5,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::rc::Rc;
 
 use contend_sys::Pid;
+use contend_sys::descriptor::{Kind, is_terminal};
 use contend_sys::pipe::{Fill, PipeProbe};
 use contend_sys::procfs;
 use contend_sys::syscall::{Waiting, pollfds};
 
 use super::Wait;
-use super::kind::{Kind, is_terminal};
 
 /// The standard input or output of a stage, as of the stage's start.
 #[derive(Debug, Clone)]
@@ -203,11 +203,26 @@ impl Ends {
 
 impl Target {
     fn read_wait(self) -> Wait {
-        if self.input { Wait::Starved } else { self.kind.wait() }
+        if self.input { Wait::Starved } else { wait_on(self.kind) }
     }
 
     fn write_wait(self) -> Wait {
-        if self.output { Wait::Blocked } else { self.kind.wait() }
+        if self.output { Wait::Blocked } else { wait_on(self.kind) }
+    }
+}
+
+/// Returns the wait caused by reading or writing an object of this kind that is neither the stage's
+/// input nor its output.
+fn wait_on(kind: Kind) -> Wait {
+    match kind {
+        Kind::Pipe => Wait::Pipe,
+        Kind::Socket => Wait::Network,
+        Kind::Terminal => Wait::Terminal,
+        Kind::File => Wait::Disk,
+        Kind::Timer => Wait::Sleep,
+        Kind::Counter => Wait::Lock,
+        Kind::Other => Wait::Other,
+        Kind::Unknown => Wait::Unknown,
     }
 }
 
@@ -265,7 +280,7 @@ fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
     match Kind::of_file(&path) {
         // The file does not exist yet, or its path cannot be resolved from this process.
         Kind::Unknown => Wait::Disk,
-        kind => kind.wait(),
+        kind => wait_on(kind),
     }
 }
 

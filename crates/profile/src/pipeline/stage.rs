@@ -11,6 +11,7 @@ use std::time::Duration;
 use contend_commands::behaviour;
 use contend_sys::Pid;
 use contend_sys::child::{self, Change, ExitStatus, Usage, Which};
+use contend_sys::descriptor::is_terminal;
 use contend_sys::procfs::{Io, SchedStat, Status};
 use contend_sys::trace::{self, Stop};
 
@@ -19,7 +20,6 @@ use attached::AttachedState;
 use super::progress::InputProgress;
 use super::timeline::Counters;
 use super::tracing;
-use crate::observe::kind::is_terminal;
 use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
 use crate::observe::{State, Tree, Wait};

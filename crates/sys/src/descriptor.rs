@@ -1,9 +1,8 @@
-//! The kinds of objects that descriptors refer to, and the wait that reading or writing each kind
-//! causes.
+//! The kinds of objects that descriptors refer to.
 
 use std::os::unix::fs::FileTypeExt;
 
-use super::Wait;
+use rustix::process::Pid;
 
 /// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +34,14 @@ const VIRTUAL_FILE_SYSTEMS: [i64; 4] = [
 ];
 
 impl Kind {
+    /// Returns the kind of the object that descriptor `fd` of the process refers to, or
+    /// [`Kind::Unknown`] if it cannot be examined.
+    pub fn of_descriptor(pid: Pid, fd: i32) -> Self {
+        let path = format!("/proc/{}/fd/{fd}", pid.as_raw_nonzero());
+        let link = std::fs::read_link(&path);
+        link.map_or(Self::Unknown, |link| Self::of(&path, &link.to_string_lossy()))
+    }
+
     /// Returns the kind of object that a descriptor refers to. `path` is the descriptor's link in
     /// `/proc`, and `link` is the target of that link.
     pub fn of(path: &str, link: &str) -> Self {
@@ -74,21 +81,6 @@ impl Kind {
             Self::File
         }
     }
-
-    /// Returns the wait caused by reading or writing an object of this kind that is neither the
-    /// stage's input nor its output.
-    pub fn wait(self) -> Wait {
-        match self {
-            Self::Pipe => Wait::Pipe,
-            Self::Socket => Wait::Network,
-            Self::Terminal => Wait::Terminal,
-            Self::File => Wait::Disk,
-            Self::Timer => Wait::Sleep,
-            Self::Counter => Wait::Lock,
-            Self::Other => Wait::Other,
-            Self::Unknown => Wait::Unknown,
-        }
-    }
 }
 
 fn is_virtual(path: &str) -> bool {
@@ -115,6 +107,5 @@ mod tests {
         assert_eq!(of("/no/such/file"), Kind::Unknown);
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert_eq!(of(file.path().to_str().expect("UTF-8")), Kind::File);
-        assert_eq!(Kind::Unknown.wait(), Wait::Unknown, "what could not be read is no disk");
     }
 }
