@@ -1,21 +1,27 @@
 //! Predicts from a profile whether a pipeline would be faster with `contend run`.
 
+use std::fs::File;
+use std::time::Duration;
+
 use contend_commands::Simple;
 use contend_parallel::plan::planner::{self, Situation};
 use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::run::Class;
+use contend_shell::runner::RunError;
 
-use crate::predict::advise::Prepared;
+use crate::predict::advise::{Prepared, pilot_error};
 use crate::predict::model::{Model, was_disturbed};
+use crate::predict::pilot::{Pilot, WholeRun, WholeTime};
 use crate::rewrite::draft::Draft;
+use crate::sample::Sample;
 
 /// Largest ratio of the predicted wall time to that of the unchanged pipeline, multiplied by
 /// `PRUDENCE_FACTOR`, that is worth suggesting.
 const MAX_SUGGESTED_RATIO: f64 = 0.8;
-/// Largest such ratio that is worth trying. A trial measures the truth, and the prediction does not
-/// know how much faster contend itself sorts and counts.
-const MAX_TRIED_RATIO: f64 = 1.3;
+/// Largest such ratio that is worth measuring, by the pilot or in a trial. The prediction from the
+/// profile does not know how much faster contend itself sorts and counts.
+const MAX_MEASURED_RATIO: f64 = 1.3;
 /// Wall time of chunks that take turns on all CPUs, relative to the CPU time of the commands divided
 /// by the number of CPUs. The chunks do not end at the same time, but contend does the work of some
 /// commands itself, such as sorting, in less time. In 21 pipelines of `bench/pipelines`, the median
@@ -23,16 +29,33 @@ const MAX_TRIED_RATIO: f64 = 1.3;
 const WORK_FACTOR: f64 = 0.85;
 /// Wall time to start contend, plan, and start the commands of the first chunks, in seconds.
 const START_SECONDS: f64 = 0.01;
-/// Factor on the predicted ratio where it is compared with limits or other candidates, which are
-/// predicted more exactly, and do not need contend.
+/// Factor on a ratio predicted from the profile where it is compared with limits or other
+/// candidates, which are predicted more exactly, and do not need contend.
 const PRUDENCE_FACTOR: f64 = 1.3;
+/// The same for a ratio that the pilot measured.
+const PILOT_PRUDENCE_FACTOR: f64 = 1.1;
 /// Range of the measured wall time as a multiple of the prediction, for 19 of these pipelines.
 const ERROR_RANGE: [f64; 2] = [0.25, 2.5];
+/// Time in which the pilot should be able to run the pipeline once, in seconds.
+const PILOT_SECONDS: f64 = 1.0;
+/// Longest time for which the pilot runs the pipeline on the whole input, in seconds.
+const MAX_PILOT_SECONDS: f64 = 3.0;
+/// The large sample may take this many times as long as it should.
+const MAX_SAMPLE_TIMES: u32 = 2;
+/// Share of the input from which the pilot reads all of it.
+const MIN_WHOLE_SHARE: f64 = 0.5;
+/// Largest output that the pilot should write, in bytes.
+const MAX_PILOT_OUTPUT_BYTES: f64 = 64e6;
+/// The small sample is the large one divided by this number.
+const PARTS: u64 = 4;
+/// Relative error of a prediction from measurements on the whole input, except for their spread.
+const WHOLE_ERROR: f64 = 0.15;
 
 /// Returns a candidate that runs the profiled pipeline with `runner`, a `contend run` command with
-/// options, if the pipeline is predicted to be faster with it or, if `is_tried`, not much slower. `stages` are the commands of the
-/// profile's stages, in order. Returns `None` if the gain is small, no stage can run over chunks,
-/// the profile allows fewer than two CPUs, or `stages` and the profile differ in length.
+/// options, if the pipeline may be faster with it. `stages` are the commands of the profile's
+/// stages, in order. Returns `None` if no stage can run over chunks, the profile allows fewer than
+/// two CPUs, `stages` and the profile differ in length, or a gain is out of the question.
+/// [`is_worth_suggesting`] tells whether the candidate needs no trial.
 ///
 /// The predicted wall time is the pipeline's CPU time divided by the number of CPUs, multiplied by
 /// `WORK_FACTOR`, but at least the service time of the slowest stage that needs its whole
@@ -43,7 +66,6 @@ pub fn candidate(
     runner: &str,
     stages: &[Simple],
     situation: &Situation<'_>,
-    is_tried: bool,
 ) -> Option<Prepared> {
     if record.host.cpus_allowed < 2 || stages.len() != record.stages.len() {
         return None;
@@ -67,7 +89,7 @@ pub fn candidate(
     let unchanged = Model::of(record, 0.0).forecast(1.0);
     let ratio = wall / unchanged.wall.max(f64::MIN_POSITIVE);
     let prudent_ratio = PRUDENCE_FACTOR * ratio;
-    if prudent_ratio > if is_tried { MAX_TRIED_RATIO } else { MAX_SUGGESTED_RATIO } {
+    if prudent_ratio > MAX_MEASURED_RATIO {
         return None;
     }
     let interval = |value: f64| ERROR_RANGE.map(|factor| value * factor);
@@ -104,6 +126,109 @@ pub fn candidate(
     })
 }
 
+/// Replaces the prediction for `parallel`, a candidate for the profiled pipeline, by one from the
+/// pilot, which runs it on `input`, or on a part of it if the pipeline takes long. Removes the
+/// prediction if that takes too long, and leaves it as it is if a stage must not be repeated.
+///
+/// # Errors
+/// Returns an error if the pilot was interrupted, or a system call failed.
+pub fn predict_by_pilot(
+    parallel: &mut Prepared,
+    record: &PipeRecord,
+    input: &File,
+    pilot: &mut Pilot<'_>,
+) -> Result<(), RunError> {
+    let unchanged = Model::of(record, 0.0).forecast(1.0);
+    let (expected, _) = parallel.expected_ratios.unwrap_or((1.0, 1.0));
+    let output = record.stages.last().and_then(|stage| stage.bytes_out).unwrap_or(0) as f64;
+    let share = (PILOT_SECONDS / (expected * unchanged.wall).max(1e-9))
+        .min(MAX_PILOT_OUTPUT_BYTES / output.max(1.0));
+    let (run, error) = time(parallel, input, share, unchanged.wall, pilot)?;
+    let time = match run {
+        WholeRun::Timed(time) => Some(time),
+        WholeRun::TooLong => None,
+        WholeRun::NotRepeatable => return Ok(()),
+    };
+    let wall = time.map(|time| time.wall).filter(|_| !was_disturbed(record));
+    let cpu = time.map(|time| time.cpu);
+    let interval = |value: f64| [value / (1.0 + error), value * (1.0 + error)];
+    let candidate = &mut parallel.candidate;
+    candidate.predicted_wall_seconds = wall;
+    candidate.predicted_interval = wall.map(interval);
+    candidate.predicted_cpu_seconds = cpu;
+    candidate.predicted_cpu_interval = cpu.map(interval);
+    candidate.basis = time.map(|_| Basis::Pilot);
+    let ratio = |new: f64, old: f64| new / old.max(f64::MIN_POSITIVE);
+    parallel.expected_ratios = time.map(|time| {
+        let wall = PILOT_PRUDENCE_FACTOR * ratio(time.wall, unchanged.wall);
+        (wall, ratio(time.cpu, unchanged.cpu))
+    });
+    Ok(())
+}
+
+/// Returns the time of the candidate on the whole input, and its relative error. From a `share` of
+/// the input below `MIN_WHOLE_SHARE`, the time is extrapolated. On the whole input, the candidate may
+/// take as long as the unchanged pipeline, `unchanged` seconds.
+fn time(
+    parallel: &Prepared,
+    input: &File,
+    share: f64,
+    unchanged: f64,
+    pilot: &mut Pilot<'_>,
+) -> Result<(WholeRun, f64), RunError> {
+    let budget = Duration::from_secs_f64(PILOT_SECONDS);
+    let draft = &parallel.draft;
+    if share >= MIN_WHOLE_SHARE {
+        let budget = budget.max(Duration::from_secs_f64(unchanged.clamp(0.0, MAX_PILOT_SECONDS)));
+        let whole = pilot.run_whole(draft, input, budget)?;
+        let spread = if let WholeRun::Timed(time) = whole { time.spread } else { 0.0 };
+        return Ok((whole, WHOLE_ERROR.hypot(spread)));
+    }
+    let sample = |input: &File, bytes: u64| {
+        input
+            .try_clone()
+            .and_then(|input| Sample::of(input, bytes))
+            .map_err(RunError::io("sample the input"))
+    };
+    let bytes = input.metadata().map_or(0, |data| data.len()) as f64;
+    // The value is at most the size of the input.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    let large = sample(input, (bytes * share) as u64)?;
+    let small = sample(&large.file, large.bytes() / PARTS)?;
+    let part = match pilot.run_whole(draft, &small.file, budget)? {
+        WholeRun::Timed(part) => part,
+        other => return Ok((other, 0.0)),
+    };
+    let most = match pilot.run_whole(draft, &large.file, MAX_SAMPLE_TIMES * budget)? {
+        WholeRun::Timed(most) => most,
+        other => return Ok((other, 0.0)),
+    };
+    let part_share = small.bytes() as f64 / large.bytes().max(1) as f64;
+    let scale = bytes / large.bytes().max(1) as f64;
+    let whole = |most: f64, part: f64| extrapolated(most, part, part_share, scale);
+    let time = WholeTime {
+        wall: whole(most.wall, part.wall),
+        cpu: whole(most.cpu, part.cpu),
+        spread: most.spread,
+    };
+    Ok((WholeRun::Timed(time), pilot_error(most.spread)))
+}
+
+/// Returns the time for an input that is `scale` times as large as the sample, on a line through
+/// `sample`, the time for the sample, and `part`, that for a `share` of it. The line does not fall,
+/// nor does it rise more than in proportion to the size. Costs of starting, and of collecting
+/// distinct lines, do not grow with the input.
+fn extrapolated(sample: f64, part: f64, share: f64, scale: f64) -> f64 {
+    let slope = (sample - part) / (1.0 - share).max(0.1);
+    sample + slope.clamp(0.0, sample) * (scale - 1.0)
+}
+
+/// Returns whether the candidate is predicted to be so much faster that it can be suggested without
+/// a trial.
+pub fn is_worth_suggesting(parallel: &Prepared) -> bool {
+    parallel.expected_ratios.is_some_and(|(wall, _)| wall <= MAX_SUGGESTED_RATIO)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,11 +262,9 @@ mod tests {
         let text: Vec<_> = stages.iter().map(|(text, _)| *text).collect();
         let parsed = parse(&text.join(" | ")).expect("a pipeline");
         let draft = Draft::read(&parsed, &environment).expect("plain stages");
-        let of =
-            |is_tried| candidate(&record, &draft, "contend run", &simples, &situation, is_tried);
-        let suggested = of(false).map(|one| one.candidate);
-        assert!(suggested.is_none() || of(true).is_some(), "whatever is suggested is worth trying");
-        suggested
+        candidate(&record, &draft, "contend run", &simples, &situation)
+            .filter(is_worth_suggesting)
+            .map(|one| one.candidate)
     }
 
     fn stages(found: Option<Candidate>) -> Option<Vec<usize>> {
@@ -156,6 +279,18 @@ mod tests {
         assert_eq!(found(&[("nl", 1.0), ("tac", 0.1)], 0.0), None);
         let busy = [("tr a b", 0.9), ("cut -c 1", 0.9), ("rev", 0.9), ("rev", 0.9)];
         assert_eq!(found(&busy, 0.0), None);
+    }
+
+    #[test]
+    fn constant_costs_are_not_scaled() {
+        let near = |found: f64, expected: f64| {
+            assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
+        };
+        near(extrapolated(3.0, 1.5, 0.25, 10.0), 1.0 + 2.0 * 10.0);
+        near(extrapolated(2.0, 0.5, 0.25, 10.0), 20.0);
+        near(extrapolated(2.0, 0.0, 0.25, 10.0), 20.0);
+        near(extrapolated(2.0, 3.0, 0.25, 10.0), 2.0);
+        near(extrapolated(2.0, 1.0, 1.0, 1.0), 2.0);
     }
 
     #[test]

@@ -159,7 +159,8 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The changed stages were run alone, on a small sample of their own input.
+    /// The changed stages were run alone, on a small sample of their own input; or, for
+    /// [`RewriteId::ParallelRun`], the whole pipeline was run on its input or a part of it.
     Pilot,
     /// Measured service times of the stages, and the costs of pipes and of starting programs on the
     /// machine.

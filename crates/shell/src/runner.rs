@@ -332,15 +332,20 @@ fn reap_ended(group: Pid) -> bool {
     }
 }
 
+/// Calls `test` with a runner of `sh` that executes `setup` first.
+///
+/// # Panics
+/// Panics if signals cannot be blocked.
+#[cfg(any(test, feature = "testing"))]
+pub fn with_runner<T>(setup: Option<&str>, test: impl FnOnce(Runner<'_>) -> T) -> T {
+    let signals = Signals::block().expect("a signalfd");
+    test(Runner { shell: "sh", setup, pipefail: false, signals: &signals })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
-
-    fn with_runner<T>(setup: Option<&str>, test: impl FnOnce(&Runner<'_>) -> T) -> T {
-        let signals = Signals::block().expect("a signalfd");
-        test(&Runner { shell: "sh", setup, pipefail: false, signals: &signals })
-    }
 
     const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 

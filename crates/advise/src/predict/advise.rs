@@ -483,7 +483,13 @@ fn adopt(
     }
     plan.costs = Some(adopted);
     plan.basis = Basis::Pilot;
-    plan.error = (PILOT_ERROR.powi(2) + spread.powi(2)).sqrt();
+    plan.error = pilot_error(spread);
+}
+
+/// Returns the relative error of a prediction from a pilot whose measurements have this relative
+/// spread.
+pub(crate) fn pilot_error(spread: f64) -> f64 {
+    PILOT_ERROR.hypot(spread)
 }
 
 /// Returns whether an unchanged stage, now at `place` and originally at `origin`, reads the same

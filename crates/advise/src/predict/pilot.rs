@@ -1,5 +1,5 @@
 //! Times stages alone on a sample of their own input. The ratio between two stages' times on the
-//! sample predicts the ratio on the whole input.
+//! sample predicts the ratio on the whole input. Times whole pipelines, too.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,6 +16,8 @@ use crate::sample::{difference, temporary};
 
 /// Maximum number of times that a stage is measured.
 const ROUNDS: usize = 5;
+/// Maximum number of times that a whole pipeline is measured.
+const WHOLE_ROUNDS: usize = 3;
 /// Number of times that a command's start is measured.
 const STARTS: usize = 3;
 /// Duration below which the clock and the scheduler dominate a measurement.
@@ -73,6 +75,29 @@ pub struct StageTime {
     pub start_up: f64,
 }
 
+/// Result of running a whole pipeline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WholeRun {
+    /// A stage must not be repeated, or the first stage's input cannot be replaced.
+    NotRepeatable,
+    /// No run ended in time.
+    TooLong,
+    /// At least one run ended in time.
+    Timed(WholeTime),
+}
+
+/// Costs of a whole pipeline on some input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WholeTime {
+    /// Wall time in seconds, with the start.
+    pub wall: f64,
+    /// User and system time in seconds, with the start.
+    pub cpu: f64,
+    /// Half the range of the measured wall times, relative to their median; 0 for a single
+    /// measurement.
+    pub spread: f64,
+}
+
 /// Costs of a pipeline's stages on the sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PilotRun {
@@ -126,6 +151,32 @@ impl<'a> Pilot<'a> {
             }
         }
         Ok(run)
+    }
+
+    /// Runs a whole pipeline on `input`, in place of the file that its first stage names or standard
+    /// input, up to `WHOLE_ROUNDS` times and for about `budget`.
+    ///
+    /// # Errors
+    /// Returns an error if the pilot was interrupted, or a system call failed.
+    pub fn run_whole(
+        &mut self,
+        draft: &Draft,
+        input: &File,
+        budget: Duration,
+    ) -> Result<WholeRun, RunError> {
+        let Some(text) = from_input(draft) else { return Ok(WholeRun::NotRepeatable) };
+        let bytes = input.metadata().map_or(0, |data| data.len());
+        let output = temporary(bytes).map_err(RunError::io("make a file"))?;
+        self.deadline = Instant::now() + budget;
+        let (mut walls, mut cpus) = (Vec::new(), Vec::new());
+        while walls.len() < WHOLE_ROUNDS && self.has_time() {
+            let Some(timed) = self.run(&text, input, &output, (false, false))? else { break };
+            walls.push(timed.wall.as_secs_f64());
+            cpus.push(timed.cpu().as_secs_f64());
+        }
+        Ok(median(&walls).zip(median(&cpus)).map_or(WholeRun::TooLong, |(wall, cpu)| {
+            WholeRun::Timed(WholeTime { wall, cpu, spread: relative_spread(&walls) })
+        }))
     }
 
     /// Returns a description of how the final output of `theirs` differs from that of `ours`, or
@@ -264,17 +315,34 @@ impl<'a> Pilot<'a> {
     fn time(&self, key: &Key) -> StageTime {
         let run = &self.runs[key];
         let start = &self.start_ups[&key.0];
-        let least = run.walls.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = run.walls.iter().copied().fold(0.0, f64::max);
         let wall = median(&run.walls).unwrap_or(0.0);
         let work = |whole: f64, start: f64| (whole - start).max(0.0);
         StageTime {
             service: work(wall, start.wall),
             cpu: work(median(&run.cpus).unwrap_or(0.0), start.cpu),
-            spread: if wall > 0.0 { (most - least) / 2.0 / wall } else { 0.0 },
+            spread: relative_spread(&run.walls),
             start_up: start.cpu,
         }
     }
+}
+
+/// Returns half the range of `times`, relative to their median; 0 if there are none or that is 0.
+fn relative_spread(times: &[f64]) -> f64 {
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = times.iter().copied().fold(0.0, f64::max);
+    match median(times) {
+        Some(median) if median > 0.0 => (most - least) / 2.0 / median,
+        _ => 0.0,
+    }
+}
+
+/// Returns the shell text of a whole pipeline whose first stage reads standard input. Returns `None`
+/// if a stage must not be repeated, or the first stage's input cannot be replaced.
+fn from_input(draft: &Draft) -> Option<String> {
+    let mut texts = texts(draft).into_iter().collect::<Option<Vec<_>>>()?.into_iter();
+    let mut changed = draft.clone();
+    changed.stages.first_mut()?.text = texts.next()?;
+    Some(changed.text_with_output())
 }
 
 /// Returns whether the stage at `index` reads from a pipe, and whether it writes to one.
@@ -318,4 +386,43 @@ fn is_helper(simple: &Simple) -> bool {
 /// Returns whether a service time in seconds is long enough to be compared with others.
 pub fn is_long_enough(seconds: f64) -> bool {
     seconds >= MIN_DURATION.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    use contend_shell::environment::Environment;
+    use contend_shell::runner::with_runner;
+
+    #[test]
+    fn whole_pipelines_are_timed_unless_they_must_not_be_repeated() {
+        with_runner(None, |runner| {
+            let mut input = tempfile::tempfile().expect("a file");
+            input.write_all("line\n".repeat(1000).as_bytes()).expect("room");
+            let sample = input.try_clone().expect("a descriptor");
+            check_whole_pipelines(&mut Pilot::new(runner, sample, Duration::ZERO), &input);
+        });
+    }
+
+    fn check_whole_pipelines(pilot: &mut Pilot<'_>, input: &File) {
+        let environment = Environment::for_tests("C");
+        let mut time = |text: &str, runner: Option<&str>, budget: Duration| {
+            let draft = Draft::read(&parse(text).expect("a pipeline"), &environment);
+            let mut draft = draft.expect("plain stages");
+            if let Some(runner) = runner {
+                draft = draft.run_by(runner);
+            }
+            pilot.run_whole(&draft, input, budget).expect("nothing fails")
+        };
+        let minute = Duration::from_mins(1);
+        // It fails with the file that the first stage names, and ends after a second without input.
+        let needs_input = "read line && [ \"$line\" = line ] || exec sleep 1000; sh -c";
+        let run = time("cat no-such-file | wc -l", Some(needs_input), minute);
+        let is_timed = |time: WholeTime| time.wall > 0.0 && time.wall < 60.0 && time.spread >= 0.0;
+        assert!(matches!(run, WholeRun::Timed(time) if is_timed(time)), "{run:?}");
+        assert_eq!(time("cat no-such-file | tee copy", None, minute), WholeRun::NotRepeatable);
+        assert_eq!(time("cat no-such-file", None, Duration::ZERO), WholeRun::TooLong);
+    }
 }

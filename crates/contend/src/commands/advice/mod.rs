@@ -14,6 +14,7 @@ use std::fs::{File, Metadata};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use contend_advise::parallelism::{is_worth_suggesting, predict_by_pilot};
 use contend_advise::predict::advise::{Adviser, Prepared};
 use contend_advise::predict::calibration::Calibration;
 use contend_advise::predict::pilot::Pilot;
@@ -170,9 +171,12 @@ fn find_changes(
     };
     let mut adviser = Adviser { record, environment: &environment, calibration, pilot };
     let prepared = adviser.candidates(&draft);
+    let pilot = adviser.pilot.as_mut().zip(rereadable.file.as_ref());
+    let parallel = with_pilot(parallel, record, pilot);
     line.clear();
-    let mut prepared = prepared?;
-    if let Some(parallel) = parallel {
+    let (mut prepared, parallel) = (prepared?, parallel?);
+    let is_tried = settings.advice.trial.is_some();
+    if let Some(parallel) = parallel.filter(|one| is_tried || is_worth_suggesting(one)) {
         let place = prepared.iter().position(|one| parallel.is_expected_before(one));
         prepared.insert(place.unwrap_or(prepared.len()), parallel);
     }
@@ -196,8 +200,20 @@ fn find_changes(
     Ok(())
 }
 
-/// Returns a candidate that runs the pipeline with `contend run`, if it is expected to be faster.
-/// Returns `None` if there is a setup, because `contend run` has no such option.
+/// Returns the candidate `parallel`, if there is one, with a prediction by the pilot on the input, if
+/// there are such.
+fn with_pilot(
+    mut parallel: Option<Prepared>,
+    record: &PipeRecord,
+    pilot: Option<(&mut Pilot<'_>, &File)>,
+) -> Result<Option<Prepared>, RunError> {
+    if let (Some(parallel), Some((pilot, input))) = (&mut parallel, pilot) {
+        predict_by_pilot(parallel, record, input, pilot)?;
+    }
+    Ok(parallel)
+}
+
+/// Returns a candidate that runs the pipeline with `contend run`, if it may be faster. Returns `None` if there is a setup, because `contend run` has no such option.
 fn parallel_run(
     record: &PipeRecord,
     settings: &PipeRun,
@@ -223,8 +239,7 @@ fn parallel_run(
     if pipeline.shell != default_shell() {
         command += &format!(" --shell {}", quote(&pipeline.shell));
     }
-    let is_tried = settings.advice.trial.is_some();
-    contend_advise::parallelism::candidate(record, draft, &command, &stages, &situation, is_tried)
+    contend_advise::parallelism::candidate(record, draft, &command, &stages, &situation)
 }
 
 /// Returns the definition of a shell function with which `contend run` in a trial starts this

@@ -35,7 +35,7 @@ pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
     let note = format!(
         "Predictions combine the stages' service times{}, and the cost of a pipe ({} a byte, {} a \
          call) and of starting a program ({}{from}) on this machine.",
-        if piloted { ", short runs of changed stages on a sample of their input" } else { "" },
+        if piloted { ", short runs on a sample of the input" } else { "" },
         nanoseconds(1e9 * calibration.pipe_byte_seconds),
         nanoseconds(1e9 * calibration.pipe_call_seconds),
         nanoseconds(1e9 * calibration.start_up_seconds),
