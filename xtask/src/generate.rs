@@ -9,12 +9,13 @@ use crate::process::{cargo, output, print_status, run as run_command, target_dir
 
 /// Arguments of `contend generate`, and the committed files with their output. Tests compare these
 /// files with the sources.
-const COMMITTED: [(&str, &str); 11] = [
+const COMMITTED: [(&str, &str); 12] = [
     ("schema pipe", "schemas/contend.pipe-1.json"),
     ("schema lab", "schemas/contend.lab-1.json"),
     ("schema run", "schemas/contend.run-1.json"),
     ("schema compare", "schemas/contend.compare-1.json"),
     ("schema versus", "schemas/contend.versus-1.json"),
+    ("schema doctor", "schemas/contend.doctor-1.json"),
     ("experiments", "docs/reference/experiments.md"),
     ("reference options", "docs/reference/options.md"),
     ("reference records", "docs/reference/records.md"),

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
         Verb::Run(args) => settings::run(args, color).and_then(commands::run::run),
         Verb::RunStage(_) => unreachable!("handled before the command line is parsed"),
+        Verb::Doctor(args) => settings::doctor(args).and_then(commands::doctor::run),
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),

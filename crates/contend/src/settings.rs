@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `pipe` | [`cli::pipe`](crate::cli::pipe) | [`Pipe`]: a parsed pipeline, or questions |
 //! | `run` | [`cli::run`](crate::cli::run) | [`Run`]: a request to `contend_parallel` |
+//! | `doctor` | [`cli::doctor`](crate::cli::doctor) | [`Doctor`]: processes, or a command |
 //! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
@@ -16,6 +17,7 @@
 
 mod attach;
 mod compare;
+mod doctor;
 mod history;
 mod json;
 mod pipe;
@@ -46,6 +48,7 @@ use crate::suggest;
 
 pub use attach::{Attach, Reports};
 pub use compare::{Compare, ComparedRuns, compare};
+pub use doctor::{Doctor, Patient, doctor};
 pub use history::{History, HistoryAction, history, saving_of_run};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;

@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod compare;
+pub mod doctor;
 pub mod host;
 pub mod lab;
 pub mod parameters;

@@ -1,6 +1,7 @@
 //! Generates the JSON Schemas of the records from their types.
 
 use contend_record::compare::CompareRecord;
+use contend_record::doctor::DoctorRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
@@ -48,6 +49,14 @@ pub fn versus() -> serde_json::Result<String> {
     indented(&schemars::schema_for!(VersusRecord))
 }
 
+/// Returns the schema of `contend.doctor/1`, as committed in `schemas/`.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn doctor() -> serde_json::Result<String> {
+    indented(&schemars::schema_for!(DoctorRecord))
+}
+
 fn indented(schema: &Schema) -> serde_json::Result<String> {
     serde_json::to_string_pretty(schema).map(|text| text + "\n")
 }
@@ -63,6 +72,7 @@ mod tests {
             ("run", super::run()),
             ("compare", super::compare()),
             ("versus", super::versus()),
+            ("doctor", super::doctor()),
         ];
         for (name, current) in schemas {
             let path = format!("{folder}/contend.{name}-1.json");

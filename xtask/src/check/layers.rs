@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "contend-advise",
         &["contend-sys", "contend-record", "contend-commands", "contend-shell", "contend-parallel"],
     ),
+    ("contend-doctor", &["contend-sys", "contend-record"]),
     ("contend-lab", &["contend-sys", "contend-record", "contend-callback"]),
     ("contend-report", &["contend-record"]),
     (
@@ -32,6 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "contend-parallel",
             "contend-advise",
             "contend-lab",
+            "contend-doctor",
             "contend-report",
         ],
     ),

@@ -108,6 +108,8 @@ pub enum Record {
     Compare,
     /// Written by `contend pipe --vs --json`.
     Versus,
+    /// Written by `contend doctor --json`.
+    Doctor,
 }
 
 /// An awk program of the lab.

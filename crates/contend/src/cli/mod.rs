@@ -3,6 +3,7 @@
 
 pub mod compare;
 pub mod demo;
+pub mod doctor;
 pub mod generate;
 pub mod history;
 pub mod json;
@@ -81,6 +82,7 @@ pub enum Verb {
     Run(run::RunArgs),
     #[command(hide = true, name = STAGE_VERB)]
     RunStage(run::StageArgs),
+    Doctor(doctor::DoctorArgs),
     Demo(demo::DemoArgs),
     Lab(lab::LabArgs),
     History(history::HistoryArgs),

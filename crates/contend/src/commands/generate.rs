@@ -40,6 +40,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         What::Schema { record: Record::Run } => text = schema::run()?.into_bytes(),
         What::Schema { record: Record::Compare } => text = schema::compare()?.into_bytes(),
         What::Schema { record: Record::Versus } => text = schema::versus()?.into_bytes(),
+        What::Schema { record: Record::Doctor } => text = schema::doctor()?.into_bytes(),
         What::Awk { program } => text = awk_program(*program).as_bytes().to_vec(),
         What::JsonArray { count } => return json_array_to_stdout(*count),
         What::Experiments => text = experiments().into_bytes(),

@@ -5,6 +5,7 @@ pub mod advice;
 pub mod attach;
 pub mod compare;
 pub mod demo;
+pub mod doctor;
 pub mod generate;
 pub mod history;
 pub mod json;

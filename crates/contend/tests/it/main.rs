@@ -7,6 +7,7 @@ mod bytes;
 mod cli;
 mod compare;
 mod deadline;
+mod doctor;
 mod figures;
 mod history;
 mod inherited;

@@ -1,6 +1,7 @@
 //! Renders records as JSON.
 
 use contend_record::compare::CompareRecord;
+use contend_record::doctor::DoctorRecord;
 use contend_record::lab::RunRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::run;
@@ -44,6 +45,14 @@ pub fn compare(record: &CompareRecord) -> serde_json::Result<String> {
 /// # Errors
 /// Fails as [`pipe`] does.
 pub fn versus(record: &VersusRecord) -> serde_json::Result<String> {
+    indented(record)
+}
+
+/// Returns the record of a diagnosis as indented JSON with a final newline.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn doctor(record: &DoctorRecord) -> serde_json::Result<String> {
     indented(record)
 }
 

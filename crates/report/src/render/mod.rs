@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod compare;
+pub mod doctor;
 pub mod history;
 pub mod json;
 pub mod lab;

@@ -36,6 +36,7 @@ pub(super) fn page() -> Result<String> {
         ("lab", "contend lab run --json", schema::lab()?),
         ("compare", "contend compare --json", schema::compare()?),
         ("versus", "contend pipe --vs --json", schema::versus()?),
+        ("doctor", "contend doctor --json", schema::doctor()?),
     ];
     for (name, command, text) in schemas {
         let schema: Value = serde_json::from_str(&text).context("a schema is JSON")?;

@@ -1,0 +1,299 @@
+//! Checks whether `contend doctor` finds the fault of a program, is silent about a healthy one, and
+//! estimates the gain of a remedy.
+//!
+//! Each program in `bench/doctor/` has three variants: `sick` has one planted fault, `fixed` does the
+//! same work without it, and `twin` is a healthy program that looks alike. A seed varies their sizes.
+
+#![expect(clippy::print_stdout, reason = "the program prints its figures")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+use contend_bench::{built_program, time_with};
+use contend_record::doctor::{DoctorRecord, Symptom};
+
+/// Check the findings of `contend doctor` on programs with a planted fault and on healthy ones.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Only programs whose file name contains this text.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Number of seeds for each program.
+    #[arg(long, default_value_t = 1)]
+    seeds: u32,
+    /// First seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u32,
+    /// Whether to leave out the healthy programs.
+    #[arg(long)]
+    no_twins: bool,
+    /// Whether to leave out the measured gains.
+    #[arg(long)]
+    no_gains: bool,
+    /// Write all records as JSON into this folder.
+    #[arg(long)]
+    records: Option<PathBuf>,
+}
+
+/// A program with the symptom of its fault.
+struct Program {
+    /// File in `bench/doctor/`.
+    file: &'static str,
+    symptom: Symptom,
+}
+
+const fn row(file: &'static str, symptom: Symptom) -> Program {
+    Program { file, symptom }
+}
+
+const TABLE: &[Program] = &[
+    row("c/flag_poll.c", Symptom::SleepPolling),
+    row("c/shared_poll.c", Symptom::SleepPolling),
+    row("c/condvar_ping_pong.c", Symptom::LockStep),
+    row("c/pipe_ping_pong.c", Symptom::LockStep),
+    row("c/one_mutex.c", Symptom::LockContention),
+    row("c/reader_writer_lock.c", Symptom::LockContention),
+    row("c/serial_setup.c", Symptom::SerialSection),
+    row("c/straggler.c", Symptom::UnevenWork),
+    row("c/barrier_crowd.c", Symptom::Oversubscription),
+    row("c/spin_crowd.c", Symptom::Oversubscription),
+    row("c/pinned.c", Symptom::CpuLimit),
+    row("c/byte_writes.c", Symptom::TinyIo),
+    row("c/fork_exec.c", Symptom::ForkStorm),
+    row("c/lock_retry.c", Symptom::LockPolling),
+    row("c/poll_zero.c", Symptom::LockPolling),
+    row("c/spin_flag.c", Symptom::Spinning),
+    row("c/page_faults.c", Symptom::NotConcurrency),
+    row("rust/sleep_queue.rs", Symptom::SleepPolling),
+    row("rust/channel_ping_pong.rs", Symptom::LockStep),
+    row("rust/one_lock.rs", Symptom::LockContention),
+    row("rust/slow_producer.rs", Symptom::SerialSection),
+    row("rust/uneven_chunks.rs", Symptom::UnevenWork),
+    row("rust/thread_per_item.rs", Symptom::ForkStorm),
+    row("rust/unbuffered.rs", Symptom::TinyIo),
+    row("rust/spin_loop.rs", Symptom::Spinning),
+    row("go/mutex.go", Symptom::LockContention),
+    row("go/unbuffered_channel.go", Symptom::LockStep),
+    row("go/sleep_poll.go", Symptom::SleepPolling),
+    row("go/one_producer.go", Symptom::SerialSection),
+    row("go/straggler.go", Symptom::UnevenWork),
+    row("go/one_proc.go", Symptom::CpuLimit),
+    row("go/tiny_reads.go", Symptom::TinyIo),
+    row("go/exec_per_item.go", Symptom::ForkStorm),
+    row("python/gil_threads.py", Symptom::InterpreterLock),
+    row("python/gil_io.py", Symptom::InterpreterLock),
+    row("python/sleep_poll.py", Symptom::SleepPolling),
+    row("python/pool_chunksize.py", Symptom::LockStep),
+    row("python/one_lock.py", Symptom::LockContention),
+    row("python/straggler.py", Symptom::UnevenWork),
+    row("python/subprocess_per_item.py", Symptom::ForkStorm),
+    row("python/unbuffered.py", Symptom::TinyIo),
+    row("python/file_lock_retry.py", Symptom::LockPolling),
+    row("node/event_loop.mjs", Symptom::SerialSection),
+    row("node/set_timeout_poll.mjs", Symptom::SleepPolling),
+    row("node/atomics_ping_pong.mjs", Symptom::LockStep),
+    row("node/spawn_per_item.mjs", Symptom::ForkStorm),
+    row("node/pbkdf2_pool.mjs", Symptom::UnevenWork),
+    row("shell/loop_of_commands.sh", Symptom::ForkStorm),
+    row("shell/sleep_wait.sh", Symptom::SleepPolling),
+    row("shell/slow_stage.sh", Symptom::Pipeline),
+    row("shell/line_by_line.sh", Symptom::TinyIo),
+    row("shell/flock_retry.sh", Symptom::LockPolling),
+    row("shell/one_job.sh", Symptom::UnevenWork),
+    row("shell/too_many_jobs.sh", Symptom::Oversubscription),
+    row("java/OneMonitor.java", Symptom::LockContention),
+    row("java/ReentrantConvoy.java", Symptom::LockContention),
+    row("java/SynchronousPingPong.java", Symptom::LockStep),
+    row("java/SleepPoll.java", Symptom::SleepPolling),
+    row("java/OneProducer.java", Symptom::SerialSection),
+    row("java/StaticSplit.java", Symptom::UnevenWork),
+    row("java/SpinWait.java", Symptom::Spinning),
+    row("java/ManyThreads.java", Symptom::Oversubscription),
+    row("java/UnbufferedStream.java", Symptom::TinyIo),
+];
+
+/// Factor within which an estimated gain must be of the measured one.
+const MAX_FACTOR: f64 = 1.5;
+
+/// Counts over all programs.
+#[derive(Default)]
+struct Totals {
+    sick: u32,
+    right: u32,
+    twins: u32,
+    silent: u32,
+    estimates: u32,
+    within: u32,
+    skipped: Vec<String>,
+    /// Number of sick programs by planted symptom and first finding.
+    confusion: BTreeMap<(Symptom, Option<Symptom>), u32>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let built = tempfile::tempdir().context("cannot create a folder")?;
+    let mut totals = Totals::default();
+    for program in TABLE.iter().filter(|program| program.file.contains(&args.only)) {
+        let Some(command) = build(program, built.path())? else {
+            totals.skipped.push(program.file.to_owned());
+            continue;
+        };
+        for seed in args.seed..args.seed + args.seeds {
+            check(&args, program, &command, seed, &mut totals)?;
+        }
+    }
+    print(&totals);
+    Ok(())
+}
+
+/// Examines the variants of a program with one seed.
+fn check(
+    args: &Args,
+    program: &Program,
+    command: &[String],
+    seed: u32,
+    totals: &mut Totals,
+) -> Result<()> {
+    let examine = |variant: &str| examine(args, program, command, variant, seed);
+    let sick = examine("sick")?;
+    let first = sick.findings.first();
+    let found = first.map(|finding| finding.symptom);
+    totals.sick += 1;
+    *totals.confusion.entry((program.symptom, found)).or_default() += 1;
+    let is_right = found == Some(program.symptom);
+    totals.right += u32::from(is_right);
+    let estimated = first.and_then(|finding| finding.gain_share).filter(|_| is_right);
+    let measured = if args.no_gains { None } else { Some(gain(command, seed)?) };
+    let mut gains = String::new();
+    if let (Some(estimated), Some(measured)) = (estimated, measured) {
+        let ratio = estimated / measured.max(1e-9);
+        let is_within = (1.0 / MAX_FACTOR..=MAX_FACTOR).contains(&ratio);
+        totals.estimates += 1;
+        totals.within += u32::from(is_within);
+        let mark = if is_within { "" } else { ", outside" };
+        gains =
+            format!("; gain {:.0} %, measured {:.0} %{mark}", 100.0 * estimated, 100.0 * measured);
+    } else if let Some(measured) = measured {
+        gains = format!("; measured gain {:.0} %", 100.0 * measured);
+    }
+    let name = |found: Option<Symptom>| found.map_or("nothing".to_owned(), name);
+    let mark = if is_right { "right" } else { "WRONG" };
+    let expected = self::name(program.symptom);
+    println!("{mark}  {} {seed} ({expected}): {}{gains}", program.file, name(found));
+    if !args.no_twins {
+        let twin = examine("twin")?;
+        let found = twin.findings.first().map(|finding| finding.symptom);
+        totals.twins += 1;
+        totals.silent += u32::from(found.is_none());
+        if found.is_some() {
+            println!("ALARM  {} {seed} twin: {}", program.file, name(found));
+        }
+    }
+    Ok(())
+}
+
+/// Runs one variant under `contend doctor`.
+fn examine(
+    args: &Args,
+    program: &Program,
+    command: &[String],
+    variant: &str,
+    seed: u32,
+) -> Result<DoctorRecord> {
+    let file = tempfile::NamedTempFile::new().context("cannot create a file")?;
+    let status = Command::new(built_program("contend")?)
+        .args(["doctor", "--output", "/dev/null", "--json"])
+        .arg(file.path())
+        .arg("--")
+        .args(command)
+        .args([variant, &seed.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .context("cannot run contend")?;
+    ensure!(status.success(), "{} {variant} {seed}: {status}", program.file);
+    let text = std::fs::read_to_string(file.path())?;
+    if let Some(folder) = &args.records {
+        let name = program.file.replace('/', "-");
+        std::fs::write(folder.join(format!("{name}-{variant}-{seed}.json")), &text)?;
+    }
+    serde_json::from_str(&text).context("contend wrote a record that cannot be read")
+}
+
+/// Returns the share of the wall time by which `fixed` is faster than `sick`.
+fn gain(command: &[String], seed: u32) -> Result<f64> {
+    let wall = |variant: &str| -> Result<f64> {
+        let mut run = Command::new(&command[0]);
+        run.args(&command[1..]).args([variant, &seed.to_string()]);
+        Ok(time_with(&mut run, Stdio::null(), Stdio::null())?.wall.as_secs_f64())
+    };
+    Ok(1.0 - wall("fixed")? / wall("sick")?)
+}
+
+/// Builds a program in `folder`, and returns the words that start it. Returns `None` if its compiler
+/// or interpreter is missing.
+fn build(program: &Program, folder: &Path) -> Result<Option<Vec<String>>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("doctor").join(program.file);
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let stem = source.file_stem().unwrap_or_default();
+    let kind = source.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+    let binary = folder.join(program.file.replace('/', "-")).with_extension("bin");
+    let compile = |words: &[&str]| -> Result<bool> {
+        let status = Command::new(words[0]).args(&words[1..]).current_dir(folder).status();
+        match status {
+            Ok(status) => {
+                ensure!(status.success(), "cannot build {}", program.file);
+                Ok(true)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error).context("cannot start a compiler"),
+        }
+    };
+    let (file, output) = (text(&source), text(&binary));
+    let interpreted = |words: &[&str]| -> Result<Option<Vec<String>>> {
+        let version = Command::new(words[0]).arg("--version").output();
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Ok(version.is_ok().then_some(words))
+    };
+    let is_built = match kind {
+        "c" => compile(&["gcc", "-O2", "-std=gnu11", "-pthread", "-o", &output, &file])?,
+        "rs" => compile(&["rustc", "-O", "--edition", "2024", "-o", &output, &file])?,
+        "go" => compile(&["go", "build", "-o", &output, &file])?,
+        "java" => {
+            if !compile(&["javac", "-d", &text(folder), &file])? {
+                return Ok(None);
+            }
+            let class = stem.to_string_lossy();
+            let options = ["-XX:+UseSerialGC", "-Xmx256m"];
+            return interpreted(&["java", "-cp", &text(folder), options[0], options[1], &class]);
+        }
+        "py" => return interpreted(&["python3", &file]),
+        "mjs" => return interpreted(&["node", &file]),
+        _ => return interpreted(&["bash", &file]),
+    };
+    Ok(is_built.then(|| vec![output]))
+}
+
+fn name(symptom: Symptom) -> String {
+    let value = serde_json::to_value(symptom).ok();
+    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn print(totals: &Totals) {
+    println!("\nplanted -> first finding (wrong ones only):");
+    for ((planted, found), count) in &totals.confusion {
+        if Some(*planted) != *found {
+            let found = found.map_or("nothing".to_owned(), name);
+            println!("  {} -> {found}: {count}", name(*planted));
+        }
+    }
+    println!("first finding right: {} of {}", totals.right, totals.sick);
+    println!("healthy programs without a finding: {} of {}", totals.silent, totals.twins);
+    println!("gains within a factor of {MAX_FACTOR}: {} of {}", totals.within, totals.estimates);
+    if !totals.skipped.is_empty() {
+        println!("skipped, because a tool is missing: {}", totals.skipped.join(", "));
+    }
+}

@@ -1,0 +1,54 @@
+//! Arguments of `contend doctor`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+/// Find out why a program does not use the CPUs, and what would help.
+///
+/// Observes processes that are already running, or a command, with all their threads and children and
+/// the processes at their pipes. Nothing is traced or stopped. The report says where the time of the
+/// threads went and why CPUs were idle, and names symptoms such as a contended lock, with the
+/// estimated gain of a remedy. It goes to standard error, at the latest when the program has ended.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DoctorArgs {
+    /// Processes to observe.
+    #[arg(value_name = "PID", required_unless_present = "command", conflicts_with = "command")]
+    #[arg(value_parser = super::whole_number::<i32>(1..))]
+    pub pids: Vec<i32>,
+
+    /// Command to start and to observe.
+    ///
+    /// Its standard streams and its exit status are its own.
+    #[arg(value_name = "COMMAND", last = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+
+    /// Stop observing after TIME, such as 10s, 500ms or 2m [default: 10s for a running process].
+    ///
+    /// A command that contend has started continues; contend waits for its end.
+    #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
+    pub limit: Option<Duration>,
+
+    /// Show all findings, the threads, and how they were observed.
+    #[arg(long, short)]
+    pub verbose: bool,
+
+    /// Write the report to FILE instead of standard error.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+
+    /// Write the diagnosis as JSON to FILE, or `-` for stdout.
+    ///
+    /// The schema is contend.doctor/1; `contend generate schema doctor` prints it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  contend doctor 1234                     Observe a process for 10 seconds
+  contend doctor --for 30s $(pgrep java)  Observe several processes
+  contend doctor -- python3 job.py        Observe a command until it ends";

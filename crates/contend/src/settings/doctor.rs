@@ -1,0 +1,80 @@
+//! Settings of `contend doctor`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use anyhow::Result;
+use contend_report::render::pipe::Detail;
+use contend_sys::Pid;
+use contend_sys::procfs::Stat;
+
+use super::Reports;
+use crate::cli::doctor::DoctorArgs;
+use crate::exit::UsageError;
+use crate::output::ReportFile;
+
+/// Time for which a running process is observed if the user gives none.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+/// Process group of the kernel's threads.
+const KERNEL_GROUP: i32 = 0;
+
+/// Settings of `contend doctor`.
+#[derive(Debug)]
+pub struct Doctor {
+    /// What to observe.
+    pub patient: Patient,
+    /// Time after which the observation ends; `None` for the end of the program or a signal.
+    pub limit: Option<Duration>,
+    /// Where the report goes.
+    pub reports: Reports,
+}
+
+/// What to observe.
+#[derive(Debug)]
+pub enum Patient {
+    /// Processes that are already running; at least one.
+    Running(Vec<Pid>),
+    /// A command to start: a program and its arguments.
+    Command(Vec<OsString>),
+}
+
+/// Returns the settings of `contend doctor`.
+///
+/// # Errors
+/// Returns a [`UsageError`] if a process does not exist, has ended, is a thread of the kernel or
+/// contend itself, or a report cannot be written.
+pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
+    let prepare =
+        |path: Option<std::path::PathBuf>| path.map(|path| ReportFile::prepare(&path)).transpose();
+    let reports = Reports {
+        detail: if args.verbose { Detail::Full } else { Detail::Summary },
+        output: prepare(args.output)?,
+        json: prepare(args.json)?,
+    };
+    let (patient, limit) = if args.command.is_empty() {
+        let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<_, _>>()?;
+        (Patient::Running(pids), Some(args.limit.unwrap_or(DEFAULT_TIME)))
+    } else {
+        (Patient::Command(args.command), args.limit)
+    };
+    Ok(Doctor { patient, limit, reports })
+}
+
+/// Returns a process that can be observed.
+fn process(number: i32) -> Result<Pid, UsageError> {
+    let missing = || UsageError(format!("there is no process {number}"));
+    let pid = Pid::from_raw(number).ok_or_else(missing)?;
+    if number.cast_unsigned() == std::process::id() {
+        return Err(UsageError(format!("process {number} is contend itself")));
+    }
+    let stat = Stat::of(pid).map_err(|_| missing())?;
+    if matches!(stat.state, b'Z' | b'X') {
+        let message =
+            format!("process {number} has ended, and its parent has not waited for it yet");
+        return Err(UsageError(message));
+    }
+    if stat.group == KERNEL_GROUP && std::fs::read_link(format!("/proc/{number}/exe")).is_err() {
+        return Err(UsageError(format!("process {number} is a thread of the kernel")));
+    }
+    Ok(pid)
+}

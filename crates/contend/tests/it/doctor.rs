@@ -1,0 +1,182 @@
+//! Tests of `contend doctor`: what it says about running programs and about commands.
+
+use std::process::{Output, Stdio};
+
+use contend_sys::{Pid, Signal};
+use rustix::process::{kill_process, test_kill_process};
+use serde_json::Value;
+
+use crate::support::{Child, Command, contend, text, wait_until};
+
+/// A shell with a script, which is killed at the end.
+struct Running(Child);
+
+impl Running {
+    fn start(script: &str) -> Self {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::null());
+        Self(command.spawn().expect("a shell"))
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    fn id(&self) -> String {
+        self.pid().as_raw_nonzero().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for pid in contend_sys::procfs::with_descendants(self.pid()) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+fn doctor(arguments: &[&str]) -> Output {
+    let mut command = Command::new(contend());
+    command.arg("doctor").args(arguments).stdin(Stdio::null());
+    command.output().expect("contend starts")
+}
+
+/// Returns the record of `contend doctor --json -` with the arguments, whose report goes elsewhere.
+fn record(arguments: &[&str]) -> Value {
+    let output = doctor(&[&["--json", "-", "--output", "/dev/null"], arguments].concat());
+    let json = text(&output.stdout);
+    serde_json::from_str(&json).unwrap_or_else(|_| panic!("{json}{}", text(&output.stderr)))
+}
+
+fn figure(record: &Value, pointer: &str) -> f64 {
+    record.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0)
+}
+
+fn symptoms(record: &Value) -> Vec<&str> {
+    let findings = record["findings"].as_array().expect("findings");
+    findings.iter().filter_map(|finding| finding["symptom"].as_str()).collect()
+}
+
+/// Checks the two sums that the record promises.
+fn check_sums(record: &Value) {
+    let states = record["state_seconds"].as_object().expect("states");
+    let sum: f64 = states.values().filter_map(Value::as_f64).sum();
+    let threads = figure(record, "/thread_seconds");
+    assert!((sum - threads).abs() < 1e-6 + 1e-6 * threads, "{sum} of {threads}");
+    let moments = record["moments"].as_array().expect("moments");
+    let sum: f64 = moments.iter().map(|moments| figure(moments, "/seconds")).sum();
+    let observed = figure(record, "/observed_seconds");
+    assert!((sum / observed - 1.0).abs() < 0.05, "{sum} of {observed}");
+}
+
+#[test]
+fn an_idle_program_has_nothing_to_gain() {
+    let idle = Running::start("while read -t 1000 line <> <(:); do :; done; sleep 1000");
+    let record = record(&["--for", "500ms", &idle.id()]);
+    assert_eq!(symptoms(&record), Vec::<&str>::new(), "{record:#}");
+    assert!(figure(&record, "/cpu_seconds") < 0.1);
+    check_sums(&record);
+    assert!(test_kill_process(idle.pid()).is_ok(), "it still runs");
+}
+
+#[test]
+fn a_single_busy_thread_is_not_a_fault() {
+    let record = record(&["--", "bash", "-c", "for ((i = 0; i < 400000; i++)); do :; done"]);
+    assert_eq!(symptoms(&record), Vec::<&str>::new(), "{record:#}");
+    assert_eq!(record["exit_code"], 0);
+    assert_eq!(record["started"], true);
+    assert!(figure(&record, "/state_seconds/running") > 0.5 * figure(&record, "/observed_seconds"));
+    check_sums(&record);
+}
+
+#[test]
+fn commands_started_for_each_item_are_found() {
+    let script = "for i in {1..400}; do /bin/true; done";
+    let record = record(&["--", "bash", "-c", script]);
+    let layers = record["observation"]["layers"].as_array().expect("layers");
+    let has_switches =
+        layers.iter().any(|layer| layer["id"] == "switches" && layer["used"] == true);
+    if has_switches {
+        assert_eq!(symptoms(&record), ["fork-storm"], "{record:#}");
+    }
+    check_sums(&record);
+}
+
+#[test]
+fn the_exit_status_is_that_of_the_command() {
+    assert_eq!(doctor(&["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(doctor(&["--", "no-such-command"]).status.code(), Some(127));
+    let output = doctor(&["--", "sh", "-c", "echo out; echo err >&2; sleep 0.3"]);
+    assert_eq!(text(&output.stdout), "out\n");
+    let report = text(&output.stderr);
+    assert!(report.starts_with("err\n"), "{report}");
+    assert!(report.contains("Diagnosis: "), "{report}");
+}
+
+#[test]
+fn mistakes_are_refused() {
+    let refused = |arguments: &[&str], expected: &str| {
+        let output = doctor(arguments);
+        let report = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{report}");
+        assert!(report.contains(expected), "{report}");
+    };
+    refused(&[], "required");
+    refused(&["2147483647"], "there is no process 2147483647");
+    if is_kernel_thread(2) {
+        refused(&["2"], "process 2 is a thread of the kernel");
+    }
+    refused(&["x"], "whole number");
+    refused(&["1", "--", "true"], "cannot be used with");
+}
+
+/// Returns whether the process is a thread of the kernel. In a container it may be anything.
+fn is_kernel_thread(pid: i32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim() == "kthreadd"
+}
+
+#[test]
+fn an_interrupt_ends_the_observation_with_a_report() {
+    let idle = Running::start("sleep 1000");
+    let mut command = Command::new(contend());
+    command.args(["doctor", "--for", "100s", &idle.id()]).stdin(Stdio::null());
+    let observer = command.stderr(Stdio::piped()).spawn().expect("contend starts");
+    let pid = Pid::from_child(&observer);
+    let has_files = || {
+        let links = std::fs::read_dir(format!("/proc/{}/fd", observer.id()));
+        let mut links = links.into_iter().flatten().flatten();
+        links.any(|entry| {
+            std::fs::read_link(entry.path())
+                .is_ok_and(|link| link.to_string_lossy().ends_with("/schedstat"))
+        })
+    };
+    wait_until("contend observes the program", has_files);
+    kill_process(pid, Signal::INT).expect("alive");
+    let output = observer.wait_with_output().expect("a child");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("Diagnosis: "), "{}", text(&output.stderr));
+    assert!(test_kill_process(idle.pid()).is_ok(), "it still runs");
+}
+
+#[test]
+fn a_terminated_observation_ends_the_command() {
+    let mut command = Command::new(contend());
+    command.args(["doctor", "--", "sleep", "1000"]).stdin(Stdio::null());
+    let observer = command.stderr(Stdio::piped()).spawn().expect("contend starts");
+    let pid = Pid::from_child(&observer);
+    let mut started = None;
+    wait_until("the command runs", || {
+        started = contend_sys::procfs::children(pid).first().copied();
+        started.is_some_and(|pid| {
+            let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+            std::fs::read(path).unwrap_or_default().starts_with(b"sleep\0")
+        })
+    });
+    kill_process(pid, Signal::TERM).expect("alive");
+    let output = observer.wait_with_output().expect("a child");
+    assert_eq!(output.status.code(), None, "it ends by the signal");
+    let command = started.expect("it was seen");
+    assert!(test_kill_process(command).is_err(), "the command has ended");
+}

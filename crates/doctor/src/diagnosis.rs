@@ -1,0 +1,265 @@
+//! Turns an observation into a record: the figures, the findings and the diagnosis in words.
+
+use std::collections::BTreeMap;
+
+use contend_record::doctor::{
+    Cause, DoctorRecord, Finding, Layer, LayerId, Moments, Observation as ObservationRecord,
+    Process, Thread, ThreadState,
+};
+use contend_record::stats::median;
+use contend_record::warning::{Warning, WarningId};
+
+use crate::facts::{Facts, ThreadFacts, state_seconds};
+use crate::observe::Observation;
+use crate::symptom;
+use crate::timeline::CAUSES;
+
+/// Largest number of threads in a record.
+const MAX_THREADS: usize = 100;
+/// Load of other programs, as a share of the CPUs, from which the figures are less reliable.
+const MAX_OTHERS: f64 = 0.1;
+/// Shortest observation from which a diagnosis is made, in seconds.
+const MIN_SECONDS: f64 = 0.2;
+
+const STATES: [ThreadState; 15] = [
+    ThreadState::Running,
+    ThreadState::Runnable,
+    ThreadState::Lock,
+    ThreadState::Condition,
+    ThreadState::Sleep,
+    ThreadState::Pipe,
+    ThreadState::Socket,
+    ThreadState::Poll,
+    ThreadState::Terminal,
+    ThreadState::Disk,
+    ThreadState::Child,
+    ThreadState::PageFault,
+    ThreadState::Stopped,
+    ThreadState::Other,
+    ThreadState::Unknown,
+];
+
+const CAUSE_LIST: [Cause; CAUSES] = [
+    Cause::Busy,
+    Cause::Serial,
+    Cause::OtherLoad,
+    Cause::Limited,
+    Cause::Lock,
+    Cause::Sleep,
+    Cause::Disk,
+    Cause::Child,
+    Cause::Idle,
+    Cause::Stopped,
+    Cause::Unknown,
+];
+
+/// Returns the record of an observation, without the fields about the machine and the command, which
+/// the caller knows. `cpus_online` is the number of CPUs of the machine.
+pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
+    let facts = Facts::of(observation, cpus_online);
+    let findings = if facts.wall < MIN_SECONDS { Vec::new() } else { symptom::findings(&facts) };
+    let moments = moments(&facts);
+    let timeline = &observation.timeline;
+    let states = state_seconds(timeline);
+    DoctorRecord {
+        schema: contend_record::doctor::SCHEMA.to_owned(),
+        observed_seconds: facts.wall,
+        diagnosis: diagnosis(&facts, &moments, &findings),
+        thread_seconds: states.iter().sum(),
+        state_seconds: by_state(&states),
+        cpu_seconds: facts.cpu,
+        system_seconds: facts.system,
+        cpus: facts.cpus,
+        processes: processes(observation, &facts),
+        threads: threads(&facts, &findings),
+        warnings: warnings(observation, &facts),
+        observation: ObservationRecord {
+            layers: layers(observation),
+            samples: observation.samples,
+            interval_seconds: median(&observation.intervals),
+            switches: timeline.has_switches().then_some(timeline.records),
+            own_cpu_seconds: observation.own_cpu.as_secs_f64(),
+            others_cpu_share: Some(facts.others_share),
+        },
+        moments,
+        findings,
+        ..DoctorRecord::default()
+    }
+}
+
+fn by_state(seconds: &[f64]) -> BTreeMap<ThreadState, f64> {
+    let all = STATES.iter().map(|&state| (state, seconds[state as usize]));
+    all.filter(|(_, seconds)| *seconds > 0.0).collect()
+}
+
+fn moments(facts: &Facts) -> Vec<Moments> {
+    let others = facts.others_share > MAX_OTHERS;
+    let mut moments: Vec<Moments> = CAUSE_LIST
+        .iter()
+        .map(|&cause| {
+            let share = facts.by(cause);
+            // Which programs used the CPUs is known only for the whole observation.
+            let cause = match cause {
+                Cause::Limited if others => Cause::OtherLoad,
+                cause => cause,
+            };
+            Moments { cause, seconds: share * facts.wall, share }
+        })
+        .filter(|moments| moments.share > 0.0)
+        .collect();
+    moments.sort_by(|a, b| b.share.total_cmp(&a.share));
+    moments
+}
+
+fn processes(observation: &Observation, facts: &Facts) -> Vec<Process> {
+    let mut processes: Vec<Process> = observation
+        .processes
+        .iter()
+        .map(|process| {
+            let pid = process.pid.as_raw_nonzero().get();
+            let threads = facts.threads.iter().filter(|thread| thread.name.pid == pid);
+            let io = process.io_increase();
+            Process {
+                pid,
+                parent: process.parent,
+                command: process.command.clone(),
+                runtime: process.runtime,
+                threads: process.most_threads,
+                cpu_seconds: threads.map(|thread| thread.running * facts.wall).sum(),
+                read_bytes: io.map(|io| io.read_bytes),
+                write_bytes: io.map(|io| io.write_bytes),
+                reads: io.map(|io| io.reads),
+                writes: io.map(|io| io.writes),
+                relation: process.relation,
+            }
+        })
+        .collect();
+    processes.sort_by(|a, b| b.cpu_seconds.total_cmp(&a.cpu_seconds));
+    processes.truncate(MAX_THREADS);
+    processes
+}
+
+fn threads(facts: &Facts, findings: &[Finding]) -> Vec<Thread> {
+    let is_named = |thread: &ThreadFacts| {
+        findings.iter().any(|finding| finding.threads.contains(&thread.name))
+    };
+    let mut chosen: Vec<&ThreadFacts> = facts.threads.iter().take(MAX_THREADS / 2).collect();
+    chosen.extend(facts.threads.iter().skip(MAX_THREADS / 2).filter(|thread| is_named(thread)));
+    chosen.truncate(MAX_THREADS);
+    let record = |thread: &ThreadFacts| {
+        let states: Vec<f64> =
+            STATES.iter().map(|&state| thread.in_state(state) * facts.wall).collect();
+        Thread {
+            name: thread.name.clone(),
+            observed_seconds: states.iter().sum(),
+            state_seconds: by_state(&states),
+            slices: thread.slices,
+        }
+    };
+    chosen.into_iter().map(record).collect()
+}
+
+fn layers(observation: &Observation) -> Vec<Layer> {
+    let has_io = observation.processes.iter().any(|process| process.first_io.is_some());
+    let layer = |id: LayerId, used: bool, reason: Option<&str>| Layer {
+        id,
+        used,
+        reason: reason.filter(|_| !used).map(str::to_owned),
+    };
+    let owner = "not permitted for processes of another user, and with kernel.yama.ptrace_scope 1 or \
+                 more only for children of contend: start the program with `contend doctor -- COMMAND`, \
+                 or run contend as root";
+    vec![
+        layer(LayerId::Scheduler, true, None),
+        layer(
+            LayerId::Switches,
+            observation.no_switches.is_none(),
+            observation.no_switches.as_deref(),
+        ),
+        layer(LayerId::SystemCalls, observation.shows_calls, Some(owner)),
+        layer(LayerId::WaitChannels, !observation.shows_calls, Some("system calls tell more")),
+        layer(
+            LayerId::Io,
+            has_io,
+            Some("not permitted for processes of another user: run contend as root"),
+        ),
+    ]
+}
+
+fn warnings(observation: &Observation, facts: &Facts) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |id: WarningId, message: String| warnings.push(Warning::new(id, message));
+    if facts.others_share > MAX_OTHERS {
+        let share = 100.0 * facts.others_share;
+        let message = format!("other programs used {share:.0} % of the program's CPUs");
+        warn(WarningId::OtherLoad, message);
+    }
+    let steal = observation.load.steal.as_secs_f64() / (facts.wall * facts.cpus);
+    if steal > 0.05 {
+        let message = format!("the hypervisor took {:.0} % of the CPU time (steal)", 100.0 * steal);
+        warn(WarningId::Steal, message);
+    }
+    if observation.unsampled > 0 {
+        let message = format!(
+            "{} threads were not sampled: contend has no more file descriptors (`ulimit -n`)",
+            observation.unsampled
+        );
+        warn(WarningId::Unobserved, message);
+    }
+    if observation.timeline.lost > 0 {
+        let message = format!(
+            "{} context switches were lost, because the kernel's buffer was full",
+            observation.timeline.lost
+        );
+        warn(WarningId::Approximate, message);
+    }
+    if facts.wall < MIN_SECONDS {
+        let message =
+            format!("the observation was too short for a diagnosis ({:.2} s)", facts.wall);
+        warn(WarningId::FewSamples, message);
+    }
+    warnings
+}
+
+/// Returns the diagnosis in a paragraph.
+fn diagnosis(facts: &Facts, moments: &[Moments], findings: &[Finding]) -> String {
+    if facts.wall < MIN_SECONDS {
+        return "The observation was too short for a diagnosis.".to_owned();
+    }
+    let use_of_cpus = format!(
+        "The program used {:.1} of {} on average.",
+        facts.running,
+        match facts.cpus {
+            1.0 => "1 CPU".to_owned(),
+            cpus => format!("{cpus:.0} CPUs"),
+        }
+    );
+    if let Some(first) = findings.first() {
+        let gain = first.gain_share.map_or_else(String::new, |gain| {
+            format!(" A remedy would save about {:.0} % of the time.", 100.0 * gain)
+        });
+        return format!("{use_of_cpus} {}{gain}", first.message);
+    }
+    let most = moments.first().map_or(Cause::Unknown, |moments| moments.cause);
+    let workers = facts.workers().count();
+    let verdict = match most {
+        Cause::Busy => "All its CPUs were busy with its own work: nothing to gain from concurrency."
+            .to_owned(),
+        Cause::Serial if workers <= 1 => {
+            "A single thread did all the work, and nothing waited for it: the program is not parallel."
+                .to_owned()
+        }
+        Cause::Serial => "It ran, but rarely on all CPUs at the same time; no symptom explains a loss."
+            .to_owned(),
+        Cause::OtherLoad => "Other programs used the CPUs that it was ready to use.".to_owned(),
+        Cause::Limited => "Its threads were ready, but got no CPU at once.".to_owned(),
+        Cause::Lock => "Its threads waited for locks, and none ran.".to_owned(),
+        Cause::Sleep => "It slept for short times, and nothing waited for that.".to_owned(),
+        Cause::Disk => "It waited for a disk or a file system.".to_owned(),
+        Cause::Child => "It waited for a child process.".to_owned(),
+        Cause::Idle => "It was idle: no work arrived.".to_owned(),
+        Cause::Stopped => "It was stopped.".to_owned(),
+        Cause::Unknown => "The reason for its waits could not be seen.".to_owned(),
+    };
+    format!("{use_of_cpus} {verdict}")
+}

@@ -1,0 +1,333 @@
+//! What the observation has shown, as the figures on which symptoms are judged.
+
+use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
+use contend_sys::procfs::{Io, ticks};
+
+use crate::futex::Primitive;
+use crate::observe::Observation;
+use crate::timeline::{Ended, Timeline, Track, Wakes};
+use crate::wait::{Object, Wait};
+
+/// Figures about the program. Shares are of the length of the observation, unless stated otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Length of the observation, in seconds.
+    pub wall: f64,
+    /// Number of CPUs that the program may use at the same time.
+    pub cpus: f64,
+    /// Number of CPUs of the machine that are online.
+    pub cpus_online: f64,
+    /// Mean number of threads that ran at the same time.
+    pub running: f64,
+    /// Mean number of threads that were queued for a CPU.
+    pub queued: f64,
+    /// CPU time of the observed threads and of children that ended, in seconds.
+    pub cpu: f64,
+    /// Part of that in the kernel, in seconds.
+    pub system: f64,
+    /// CPU time of other programs, as a share of the program's CPUs.
+    pub others_share: f64,
+    /// Time for which a quota stopped the program, as a share.
+    pub throttled: f64,
+    /// The threads, those with the most CPU time first.
+    pub threads: Vec<ThreadFacts>,
+    /// The processes.
+    pub processes: Vec<ProcessFacts>,
+    /// Threads that have ended.
+    pub ended: Ended,
+    /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
+    /// switches were recorded.
+    pub longest_alone: Option<(i32, f64)>,
+    /// Minor page faults of all processes, per second.
+    pub faults_per_second: f64,
+    /// Whether context switches were recorded.
+    pub has_switches: bool,
+    /// Shares of the time by number of running threads; the last one includes higher numbers.
+    levels: Vec<f64>,
+    causes: Vec<f64>,
+    wakes: Vec<((i32, i32), Wakes)>,
+}
+
+/// Figures about a thread. Shares are of the length of the observation.
+#[derive(Debug, Clone)]
+pub struct ThreadFacts {
+    /// Its name and IDs.
+    pub name: ThreadName,
+    /// Runtime of its process.
+    pub runtime: Option<Runtime>,
+    /// Share of the time that it ran.
+    pub running: f64,
+    /// Share of the time that it was queued.
+    pub queued: f64,
+    /// Shares of the time by state, indexed by [`ThreadState`].
+    states: Vec<f64>,
+    /// Its waits, with shares of the time; longest first.
+    pub waits: Vec<(Wait, f64)>,
+    /// Number of times per second that it began to run.
+    pub runs_per_second: f64,
+    /// Number of times that it began to run.
+    pub slices: u64,
+    /// Mean length of its runs, in seconds; 0 if unknown.
+    pub run_length: f64,
+    /// Median length of its waits, in seconds; 0 if unknown.
+    pub wait_length: f64,
+    /// Number of times per second that it was preempted or yielded.
+    pub preemptions_per_second: f64,
+    /// Number of short sleeps.
+    pub short_sleeps: u64,
+    /// Number of these during which another thread began to run when none did.
+    pub sleeps_with_event: u64,
+}
+
+/// Figures about a process.
+#[derive(Debug, Clone)]
+pub struct ProcessFacts {
+    /// The PID.
+    pub pid: i32,
+    /// Its command line.
+    pub command: String,
+    /// Its runtime, if it was recognised.
+    pub runtime: Option<Runtime>,
+    /// Increase of bytes and calls; `None` if they may not be read.
+    pub io: Option<Io>,
+}
+
+impl ThreadFacts {
+    /// Returns the share of the time in a state.
+    pub fn in_state(&self, state: ThreadState) -> f64 {
+        self.states[state as usize]
+    }
+
+    /// Returns the share of the time in waits that `is_it` accepts.
+    pub fn waiting(&self, is_it: impl Fn(&Wait) -> bool) -> f64 {
+        self.waits.iter().filter(|(wait, _)| is_it(wait)).map(|(_, share)| share).sum()
+    }
+
+    /// Returns whether the thread only serves its runtime, such as a compiler or a garbage collector.
+    pub fn is_helper(&self) -> bool {
+        const JAVA: &[&str] = &[
+            "C1 Compiler",
+            "C2 Compiler",
+            "GC Thread",
+            "G1 ",
+            "VM Thread",
+            "VM Periodic",
+            "Finalizer",
+            "Reference Handl",
+            "Signal Dispatch",
+            "Service Thread",
+            "Monitor Deflati",
+            "Sweeper",
+            "Common-Cleaner",
+            "Notification Th",
+            "Attach Listener",
+        ];
+        const NODE: &[&str] = &["V8Worker", "DelayedTask", "SignalInspector"];
+        let names = match self.runtime {
+            Some(Runtime::Java) => JAVA,
+            Some(Runtime::Node) => NODE,
+            _ => return false,
+        };
+        names.iter().any(|name| self.name.name.starts_with(name))
+    }
+}
+
+impl Facts {
+    /// Computes the figures of an observation of a program on a machine with `cpus_online` CPUs.
+    pub fn of(observation: &Observation, cpus_online: f64) -> Self {
+        let cpus = observation.cpus;
+        let timeline = &observation.timeline;
+        let wall = nonzero(observation.length.as_secs_f64());
+        let mut threads: Vec<ThreadFacts> = timeline
+            .tracks
+            .iter()
+            .map(|(id, track)| (*id, track))
+            .chain(timeline.finished.iter().map(|(id, track)| (*id, track)))
+            .map(|(id, track)| thread(observation, id, track, wall))
+            .collect();
+        threads.sort_by(|a, b| b.running.total_cmp(&a.running));
+        let states = state_seconds(timeline);
+        let running = states[ThreadState::Running as usize] / wall;
+        let queued = states[ThreadState::Runnable as usize] / wall;
+        let (user, system, faults) = totals(observation);
+        let cpu = running * wall;
+        let nanos = nonzero(timeline.length() as f64);
+        let mut levels: Vec<f64> =
+            timeline.levels.iter().map(|&time| time as f64 / nanos).collect();
+        while levels.len() > 1 && levels.last() == Some(&0.0) {
+            levels.pop();
+        }
+        let busy = observation.load.busy.as_secs_f64();
+        Self {
+            wall,
+            cpus,
+            cpus_online,
+            running,
+            queued,
+            cpu,
+            system: (system / nonzero(user + system) * cpu).min(cpu),
+            others_share: ((busy - cpu - observation.own_cpu.as_secs_f64()) / (wall * cpus_online))
+                .max(0.0),
+            throttled: observation.load.throttled.as_secs_f64() / wall,
+            threads,
+            processes: observation
+                .processes
+                .iter()
+                .map(|process| ProcessFacts {
+                    pid: process.pid.as_raw_nonzero().get(),
+                    command: process.command.clone(),
+                    runtime: process.runtime,
+                    io: process.io_increase(),
+                })
+                .collect(),
+            ended: timeline.ended,
+            longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
+            faults_per_second: faults / wall,
+            has_switches: timeline.has_switches(),
+            levels,
+            causes: timeline.causes.iter().map(|&time| time as f64 / nanos).collect(),
+            wakes: timeline.wakes.iter().map(|(pair, wakes)| (*pair, *wakes)).collect(),
+        }
+    }
+
+    /// Returns the share of the time with exactly `running` threads on CPUs.
+    pub fn at_level(&self, running: usize) -> f64 {
+        self.levels.get(running).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the share of the time with at least `running` threads on CPUs.
+    pub fn from_level(&self, running: usize) -> f64 {
+        self.levels.iter().skip(running).sum()
+    }
+
+    /// Returns the share of the time with a cause.
+    pub fn by(&self, cause: Cause) -> f64 {
+        self.causes.get(cause as usize).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the number of times that `waker` probably woke `woken`.
+    pub fn wakes(&self, waker: i32, woken: i32) -> Wakes {
+        let pair = self.wakes.iter().find(|(pair, _)| *pair == (waker, woken));
+        pair.map_or_else(Wakes::default, |(_, wakes)| *wakes)
+    }
+
+    /// Returns all pairs of wakers and woken threads, with the number of wake-ups.
+    pub fn all_wakes(&self) -> impl Iterator<Item = (i32, i32, Wakes)> + '_ {
+        self.wakes.iter().map(|((waker, woken), wakes)| (*waker, *woken, *wakes))
+    }
+
+    /// Returns the thread with this ID, if it was observed.
+    pub fn thread(&self, id: i32) -> Option<&ThreadFacts> {
+        self.threads.iter().find(|thread| thread.name.tid == id)
+    }
+
+    /// Returns the threads that work for the program: those that use CPU time, without helpers of
+    /// the runtime.
+    pub fn workers(&self) -> impl Iterator<Item = &ThreadFacts> {
+        const MIN_SHARE: f64 = 0.005;
+        self.threads.iter().filter(|thread| thread.running > MIN_SHARE && !thread.is_helper())
+    }
+
+    /// Returns the share of the wall time that would be saved if the program's CPU time were spread
+    /// evenly over `threads` threads and its CPUs.
+    pub fn parallel_gain(&self, threads: usize) -> f64 {
+        let width = self.cpus.min(threads.max(1) as f64);
+        (1.0 - self.running / width).clamp(0.0, 1.0)
+    }
+
+    /// Returns the share of the CPU time in the kernel.
+    pub fn system_share(&self) -> f64 {
+        self.system / nonzero(self.cpu)
+    }
+}
+
+fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> ThreadFacts {
+    let share = |nanos: u64| seconds(nanos) / wall;
+    let process = observation
+        .processes
+        .iter()
+        .find(|process| process.pid.as_raw_nonzero().get() == track.process);
+    let mut waits: Vec<(Wait, f64)> =
+        track.waits.iter().map(|(wait, time)| (*wait, share(time.nanos))).collect();
+    waits.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let runs = track.runs.count().max(track.slices);
+    ThreadFacts {
+        name: ThreadName {
+            pid: track.process,
+            tid: id,
+            name: observation.names.get(&id).cloned().unwrap_or_default(),
+        },
+        runtime: process.and_then(|process| process.runtime),
+        running: share(track.states[ThreadState::Running as usize]),
+        queued: share(track.states[ThreadState::Runnable as usize]),
+        states: track.states.iter().map(|&nanos| share(nanos)).collect(),
+        waits,
+        runs_per_second: runs as f64 / wall,
+        slices: runs,
+        run_length: track.runs.mean_nanos() / 1e9,
+        wait_length: track.blocks.median_nanos() as f64 / 1e9,
+        preemptions_per_second: track.preemptions as f64 / wall,
+        short_sleeps: track.short_sleeps,
+        sleeps_with_event: track.sleeps_with_event,
+    }
+}
+
+/// Returns user and system time in seconds, and the number of minor page faults, of all processes and
+/// of the children that they waited for.
+fn totals(observation: &Observation) -> (f64, f64, f64) {
+    let (mut user, mut system, mut faults) = (0.0, 0.0, 0.0);
+    for process in &observation.processes {
+        let (Some(first), Some(last)) = (process.first, process.last) else { continue };
+        let all = |stat: &contend_sys::procfs::Stat| {
+            (
+                stat.user_ticks + stat.children_user_ticks,
+                stat.system_ticks + stat.children_system_ticks,
+            )
+        };
+        let time = |after: u64, before: u64| ticks(after.saturating_sub(before)).as_secs_f64();
+        user += time(all(&last).0, all(&first).0);
+        system += time(all(&last).1, all(&first).1);
+        faults += last.minor_faults.saturating_sub(first.minor_faults) as f64;
+    }
+    (user, system, faults)
+}
+
+/// Returns the address that most time of the threads is spent waiting on among locks, with the number
+/// of threads and their share of the time.
+pub fn busiest_lock(threads: &[ThreadFacts]) -> Option<(u64, usize, f64)> {
+    let mut by_address: std::collections::BTreeMap<u64, (usize, f64)> =
+        std::collections::BTreeMap::new();
+    for thread in threads {
+        for (wait, share) in &thread.waits {
+            if let Object::Futex(futex) = wait.object
+                && futex.primitive != Primitive::Condition
+            {
+                let (count, sum) = by_address.entry(futex.address).or_default();
+                *count += 1;
+                *sum += share;
+            }
+        }
+    }
+    let most = by_address.into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+    most.map(|(address, (count, share))| (address, count, share))
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// Returns a number to divide by: `value`, but not 0.
+fn nonzero(value: f64) -> f64 {
+    value.max(f64::MIN_POSITIVE)
+}
+
+/// Returns the total time of all threads by state, in seconds, indexed by [`ThreadState`].
+pub fn state_seconds(timeline: &Timeline) -> Vec<f64> {
+    let mut sums: Vec<f64> = timeline.past_states.iter().map(|&nanos| seconds(nanos)).collect();
+    for track in timeline.tracks.values() {
+        for (sum, &nanos) in sums.iter_mut().zip(&track.states) {
+            *sum += seconds(nanos);
+        }
+    }
+    sums
+}

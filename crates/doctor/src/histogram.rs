@@ -1,0 +1,87 @@
+//! A histogram of durations over powers of two, in constant memory.
+
+/// Number of classes: durations up to 2^39 ns, about nine minutes, have classes of their own.
+const CLASSES: usize = 40;
+
+/// Counts of durations. Class `n` has those from 2^n to 2^(n+1) − 1 ns; the last one has all longer
+/// ones, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    counts: [u32; CLASSES],
+    sum_nanos: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { counts: [0; CLASSES], sum_nanos: 0 }
+    }
+}
+
+impl Histogram {
+    /// Adds a duration in nanoseconds.
+    pub fn add(&mut self, nanos: u64) {
+        let class = nanos.checked_ilog2().map_or(0, |log| usize::try_from(log).unwrap_or(0));
+        let count = &mut self.counts[class.min(CLASSES - 1)];
+        *count = count.saturating_add(1);
+        self.sum_nanos = self.sum_nanos.saturating_add(nanos);
+    }
+
+    /// Returns the number of durations.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// Returns the mean in nanoseconds, or 0 without durations.
+    pub fn mean_nanos(&self) -> f64 {
+        match self.count() {
+            0 => 0.0,
+            count => self.sum_nanos as f64 / count as f64,
+        }
+    }
+
+    /// Returns the median in nanoseconds, exact to a factor of 1.5, or 0 without durations.
+    pub fn median_nanos(&self) -> u64 {
+        let half = self.count().div_ceil(2);
+        let mut sum = 0;
+        for (class, &count) in self.counts.iter().enumerate() {
+            sum += u64::from(count);
+            if sum >= half && sum > 0 {
+                return 3 << class >> 1; // the middle of the class
+            }
+        }
+        0
+    }
+
+    /// Returns the share of durations below `nanos`, rounded up to a power of two; 0 without
+    /// durations.
+    pub fn share_below(&self, nanos: u64) -> f64 {
+        let classes = nanos.checked_ilog2().map_or(0, |log| usize::try_from(log).unwrap_or(0) + 1);
+        let below: u64 = self.counts.iter().take(classes).map(|&count| u64::from(count)).sum();
+        match self.count() {
+            0 => 0.0,
+            count => below as f64 / count as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_counted_by_powers_of_two() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.count(), histogram.median_nanos()), (0, 0));
+        for nanos in [0, 1, 1000, 1100, 1_000_000, u64::MAX / 2] {
+            histogram.add(nanos);
+        }
+        assert_eq!(histogram.count(), 6);
+        assert_eq!(histogram.median_nanos(), 768, "the middle of 512 to 1023");
+        assert!((histogram.share_below(2000) - 4.0 / 6.0).abs() < 1e-9);
+        assert!((histogram.share_below(1) - 2.0 / 6.0).abs() < 1e-9);
+        let mut two = Histogram::default();
+        two.add(100);
+        two.add(300);
+        assert!((two.mean_nanos() - 200.0).abs() < 1e-9);
+    }
+}

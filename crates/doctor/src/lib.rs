@@ -1,0 +1,31 @@
+//! Observes a running program from outside, says why it does not use the CPUs, and estimates what a
+//! remedy would gain.
+//!
+//! ```text
+//!  /proc ──▶ thread, processes ─┐
+//!                               ├─▶ observe ─▶ timeline ─▶ facts ─▶ symptom::TABLE ─▶ diagnosis
+//!  perf ───▶ context switches ──┘                                        │
+//!                                                                        ▼
+//!                                                                  DoctorRecord
+//! ```
+//!
+//! - [`observe`]: the loop that samples threads and reads context switches.
+//! - [`timeline`]: what the threads did over time, in constant memory. Every moment has one cause.
+//! - [`facts`]: the figures on which symptoms are judged.
+//! - [`symptom`]: one file and one table row for each way in which a program loses time.
+//! - [`diagnosis`]: the record, with the diagnosis in words.
+//!
+//! The program is not changed: it is not traced or stopped, gets no signal, and no end of its pipes is
+//! held.
+
+pub mod diagnosis;
+pub mod facts;
+mod futex;
+mod histogram;
+pub mod observe;
+mod processes;
+mod runtime;
+pub mod symptom;
+mod thread;
+pub mod timeline;
+mod wait;

@@ -1,0 +1,470 @@
+//! Observes a program until it ends, the time is over or a signal arrives.
+//!
+//! In each interval, the observer first reads the context switches, then samples the threads that
+//! have run since their last sample, and a part of the others, so that each thread is sampled at
+//! least about once a second. Without context switches, a thread that does not run is sampled less
+//! and less often.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+use contend_record::doctor::{Relation, Runtime};
+use contend_sys::Pid;
+use contend_sys::interrupt::Signals;
+use contend_sys::load::Load;
+use contend_sys::perf::{Event, Recorder};
+use contend_sys::{child, cpu};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::processes::{self, Observed};
+use crate::thread::{self, Sampled, ThreadFiles};
+use crate::timeline::Timeline;
+
+/// What to observe, and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The named processes.
+    pub targets: Vec<Pid>,
+    /// Time after which the observation ends; `None` for the end of the program or a signal.
+    pub limit: Option<Duration>,
+    /// Time between two samples.
+    pub interval: Duration,
+    /// Whether to record context switches, if that is permitted.
+    pub switches: bool,
+    /// Quota of the program's cgroups, as a number of CPUs; `None` without a quota.
+    pub quota: Option<f64>,
+}
+
+/// The results of an observation.
+#[derive(Debug)]
+pub struct Observation {
+    /// The history of the threads.
+    pub timeline: Timeline,
+    /// Number of CPUs that the program may use at the same time, by its affinity and its quota.
+    pub cpus: f64,
+    /// The processes, in the order in which they were found.
+    pub processes: Vec<Observed>,
+    /// Names of the threads by ID.
+    pub names: BTreeMap<i32, String>,
+    /// Length of the observation.
+    pub length: Duration,
+    /// Number of samples of all threads.
+    pub samples: u64,
+    /// Times between two samples, in seconds.
+    pub intervals: Vec<f64>,
+    /// Why context switches were not recorded; `None` if they were.
+    pub no_switches: Option<String>,
+    /// Whether the system calls of at least one thread could be read.
+    pub shows_calls: bool,
+    /// Number of threads that could not be sampled, without free descriptors.
+    pub unsampled: usize,
+    /// CPU time that contend used.
+    pub own_cpu: Duration,
+    /// Increase of the machine's load.
+    pub load: Load,
+}
+
+/// Number of intervals between two searches for new threads, without context switches.
+const SEARCH_TICKS: u64 = 10;
+/// Number of threads for which a search may take place this often.
+const THREADS_PER_SEARCH: u64 = 200;
+/// Number of intervals between two readings of the processes' counters.
+const UPDATE_TICKS: u64 = 10;
+/// Number of intervals in which every thread is sampled once, with context switches.
+const ROUND_TICKS: u64 = 100;
+/// Largest number of intervals for which a thread that does not run is not sampled, without context
+/// switches.
+const MAX_BACKOFF: u64 = 16;
+/// Largest number of threads sampled in an interval because they have run.
+const MAX_ACTIVE_SAMPLES: usize = 256;
+/// Largest number of threads whose context switches are recorded from the start.
+const MAX_FOLLOWED: usize = 2000;
+
+/// A thread with its files, and when it is sampled next.
+#[derive(Debug)]
+struct Sampler {
+    files: ThreadFiles,
+    process: i32,
+    due: u64,
+    backoff: u64,
+}
+
+/// An observation in progress.
+#[derive(Debug)]
+struct Observer<'a> {
+    config: &'a Config,
+    timeline: Timeline,
+    cpus: f64,
+    recorder: Option<Recorder>,
+    processes: BTreeMap<i32, Observed>,
+    samplers: BTreeMap<i32, Sampler>,
+    /// Threads that have started recently: their processes, and the interval of their start.
+    started: BTreeMap<i32, (i32, u64)>,
+    names: BTreeMap<i32, String>,
+    samples: u64,
+    shows_calls: bool,
+    unsampled: usize,
+    buffer: Vec<u8>,
+    tick: u64,
+    /// ID of the thread from which the next part of the round begins.
+    round: i32,
+}
+
+/// Observes the program. `progress` is called after each interval, with the time that has passed. The
+/// observation is empty if all processes have ended already.
+///
+/// # Errors
+/// Returns an error if a system call fails.
+pub fn observe(
+    config: &Config,
+    signals: &Signals,
+    progress: &mut dyn FnMut(Duration),
+) -> io::Result<Observation> {
+    let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    let cpu_before = child::own_usage().cpu();
+    let load_before = Load::read();
+    let found = processes::related(&config.targets, own);
+    let (recorder, no_switches) = record_switches(config, &found);
+    let begun = Instant::now();
+    let mut observer = Observer {
+        timeline: Timeline::new(now(), recorder.is_some()),
+        recorder,
+        config,
+        cpus: 1.0,
+        processes: BTreeMap::new(),
+        samplers: BTreeMap::new(),
+        started: BTreeMap::new(),
+        names: BTreeMap::new(),
+        samples: 0,
+        shows_calls: false,
+        unsampled: 0,
+        buffer: vec![0; 4096],
+        tick: 0,
+        round: 0,
+    };
+    observer.update_cpus();
+    for (pid, relation) in found {
+        observer.add_process(pid, relation);
+    }
+    let mut intervals = Vec::new();
+    let mut last = Instant::now();
+    while !observer.has_ended() {
+        let over = config.limit.is_some_and(|limit| begun.elapsed() >= limit);
+        let ended = sleep(signals, &config.targets, next(config, begun, &last))?;
+        observer.step();
+        intervals.push(last.elapsed().as_secs_f64());
+        last = Instant::now();
+        progress(begun.elapsed());
+        if over || ended || signals.interrupted().is_some() {
+            break;
+        }
+    }
+    observer.finish();
+    Ok(Observation {
+        timeline: observer.timeline,
+        cpus: observer.cpus,
+        processes: observer.processes.into_values().collect(),
+        names: observer.names,
+        length: begun.elapsed(),
+        samples: observer.samples,
+        intervals,
+        no_switches,
+        shows_calls: observer.shows_calls,
+        unsampled: observer.unsampled,
+        own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
+        load: Load::read().since(load_before),
+    })
+}
+
+/// Starts to record context switches of the found processes. Returns why that is not possible, if it
+/// is not.
+fn record_switches(
+    config: &Config,
+    found: &[(Pid, Relation)],
+) -> (Option<Recorder>, Option<String>) {
+    if !config.switches {
+        return (None, Some("it was not requested".to_owned()));
+    }
+    let threads: Vec<Pid> = found.iter().flat_map(|(pid, _)| processes::threads(*pid)).collect();
+    if threads.len() > MAX_FOLLOWED {
+        let reason = format!("the program has {} threads", threads.len());
+        return (None, Some(reason));
+    }
+    let mut recorder: Option<Recorder> = None;
+    for thread in threads {
+        let followed = match &mut recorder {
+            Some(recorder) => recorder.follow(thread),
+            None => Recorder::new(thread, &cpu::online_list()).map(|new| recorder = Some(new)),
+        };
+        match followed {
+            Ok(()) => {}
+            // It has ended in the meantime.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+            Err(error) => return (None, Some(why_no_switches(&error))),
+        }
+    }
+    match recorder {
+        Some(recorder) => (Some(recorder), None),
+        None => (None, Some("the program has ended".to_owned())),
+    }
+}
+
+fn why_no_switches(error: &io::Error) -> String {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => match level {
+            Some(level) if level.trim().parse::<i32>().is_ok_and(|level| level > 2) => format!(
+                "kernel.perf_event_paranoid is {}: set it to 2 or less, or run contend as root",
+                level.trim()
+            ),
+            _ => "not permitted for processes of another user: run contend as root".to_owned(),
+        },
+        _ => format!("the kernel does not provide it ({error})"),
+    }
+}
+
+/// Returns the time until the next sample, or until the end of the observation if that comes first.
+fn next(config: &Config, begun: Instant, last: &Instant) -> Duration {
+    let until = config.interval.saturating_sub(last.elapsed());
+    let rest = config.limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+    rest.map_or(until, |rest| until.min(rest))
+}
+
+/// Sleeps for `time`, or until a signal arrives or a named process ends if there is a single one.
+/// Returns whether the latter has happened.
+fn sleep(signals: &Signals, targets: &[Pid], time: Duration) -> io::Result<bool> {
+    let ended = match targets {
+        [one] => pidfd_open(*one, PidfdFlags::empty()).ok(),
+        _ => None,
+    };
+    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
+    fds.extend(ended.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+    let limit = Timespec::try_from(time).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut fds, Some(&limit)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(fds.get(1).is_some_and(|fd| !fd.revents().is_empty()))
+}
+
+/// Returns the time in nanoseconds of `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+impl Observer<'_> {
+    /// Reads context switches, finds new threads, and samples the threads that are due.
+    fn step(&mut self) {
+        self.tick += 1;
+        let active = self.read_switches();
+        // A search takes longer the more threads there are.
+        let search_ticks = SEARCH_TICKS * (1 + self.samplers.len() as u64 / THREADS_PER_SEARCH);
+        // Threads that started while the others were found are not known from records.
+        let search_ticks = if self.recorder.is_some() { ROUND_TICKS } else { search_ticks };
+        if self.tick.is_multiple_of(search_ticks) {
+            self.search();
+        }
+        let due = self.due(&active);
+        self.sample(due);
+        if self.tick.is_multiple_of(UPDATE_TICKS) {
+            self.update_processes();
+        }
+    }
+
+    /// Reads how many CPUs the named processes may use, which may change.
+    fn update_cpus(&mut self) {
+        if let Some(allowed) = cpu::allowed_to(&self.config.targets) {
+            let allowed = allowed as f64;
+            self.cpus = self.config.quota.map_or(allowed, |quota| quota.min(allowed));
+            self.timeline.set_cpus(self.cpus);
+        }
+    }
+
+    fn update_processes(&mut self) {
+        self.update_cpus();
+        for process in self.processes.values_mut() {
+            process.update(&mut self.buffer);
+        }
+    }
+
+    /// Samples all threads for the last time.
+    fn finish(&mut self) {
+        let all = self.samplers.keys().copied().collect();
+        self.sample(all);
+        self.update_processes();
+        self.timeline.finish(now());
+    }
+
+    fn sample(&mut self, threads: Vec<i32>) {
+        let (mut run, mut queued) = (0, 0);
+        for id in threads {
+            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
+            let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
+            match sampler.files.sample(runtime, &mut self.buffer) {
+                Ok(sample) => {
+                    self.samples += 1;
+                    run += sample.on_cpu;
+                    queued += sample.run_queue;
+                    let is_idle = sample.slices == 0 && sample.state != Sampled::Active;
+                    sampler.backoff =
+                        if is_idle { MAX_BACKOFF.min(2 * sampler.backoff) } else { 1 };
+                    sampler.due = self.tick + sampler.backoff;
+                    self.timeline.sample(id, now(), &sample);
+                }
+                Err(_) => self.drop_thread(id),
+            }
+        }
+        self.timeline.tick(now(), run, queued);
+    }
+
+    /// Reads the context switches up to now, and returns the threads that they are about. Adds new
+    /// threads and processes.
+    fn read_switches(&mut self) -> HashSet<i32> {
+        let mut active = HashSet::new();
+        let mut executed: BTreeSet<i32> = BTreeSet::new();
+        let Some(recorder) = &mut self.recorder else { return active };
+        let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
+        recorder.read(now(), &mut |record| {
+            match record.event {
+                Event::Started { .. } => {
+                    started.insert(record.thread, (record.process, tick));
+                }
+                Event::Executed => drop(executed.insert(record.process)),
+                Event::In | Event::Blocked | Event::Preempted => {
+                    active.insert(record.thread);
+                }
+                Event::Ended => drop(started.remove(&record.thread)),
+                Event::Lost(_) => {}
+            }
+            timeline.record(&record);
+        });
+        self.add_started();
+        for process in executed {
+            if let Some(process) = self.processes.get_mut(&process) {
+                process.update_program();
+            }
+        }
+        active
+    }
+
+    /// Returns the IDs of the threads to sample now.
+    fn due(&mut self, active: &HashSet<i32>) -> Vec<i32> {
+        if self.recorder.is_none() {
+            let is_due =
+                |(id, sampler): (&i32, &Sampler)| (sampler.due <= self.tick).then_some(*id);
+            return self.samplers.iter().filter_map(is_due).collect();
+        }
+        let mut due: BTreeSet<i32> = active.iter().copied().take(MAX_ACTIVE_SAMPLES).collect();
+        let part = self.samplers.len().div_ceil(usize::try_from(ROUND_TICKS).unwrap_or(1));
+        let part: Vec<i32> =
+            self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
+        self.round = part.last().map_or(0, |last| last + 1);
+        due.extend(part);
+        due.into_iter().collect()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.samplers.is_empty()
+    }
+
+    /// Adds a process with all its threads.
+    fn add_process(&mut self, pid: Pid, relation: Relation) {
+        let Ok(process) = Observed::open(pid, relation) else { return };
+        let runtime = process.runtime;
+        let id = pid.as_raw_nonzero().get();
+        self.processes.insert(id, process);
+        for thread in processes::threads(pid) {
+            self.add_thread(pid, thread, runtime);
+        }
+    }
+
+    fn add_thread(&mut self, process: Pid, thread: Pid, runtime: Option<Runtime>) {
+        let (pid, id) = (process.as_raw_nonzero().get(), thread.as_raw_nonzero().get());
+        if self.samplers.contains_key(&id) {
+            return;
+        }
+        let mut files = match ThreadFiles::open(process, thread, &mut self.buffer) {
+            Ok(files) => files,
+            Err(error) => {
+                let is_out = error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error());
+                self.unsampled += usize::from(is_out);
+                return;
+            }
+        };
+        if !self.timeline.tracks.contains_key(&id)
+            && let Some(recorder) = &mut self.recorder
+            && self.tick > 0
+        {
+            let _ = recorder.follow(thread); // without it, samples still count
+        }
+        self.shows_calls |= files.shows_calls();
+        let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
+        self.timeline.add(pid, id, now(), sample.state);
+        self.names.insert(id, thread::name(process, thread));
+        let sampler = Sampler { files, process: pid, due: self.tick + 1, backoff: 1 };
+        self.samplers.insert(id, sampler);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads += 1;
+            process.most_threads = process.most_threads.max(process.threads);
+        }
+    }
+
+    /// Adds the threads that have started in earlier intervals and have not ended since. Their records
+    /// suffice for those that live shorter.
+    fn add_started(&mut self) {
+        let tick = self.tick;
+        let lasting: Vec<(i32, i32)> = self
+            .started
+            .iter()
+            .filter(|(_, (_, started))| *started < tick)
+            .map(|(thread, (process, _))| (*process, *thread))
+            .collect();
+        for (process, thread) in lasting {
+            self.started.remove(&thread);
+            let (Some(pid), Some(id)) = (Pid::from_raw(process), Pid::from_raw(thread)) else {
+                continue;
+            };
+            match self.processes.get(&process) {
+                Some(known) => {
+                    let runtime = known.runtime;
+                    self.add_thread(pid, id, runtime);
+                }
+                None => self.add_process(pid, Relation::Descendant),
+            }
+        }
+    }
+
+    /// Looks for new threads and children of all processes.
+    fn search(&mut self) {
+        let known: Vec<(Pid, Option<Runtime>)> =
+            self.processes.values().map(|process| (process.pid, process.runtime)).collect();
+        for (pid, runtime) in known {
+            for thread in processes::threads(pid) {
+                self.add_thread(pid, thread, runtime);
+            }
+            for child in contend_sys::procfs::children(pid) {
+                let id = child.as_raw_nonzero().get();
+                if !self.processes.contains_key(&id) && id.cast_unsigned() != std::process::id() {
+                    self.add_process(child, Relation::Descendant);
+                }
+            }
+        }
+    }
+
+    /// Forgets the files of a thread that has ended. With context switches, its record tells when.
+    fn drop_thread(&mut self, id: i32) {
+        let sampler = self.samplers.remove(&id);
+        let process = sampler.and_then(|sampler| self.processes.get_mut(&sampler.process));
+        if let Some(process) = process {
+            process.threads = process.threads.saturating_sub(1);
+        }
+        if self.recorder.is_none() {
+            self.timeline.end_at(id, now());
+        }
+    }
+}

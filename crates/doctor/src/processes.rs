@@ -1,0 +1,252 @@
+//! The observed processes: the named ones, their descendants, and those that share their pipes.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+
+use contend_record::doctor::{Relation, Runtime};
+use contend_sys::Pid;
+use contend_sys::procfs::{Io, ProcFile, Stat, children, parse_pids};
+
+use crate::runtime;
+
+/// An observed process.
+#[derive(Debug)]
+pub struct Observed {
+    /// The PID.
+    pub pid: Pid,
+    /// PID of the parent when it was found.
+    pub parent: i32,
+    /// Why it is observed.
+    pub relation: Relation,
+    /// Its command line, or its name in brackets.
+    pub command: String,
+    /// Its runtime, if it was recognised.
+    pub runtime: Option<Runtime>,
+    /// Number of its threads that are observed now.
+    pub threads: usize,
+    /// Largest number of its threads that were observed at the same time.
+    pub most_threads: usize,
+    /// Minor page faults, user and system ticks when it was found, and at the last sample.
+    pub first: Option<Stat>,
+    /// The same at the last sample.
+    pub last: Option<Stat>,
+    /// Bytes and calls when it was found; `None` if they may not be read.
+    pub first_io: Option<Io>,
+    /// The same at the last sample.
+    pub last_io: Option<Io>,
+    io: Option<ProcFile>,
+    stat: Option<ProcFile>,
+}
+
+impl Observed {
+    /// Opens the files of a process.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such process, or no file can be opened.
+    pub fn open(pid: Pid, relation: Relation) -> io::Result<Self> {
+        let folder = format!("/proc/{}", pid.as_raw_nonzero());
+        let stat = Stat::of(pid)?;
+        if matches!(stat.state, b'Z' | b'X') {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mut buffer = [0; 1024];
+        let io = ProcFile::open(&format!("{folder}/io")).ok();
+        let first_io = io.as_ref().and_then(|file| Io::parse(file.read(&mut buffer).ok()?));
+        Ok(Self {
+            pid,
+            parent: stat.parent,
+            relation,
+            command: command(pid),
+            runtime: runtime::recognise(pid),
+            threads: 0,
+            most_threads: 0,
+            first: Some(stat),
+            last: Some(stat),
+            first_io,
+            last_io: first_io,
+            io: io.filter(|_| first_io.is_some()),
+            stat: ProcFile::open(&format!("{folder}/stat")).ok(),
+        })
+    }
+
+    /// Reads the counters again. Counters that cannot be read, as after its end, keep their values.
+    pub fn update(&mut self, buffer: &mut [u8]) {
+        let io = |file: &ProcFile, buffer: &mut [u8]| Io::parse(file.read(buffer).ok()?);
+        self.last_io = self.io.as_ref().and_then(|file| io(file, buffer)).or(self.last_io);
+        let stat = |file: &ProcFile, buffer: &mut [u8]| Stat::parse(file.read(buffer).ok()?);
+        self.last = self.stat.as_ref().and_then(|file| stat(file, buffer)).or(self.last);
+    }
+
+    /// Updates command and runtime, after it has executed another program.
+    pub fn update_program(&mut self) {
+        self.command = command(self.pid);
+        self.runtime = runtime::recognise(self.pid);
+    }
+
+    /// Returns the increase of bytes and calls; `None` if they may not be read.
+    pub fn io_increase(&self) -> Option<Io> {
+        Some(self.last_io?.since(self.first_io?))
+    }
+}
+
+/// Returns the command line of a process, with words separated by spaces, or its name in brackets if
+/// there is no command line, as for a thread of the kernel or a zombie.
+pub fn command(pid: Pid) -> String {
+    let folder = format!("/proc/{}", pid.as_raw_nonzero());
+    let words = fs::read(format!("{folder}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&words);
+    let words: Vec<&str> = text.split('\0').filter(|word| !word.is_empty()).collect();
+    if !words.is_empty() {
+        return words.join(" ");
+    }
+    let name = fs::read_to_string(format!("{folder}/comm")).unwrap_or_default();
+    format!("[{}]", name.trim_end())
+}
+
+/// Returns the IDs of a process's threads; none if it has ended.
+pub fn threads(pid: Pid) -> Vec<Pid> {
+    let Ok(folder) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+        return Vec::new();
+    };
+    let ids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(Pid::from_raw).collect()
+}
+
+/// Returns the processes to observe for the named ones: themselves, their descendants and processes
+/// that share their pipes, except for `own` and its ancestors.
+pub fn related(named: &[Pid], own: Pid) -> Vec<(Pid, Relation)> {
+    let mut found: BTreeMap<i32, Relation> = BTreeMap::new();
+    let mut queue: Vec<Pid> = Vec::new();
+    for &pid in named {
+        found.insert(pid.as_raw_nonzero().get(), Relation::Named);
+        queue.push(pid);
+    }
+    while let Some(pid) = queue.pop() {
+        for child in children(pid) {
+            let id = child.as_raw_nonzero().get();
+            if child != own && !found.contains_key(&id) {
+                found.insert(id, Relation::Descendant);
+                queue.push(child);
+            }
+        }
+    }
+    let hidden = ancestors(own);
+    let ends: HashSet<PipeEnd> = found.keys().flat_map(|&pid| pipe_ends(pid)).collect();
+    if !ends.is_empty() {
+        for pid in all_processes() {
+            let shares = || pipe_ends(pid).iter().any(|end| ends.contains(&end.other()));
+            if !hidden.contains(&pid) && !found.contains_key(&pid) && shares() {
+                found.insert(pid, Relation::SharesPipe);
+            }
+        }
+    }
+    found.into_iter().filter_map(|(pid, relation)| Some((Pid::from_raw(pid)?, relation))).collect()
+}
+
+/// Returns the ID of a process and those of its ancestors.
+fn ancestors(pid: Pid) -> BTreeSet<i32> {
+    let mut all = BTreeSet::new();
+    let mut next = Some(pid);
+    while let Some(pid) = next {
+        if !all.insert(pid.as_raw_nonzero().get()) {
+            break;
+        }
+        next = Stat::of(pid).ok().and_then(|stat| Pid::from_raw(stat.parent));
+    }
+    all
+}
+
+fn all_processes() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| parse_pids(entry.file_name().as_encoded_bytes()).next())
+        .filter(|&pid| pid > 0)
+        .collect()
+}
+
+/// An end of a pipe.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct PipeEnd {
+    /// The pipe, as in `pipe:[7]`.
+    pipe: String,
+    is_writer: bool,
+}
+
+impl PipeEnd {
+    fn other(&self) -> Self {
+        Self { pipe: self.pipe.clone(), is_writer: !self.is_writer }
+    }
+}
+
+/// Returns the ends of pipes that a process has open, except for its standard error, which many
+/// processes share; none if they may not be read.
+fn pipe_ends(pid: i32) -> HashSet<PipeEnd> {
+    const OWNER_MAY_WRITE: u32 = 0o200;
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let end = |entry: fs::DirEntry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        let pipe = link.to_str().filter(|link| link.starts_with("pipe:"))?.to_owned();
+        // The permissions of the link are those of the descriptor.
+        let is_writer = entry.metadata().ok()?.permissions().mode() & OWNER_MAY_WRITE != 0;
+        (entry.file_name() != "2").then_some(PipeEnd { pipe, is_writer })
+    };
+    descriptors.filter_map(end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn own() -> Pid {
+        Pid::from_raw(std::process::id().cast_signed()).expect("a process id")
+    }
+
+    #[test]
+    fn descendants_and_processes_at_the_same_pipe_are_found() {
+        let mut reader = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat");
+        let pipe = reader.stdin.take().expect("a pipe");
+        let mut writer = Command::new("sh")
+            .args(["-c", "sleep 100 & wait"])
+            .stdout(pipe)
+            .spawn()
+            .expect("a shell");
+        let shell = Pid::from_child(&writer);
+        let mut sleeper = None;
+        for _ in 0..2000 {
+            sleeper = children(shell).first().copied();
+            if sleeper.is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let sleeper = sleeper.expect("a child of the shell");
+        let found = related(&[shell], own());
+        let observed = Observed::open(shell, Relation::Named).expect("alive");
+        rustix::process::kill_process(sleeper, contend_sys::Signal::KILL).expect("alive");
+        writer.kill().and_then(|()| writer.wait()).expect("a child");
+        let expected = [
+            (shell, Relation::Named),
+            (sleeper, Relation::Descendant),
+            (Pid::from_child(&reader), Relation::SharesPipe),
+        ];
+        reader.wait().expect("a child");
+        let sort = |mut all: Vec<(Pid, Relation)>| {
+            all.sort_by_key(|(pid, _)| pid.as_raw_nonzero());
+            all
+        };
+        assert_eq!(sort(found), sort(expected.to_vec()));
+        assert_eq!(observed.command, "sh -c sleep 100 & wait");
+        assert_eq!(observed.runtime, Some(Runtime::Shell));
+        assert_eq!(observed.io_increase(), Some(Io::default()));
+    }
+
+    #[test]
+    fn this_process_is_never_observed() {
+        let parent = rustix::process::getppid().expect("a parent");
+        let found = related(&[parent], own());
+        assert!(found.iter().all(|(pid, _)| *pid != own()), "{found:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Recognises the language runtime of a process by its program and the libraries that it maps.
+
+use std::fs;
+use std::io::Read as _;
+
+use contend_record::doctor::Runtime;
+use contend_sys::Pid;
+
+/// Length of the start of a program in which its notes are, in bytes.
+const START_BYTES: u64 = 8 << 10;
+
+/// Returns the runtime of a process; `None` if none is recognised, or the process may not be examined.
+pub fn recognise(process: Pid) -> Option<Runtime> {
+    let folder = format!("/proc/{}", process.as_raw_nonzero());
+    let program = fs::read_link(format!("{folder}/exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    let by_maps = || by_libraries(&fs::read_to_string(format!("{folder}/maps")).ok()?);
+    let by_note = || {
+        let mut start = Vec::new();
+        let program = fs::File::open(format!("{folder}/exe")).ok()?;
+        program.take(START_BYTES).read_to_end(&mut start).ok()?;
+        has_go_note(&start).then_some(Runtime::Go)
+    };
+    by_name(name).or_else(by_maps).or_else(by_note)
+}
+
+/// Recognises a runtime by the name of its program, with or without a version.
+fn by_name(name: &str) -> Option<Runtime> {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    match stem {
+        "python" => Some(Runtime::Python),
+        "ruby" => Some(Runtime::Ruby),
+        "java" => Some(Runtime::Java),
+        "node" => Some(Runtime::Node),
+        "bash" | "dash" | "sh" | "zsh" | "ksh" | "mksh" | "yash" => Some(Runtime::Shell),
+        _ => None,
+    }
+}
+
+/// Recognises a runtime that a program embeds, by its library.
+fn by_libraries(maps: &str) -> Option<Runtime> {
+    let table = [
+        ("/libpython3", Runtime::Python),
+        ("/libruby", Runtime::Ruby),
+        ("/libjvm.so", Runtime::Java),
+        ("/libnode.so", Runtime::Node),
+    ];
+    table.iter().find(|(library, _)| maps.contains(library)).map(|(_, runtime)| *runtime)
+}
+
+/// Returns whether the start of a program contains the ELF note with the build ID that Go's linker
+/// writes: lengths of name and contents, type 4, name `Go`.
+fn has_go_note(start: &[u8]) -> bool {
+    let is_note = |note: &[u8]| {
+        let (name_length, kind) = (&note[..4], &note[8..12]);
+        name_length == 4_u32.to_ne_bytes()
+            && kind == 4_u32.to_ne_bytes()
+            && &note[12..] == b"Go\0\0"
+    };
+    start.windows(16).any(is_note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_recognised_by_name_library_or_contents() {
+        assert_eq!(by_name("python3.11"), Some(Runtime::Python));
+        assert_eq!(by_name("bash"), Some(Runtime::Shell));
+        assert_eq!(by_name("pythonic"), None);
+        let maps = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/jvm/lib/server/libjvm.so\n";
+        assert_eq!(by_libraries(maps), Some(Runtime::Java));
+        assert_eq!(by_libraries("7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n"), None);
+        assert!(has_go_note(b"\x7fELF\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0abc"));
+        assert!(!has_go_note(b"\x7fELF\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0abc"));
+        let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");
+        assert_eq!(recognise(own), None, "a program in Rust");
+    }
+}

@@ -1,0 +1,60 @@
+//! A quota or an affinity mask that stops threads which are ready.
+//!
+//! Healthy programs that look alike: one thread on one CPU, and a quota that throttles without loss,
+//! because nothing was ready.
+
+use super::{Found, MIN_GAIN, names, percent};
+use crate::facts::{Facts, ThreadFacts};
+
+/// Mean number of queued threads from which CPUs are missing.
+const MIN_QUEUED: f64 = 0.3;
+/// Share of the time for which a quota must have stopped the program.
+const MIN_THROTTLED: f64 = 0.05;
+/// Load of other programs, as a share of the CPUs, from which they may be the reason.
+const MAX_OTHERS: f64 = 0.2;
+
+pub fn find(facts: &Facts) -> Option<Found> {
+    let is_throttled = facts.throttled >= MIN_THROTTLED;
+    let is_pinned = facts.cpus < facts.cpus_online - 0.5;
+    if !(is_throttled || is_pinned) || facts.queued < MIN_QUEUED || facts.others_share > MAX_OTHERS
+    {
+        return None;
+    }
+    let threads: Vec<&ThreadFacts> =
+        facts.threads.iter().filter(|thread| thread.queued > 0.02).collect();
+    // Every ready thread would run, as far as the machine has CPUs.
+    let wanted = (facts.running + facts.queued).min(facts.cpus_online).max(facts.running);
+    let gain = 1.0 - facts.running / wanted.max(f64::MIN_POSITIVE);
+    if gain < MIN_GAIN || threads.len() < 2 && !is_throttled {
+        return None;
+    }
+    let limit = if is_throttled {
+        format!("a CPU quota stopped the program for {} of the time", percent(facts.throttled))
+    } else {
+        format!("the program may use {:.0} of {:.0} CPUs", facts.cpus, facts.cpus_online)
+    };
+    Some(Found {
+        message: format!(
+            "{} threads were ready, but {limit}: on average {:.1} ran and {:.1} were queued.",
+            threads.len(),
+            facts.running,
+            facts.queued,
+        ),
+        gain: Some(gain),
+        argument: "all ready threads run, as far as the machine has CPUs",
+        evidence: vec![
+            ("queued_threads", facts.queued),
+            ("throttled_share", facts.throttled),
+            ("cpus", facts.cpus),
+            ("cpus_online", facts.cpus_online),
+        ],
+        threads: names(threads),
+        remedy: if is_throttled {
+            "Raise the quota, or use fewer threads.".to_owned()
+        } else {
+            "Allow more CPUs (taskset, cpuset), or use fewer threads.".to_owned()
+        },
+        command: None,
+        unless: "the limit is intended",
+    })
+}

@@ -1,0 +1,60 @@
+//! Many short-lived processes or threads: starting them takes a large part of the time.
+//!
+//! Healthy programs that look alike: a build or a pool whose children compute for long.
+
+use super::{Found, MIN_GAIN, length, names, percent, rate};
+use crate::facts::Facts;
+
+/// Number of ended threads or processes per second.
+const MIN_PER_SECOND: f64 = 20.0;
+/// Longest mean life, in seconds.
+const MAX_LIFE_SECONDS: f64 = 0.05;
+/// Longest mean CPU time, in seconds: a longer one is work.
+const MAX_CPU_SECONDS: f64 = 0.01;
+
+pub fn find(facts: &Facts) -> Option<Found> {
+    let ended = facts.ended;
+    let count = ended.short_lived.max(1) as f64;
+    let per_second = ended.short_lived as f64 / facts.wall;
+    let life = ended.life_nanos as f64 / 1e9 / count;
+    let cpu = ended.run_nanos as f64 / 1e9 / count;
+    if per_second < MIN_PER_SECOND || life > MAX_LIFE_SECONDS || cpu > MAX_CPU_SECONDS {
+        return None;
+    }
+    // The lives overlap if several are started at the same time.
+    let lives = life * per_second;
+    let gain = (lives / facts.cpus.min(lives.max(1.0))).min(1.0);
+    if gain < MIN_GAIN {
+        return None;
+    }
+    let what = if 2 * ended.processes > ended.threads { "processes" } else { "threads" };
+    let parents = facts.threads.iter().filter(|thread| {
+        facts.processes.first().is_some_and(|process| process.pid == thread.name.pid)
+    });
+    Some(Found {
+        message: format!(
+            "{} {what} per second start and end, with a mean life of {} and {} of CPU time each. They \
+             take {} of the time.",
+            rate(per_second),
+            length(life),
+            length(cpu),
+            percent(gain),
+        ),
+        gain: Some(gain),
+        argument: "the time for which such children lived",
+        evidence: vec![
+            ("children_per_second", per_second),
+            ("life_seconds", life),
+            ("cpu_seconds", cpu),
+        ],
+        threads: names(parents),
+        remedy: if what == "processes" {
+            "Give one process many items (xargs, find -exec … +), or do the work without a command."
+                .to_owned()
+        } else {
+            "Keep the threads, in a pool, and give them the items.".to_owned()
+        },
+        command: None,
+        unless: "each child does work that takes as long without it",
+    })
+}

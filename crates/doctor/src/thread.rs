@@ -1,0 +1,193 @@
+//! A thread under observation: its files in `/proc`, and the wait in which it was last found.
+
+use std::io;
+
+use contend_record::doctor::{Runtime, ThreadState};
+use contend_sys::Pid;
+use contend_sys::procfs::{self, InKernel, ProcFile, SchedStat, Stat};
+
+use crate::wait::{self, Wait};
+
+/// A thread that is sampled repeatedly. Its `schedstat` and `syscall` files stay open.
+#[derive(Debug)]
+pub struct ThreadFiles {
+    process: Pid,
+    /// The thread id.
+    pub id: Pid,
+    schedstat: ProcFile,
+    /// `None` if the thread's system calls may not be read.
+    syscall: Option<ProcFile>,
+    /// The scheduler's counters, as last read.
+    pub sched: SchedStat,
+    /// The state at the last sample: active, or a wait.
+    pub state: Sampled,
+}
+
+/// The state of a thread, as a sample finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampled {
+    /// On a CPU or queued for one.
+    Active,
+    /// Waiting.
+    Waiting(Wait),
+}
+
+/// The increase of the scheduler's counters since the last sample, and the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Time on a CPU, in nanoseconds.
+    pub on_cpu: u64,
+    /// Time queued for a CPU, in nanoseconds.
+    pub run_queue: u64,
+    /// Number of times that the scheduler gave it the CPU.
+    pub slices: u64,
+    /// The state at the time of the sample.
+    pub state: Sampled,
+}
+
+impl ThreadFiles {
+    /// Opens the files of thread `id` of `process`.
+    ///
+    /// # Errors
+    /// Returns an error if the thread no longer exists, or no file can be opened.
+    pub fn open(process: Pid, id: Pid, buffer: &mut [u8]) -> io::Result<Self> {
+        let folder = folder(process, id);
+        let schedstat = ProcFile::open(&format!("{folder}/schedstat"))?;
+        let sched = SchedStat::parse(schedstat.read(buffer)?).ok_or(io::ErrorKind::InvalidData)?;
+        let syscall = ProcFile::open(&format!("{folder}/syscall")).ok();
+        let syscall = syscall.filter(|file| file.read(buffer).is_ok());
+        Ok(Self { process, id, schedstat, syscall, sched, state: Sampled::Active })
+    }
+
+    /// Returns whether the thread's system calls may be read.
+    pub fn shows_calls(&self) -> bool {
+        self.syscall.is_some()
+    }
+
+    /// Samples the thread. A thread that has not run since the last sample is still in the same wait,
+    /// so its call is not read again.
+    ///
+    /// # Errors
+    /// Returns an error if the thread has ended.
+    pub fn sample(&mut self, runtime: Option<Runtime>, buffer: &mut [u8]) -> io::Result<Sample> {
+        let before = self.sched;
+        let text = self.schedstat.read(buffer)?;
+        self.sched = SchedStat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
+        let is_same_wait =
+            before.slices == self.sched.slices && matches!(self.state, Sampled::Waiting(_));
+        if !is_same_wait {
+            self.state = self.read_state(runtime, buffer)?;
+        }
+        Ok(Sample {
+            on_cpu: self.sched.on_cpu.saturating_sub(before.on_cpu),
+            run_queue: self.sched.run_queue.saturating_sub(before.run_queue),
+            slices: self.sched.slices.saturating_sub(before.slices),
+            state: self.state,
+        })
+    }
+
+    fn read_state(&self, runtime: Option<Runtime>, buffer: &mut [u8]) -> io::Result<Sampled> {
+        let kernel =
+            self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
+        if kernel == Some(InKernel::Running) {
+            return Ok(Sampled::Active);
+        }
+        if let Some(wait) = kernel.and_then(|kernel| wait::wait_of(self.process, runtime, &kernel))
+        {
+            return Ok(Sampled::Waiting(wait));
+        }
+        let folder = folder(self.process, self.id);
+        let stat = Stat::parse(procfs::read_once(&format!("{folder}/stat"), buffer)?)
+            .ok_or(io::ErrorKind::InvalidData)?;
+        match stat.state {
+            b'R' => Ok(Sampled::Active),
+            b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
+            state => Ok(Sampled::Waiting(self.wait_by_name(state, buffer))),
+        }
+    }
+
+    /// Returns the wait of a thread with the state letter `state` whose call is not known.
+    fn wait_by_name(&self, state: u8, buffer: &mut [u8]) -> Wait {
+        let known = wait::outside_calls(state);
+        if known.state != ThreadState::Unknown || self.syscall.is_some() {
+            return known;
+        }
+        let path = format!("{}/wchan", folder(self.process, self.id));
+        let name = procfs::read_once(&path, buffer).unwrap_or_default();
+        std::str::from_utf8(name).map_or(known, Wait::in_function)
+    }
+}
+
+fn folder(process: Pid, id: Pid) -> String {
+    format!("/proc/{}/task/{}", process.as_raw_nonzero(), id.as_raw_nonzero())
+}
+
+/// Returns the name of a thread (`comm`), or an empty one if it has ended.
+pub fn name(process: Pid, id: Pid) -> String {
+    let text = std::fs::read(format!("{}/comm", folder(process, id))).unwrap_or_default();
+    String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    fn started(script: &str) -> (Child, Pid) {
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell starts");
+        let pid = Pid::from_child(&child);
+        (child, pid)
+    }
+
+    fn becomes(script: &str, expected: ThreadState) {
+        let (mut child, pid) = started(script);
+        let mut buffer = [0; 4096];
+        let mut files = ThreadFiles::open(pid, pid, &mut buffer).expect("alive");
+        let found = (0..5000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            let sample = files.sample(None, &mut buffer).expect("alive");
+            matches!(sample.state, Sampled::Waiting(wait) if wait.state == expected)
+        });
+        child.kill().and_then(|()| child.wait()).expect("a child");
+        assert!(found, "{script}: at last {:?}", files.state);
+    }
+
+    #[test]
+    fn waits_are_found() {
+        becomes("exec sleep 100", ThreadState::Sleep);
+        becomes("exec cat", ThreadState::Pipe);
+        becomes("sleep 2; :", ThreadState::Child);
+    }
+
+    #[test]
+    fn counters_are_increases_and_a_zombie_is_an_error() {
+        let (mut child, pid) =
+            started("i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; read x");
+        let mut buffer = [0; 4096];
+        let mut files = ThreadFiles::open(pid, pid, &mut buffer).expect("alive");
+        let mut sum = 0;
+        let first = files.sched;
+        for _ in 0..5000 {
+            std::thread::sleep(Duration::from_millis(1));
+            let sample = files.sample(None, &mut buffer).expect("alive");
+            sum += sample.on_cpu;
+            if matches!(sample.state, Sampled::Waiting(wait) if wait.state == ThreadState::Pipe) {
+                break;
+            }
+        }
+        assert!(sum > 0);
+        assert_eq!(first.on_cpu + sum, files.sched.on_cpu);
+        drop(child.stdin.take());
+        let ended = (0..5000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            files.sample(None, &mut buffer).is_err()
+        });
+        child.wait().expect("a child");
+        assert!(ended);
+    }
+}

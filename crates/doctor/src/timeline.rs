@@ -1,0 +1,796 @@
+//! What the threads do over time, in constant memory: how many run at the same time, why no more do,
+//! how long each runs and waits, and who wakes whom.
+//!
+//! ```text
+//! context switches ─▶ levels, causes, run and wait lengths, wake-ups      exact, if recorded
+//! samples ──────────▶ time by state and by object                         amounts exact, kinds sampled
+//!          └────────▶ levels and causes, where no switches are recorded   estimated
+//! ```
+//!
+//! A switch shows when a thread stops running, but not the reason. Until a sample finds that, the
+//! thread is assumed to be in the same wait as the last time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use contend_record::doctor::{Cause, ThreadState};
+use contend_sys::perf::{Event, Record};
+
+use crate::histogram::Histogram;
+use crate::thread::{Sample, Sampled};
+use crate::wait::Wait;
+
+/// Largest number of running threads that is counted on its own.
+const MAX_LEVEL: usize = 64;
+/// Sleeps up to this duration may be part of polling; longer ones are pauses.
+pub const SHORT_SLEEP: Duration = Duration::from_millis(100);
+/// Time for which the scheduler's counters of a running thread may lag, in nanoseconds.
+const LAG_NANOS: i64 = 10_000_000;
+/// Time within which a thread that starts to run was probably woken by the thread that left the CPU,
+/// in nanoseconds.
+const WAKE_NANOS: u64 = 100_000;
+/// Largest number of pairs of threads whose wake-ups are counted.
+const MAX_PAIRS: usize = 4096;
+/// Largest number of different waits of one thread that are kept.
+const MAX_WAITS: usize = 32;
+/// Length of a run that is too short to interrupt another thread's time alone, in nanoseconds.
+const BRIEF_NANOS: u64 = 2_000_000;
+/// Time alone must be this many times as long as all brief runs of other threads in it.
+const MIN_ALONE_RATIO: u64 = 50;
+/// Largest number of ended threads whose history is kept.
+const MAX_FINISHED: usize = 1000;
+/// `SHORT_SLEEP`, in nanoseconds.
+const SHORT_NANOS: u64 = 100_000_000;
+/// Number of thread states.
+pub const STATES: usize = ThreadState::Unknown as usize + 1;
+/// Number of causes.
+pub const CAUSES: usize = Cause::Unknown as usize + 1;
+
+/// Time of a thread in one kind of wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitTime {
+    /// Time in nanoseconds.
+    pub nanos: u64,
+    /// Number of samples that found the thread in it.
+    pub samples: u64,
+}
+
+/// A thread's history.
+#[derive(Debug, Clone)]
+pub struct Track {
+    /// PID of its process.
+    pub process: i32,
+    /// Time of the first observation, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub begun: u64,
+    /// Time of its end; `None` if it had not ended.
+    pub ended: Option<u64>,
+    /// Time by state, in nanoseconds, by samples.
+    pub states: [u64; STATES],
+    /// Time and samples by wait; at most `MAX_WAITS`.
+    pub waits: HashMap<Wait, WaitTime>,
+    /// Number of times that the scheduler gave it the CPU.
+    pub slices: u64,
+    /// Time on a CPU by context switches, in nanoseconds.
+    pub run_nanos: u64,
+    /// Lengths of its runs, by context switches.
+    pub runs: Histogram,
+    /// Lengths of its waits, by context switches.
+    pub blocks: Histogram,
+    /// Number of times that it left the CPU although it could have continued.
+    pub preemptions: u64,
+    /// Number of short sleeps.
+    pub short_sleeps: u64,
+    /// Number of short sleeps during which another thread began to run when none did.
+    pub sleeps_with_event: u64,
+    /// Whether it is on a CPU, queued or waiting, and since when.
+    position: Position,
+    since: u64,
+    /// The current wait or, while the thread runs, the last one.
+    wait: Wait,
+    /// Whether an event has been counted for the current sleep.
+    has_event: bool,
+    /// Time that is known to be waiting but not yet for what, in nanoseconds; negative while the
+    /// scheduler's counters lag.
+    unassigned: i64,
+    sampled_at: u64,
+}
+
+/// Where a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    OnCpu,
+    Queued,
+    Waiting,
+}
+
+/// Number of wake-ups of one thread by another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wakes {
+    /// Number of times that the one began to run right after or while the other ran.
+    pub count: u64,
+    /// Number of these in which no other thread of the program ran.
+    pub alone: u64,
+    /// Number of these on another CPU than that of the waker.
+    pub across_cpus: u64,
+}
+
+/// Threads that ended during the observation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Number of threads, processes included.
+    pub threads: u64,
+    /// Number of processes.
+    pub processes: u64,
+    /// CPU time of those that also began during the observation, in nanoseconds.
+    pub run_nanos: u64,
+    /// Sum of the lives of those that also began during the observation, in nanoseconds.
+    pub life_nanos: u64,
+    /// Number of those that also began during the observation.
+    pub short_lived: u64,
+}
+
+/// The accumulated history of all threads.
+#[derive(Debug)]
+pub struct Timeline {
+    /// Number of CPUs that the program may use: with as many running threads, it is busy.
+    cpus: usize,
+    /// Time since which, and up to which, the history reaches.
+    pub begun: u64,
+    now: u64,
+    /// The living threads by ID.
+    pub tracks: HashMap<i32, Track>,
+    running: usize,
+    queued: usize,
+    /// Number of waiting threads by state.
+    waiting: [u32; STATES],
+    short_sleepers: u32,
+    /// Time by number of running threads, in nanoseconds.
+    pub levels: [u64; MAX_LEVEL + 1],
+    /// Time by cause, in nanoseconds.
+    pub causes: [u64; CAUSES],
+    /// Wake-ups by waker and woken thread.
+    pub wakes: HashMap<(i32, i32), Wakes>,
+    /// The thread that last left a CPU, when, and the CPU.
+    last_left: Option<(i32, u64, u32)>,
+    /// The thread on each CPU, as far as it is one of the program.
+    on_cpu: HashMap<u32, i32>,
+    /// The longest time for which only one thread ran, in nanoseconds, and the thread's ID. Runs of
+    /// other threads that are shorter than `BRIEF_NANOS` do not count, if they are few.
+    pub longest_alone: Option<(i32, u64)>,
+    /// The thread that has run alone since this time, and the sum of the brief runs of others since.
+    alone: Option<(i32, u64, u64)>,
+    /// End of the last run that was not brief.
+    last_end: u64,
+    /// Counts of threads that have ended.
+    pub ended: Ended,
+    /// The first threads that have ended, among those that were sampled; at most `MAX_FINISHED`.
+    pub finished: Vec<(i32, Track)>,
+    /// Time by state of all threads that have ended, in nanoseconds.
+    pub past_states: [u64; STATES],
+    /// Time for which these threads were observed, in nanoseconds.
+    pub past_nanos: u64,
+    /// Number of records.
+    pub records: u64,
+    /// Number of records that the kernel could not deliver.
+    pub lost: u64,
+    /// Whether context switches are recorded.
+    has_switches: bool,
+}
+
+impl Timeline {
+    /// Creates an empty history that begins at `now`.
+    pub fn new(now: u64, has_switches: bool) -> Self {
+        Self {
+            cpus: 1,
+            begun: now,
+            now,
+            tracks: HashMap::new(),
+            running: 0,
+            queued: 0,
+            waiting: [0; STATES],
+            short_sleepers: 0,
+            levels: [0; MAX_LEVEL + 1],
+            causes: [0; CAUSES],
+            wakes: HashMap::new(),
+            last_left: None,
+            on_cpu: HashMap::new(),
+            longest_alone: None,
+            alone: None,
+            last_end: now,
+            ended: Ended::default(),
+            finished: Vec::new(),
+            past_states: [0; STATES],
+            past_nanos: 0,
+            records: 0,
+            lost: 0,
+            has_switches,
+        }
+    }
+
+    /// Sets the number of CPUs that the program may use from now on.
+    pub fn set_cpus(&mut self, cpus: f64) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+        let cpus = cpus.round().clamp(1.0, MAX_LEVEL as f64) as usize;
+        self.cpus = cpus;
+    }
+
+    /// Returns the observed time, in nanoseconds.
+    pub fn length(&self) -> u64 {
+        self.now - self.begun
+    }
+
+    /// Returns whether context switches are recorded.
+    pub fn has_switches(&self) -> bool {
+        self.has_switches
+    }
+
+    /// Adds a thread that was found at `now` in the state of a sample.
+    pub fn add(&mut self, process: i32, thread: i32, now: u64, state: Sampled) {
+        self.track(process, thread, now);
+        self.settle(thread, state);
+    }
+
+    /// Records a context switch, the start or the end of a thread.
+    pub fn record(&mut self, record: &Record) {
+        self.records += 1;
+        if let Event::Lost(count) = record.event {
+            self.lost += count;
+            return;
+        }
+        self.advance(record.time);
+        match record.event {
+            Event::In => {
+                self.track(record.process, record.thread, record.time);
+                self.note_wake(record);
+                self.enter(record.thread, Position::OnCpu, record.time);
+                self.on_cpu.insert(record.cpu, record.thread);
+            }
+            Event::Blocked | Event::Preempted => {
+                self.track(record.process, record.thread, record.time);
+                let waits = record.event == Event::Blocked;
+                let position = if waits { Position::Waiting } else { Position::Queued };
+                self.enter(record.thread, position, record.time);
+                self.on_cpu.remove(&record.cpu);
+                // A thread that wakes another one is often preempted by it.
+                self.last_left = Some((record.thread, record.time, record.cpu));
+            }
+            Event::Started { .. } => self.track(record.process, record.thread, record.time),
+            Event::Ended => self.end(record.process, record.thread, record.time),
+            Event::Executed | Event::Lost(_) => {}
+        }
+    }
+
+    /// Adds a sample of a thread, taken at `now`, to its time by state.
+    pub fn sample(&mut self, thread: i32, now: u64, sample: &Sample) {
+        let Some(track) = self.tracks.get_mut(&thread) else { return };
+        let time = now.saturating_sub(track.sampled_at);
+        track.sampled_at = now;
+        track.slices += sample.slices;
+        track.states[ThreadState::Running as usize] += sample.on_cpu;
+        track.states[ThreadState::Runnable as usize] += sample.run_queue;
+        track.unassigned += signed(time) - signed(sample.on_cpu) - signed(sample.run_queue);
+        let (wait, kept) = match sample.state {
+            Sampled::Waiting(wait) => (wait, 0),
+            Sampled::Active => (track.wait, LAG_NANOS),
+        };
+        let known = (track.unassigned - kept).max(0);
+        track.unassigned -= known;
+        track.assign(wait, known.unsigned_abs(), matches!(sample.state, Sampled::Waiting(_)));
+        // A record that has not been read yet may say that it runs again, so that a waiting thread
+        // keeps its place, but its wait is known now.
+        if !self.has_switches || matches!(sample.state, Sampled::Waiting(_)) {
+            self.settle(thread, sample.state);
+        }
+    }
+
+    /// Estimates levels and causes for the time up to `now`, in which the threads ran for `run` and
+    /// were queued for `queued` nanoseconds. Does nothing if context switches are recorded.
+    pub fn tick(&mut self, now: u64, run: u64, queued: u64) {
+        if self.has_switches {
+            return;
+        }
+        let time = now.saturating_sub(self.now);
+        self.now = self.now.max(now);
+        if time == 0 {
+            return;
+        }
+        // The level is between two whole numbers, for a part of the time each.
+        let mean = run as f64 / time as f64;
+        let low = mean.floor();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part")]
+        let above = ((mean - low) * time as f64) as u64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let low = low.clamp(0.0, MAX_LEVEL as f64) as usize;
+        // Queued for at least a tenth of the time.
+        self.queued = usize::from(queued * 10 > time);
+        for (level, part) in [(low, time - above), ((low + 1).min(MAX_LEVEL), above)] {
+            self.running = level;
+            self.levels[level] += part;
+            self.causes[self.cause() as usize] += part;
+        }
+    }
+
+    /// Records that a thread has ended at `now`, where no context switches are recorded.
+    pub fn end_at(&mut self, thread: i32, now: u64) {
+        if let Some(process) = self.tracks.get(&thread).map(|track| track.process) {
+            self.end(process, thread, now);
+        }
+    }
+
+    /// Ends the history at `now`: assigns the rest of each thread's time.
+    pub fn finish(&mut self, now: u64) {
+        self.advance(now);
+        let mut running: Vec<(u64, i32)> = self
+            .tracks
+            .iter()
+            .filter(|(_, track)| track.position == Position::OnCpu)
+            .map(|(id, track)| (track.since, *id))
+            .collect();
+        running.sort_unstable();
+        for (since, thread) in running {
+            self.note_run(thread, since, now);
+        }
+        // The last one ran alone until it ended, or until now.
+        self.end_alone(self.last_end);
+        for track in self.tracks.values_mut() {
+            track.settle_end(now);
+        }
+    }
+
+    /// Adds the time up to `now` to the current level and cause.
+    fn advance(&mut self, now: u64) {
+        let time = now.saturating_sub(self.now);
+        if time == 0 {
+            return;
+        }
+        self.now = now;
+        self.levels[self.running.min(MAX_LEVEL)] += time;
+        self.causes[self.cause() as usize] += time;
+    }
+
+    /// Returns the one cause of this moment.
+    fn cause(&self) -> Cause {
+        let count = |state: ThreadState| self.waiting[state as usize];
+        let all: u32 = self.waiting.iter().sum();
+        if self.running >= self.cpus {
+            return Cause::Busy;
+        }
+        if self.queued > 0 {
+            return Cause::Limited;
+        }
+        if self.running > 0 {
+            return Cause::Serial;
+        }
+        match () {
+            () if all > 0 && count(ThreadState::Stopped) == all => Cause::Stopped,
+            () if count(ThreadState::Lock) > 0 => Cause::Lock,
+            () if count(ThreadState::Disk) + count(ThreadState::PageFault) > 0 => Cause::Disk,
+            () if self.short_sleepers > 0 => Cause::Sleep,
+            () if all == count(ThreadState::Unknown) => Cause::Unknown,
+            () if count(ThreadState::Child) > 0 && all == count(ThreadState::Child) => Cause::Child,
+            () => Cause::Idle,
+        }
+    }
+
+    fn track(&mut self, process: i32, thread: i32, now: u64) {
+        if let std::collections::hash_map::Entry::Vacant(entry) = self.tracks.entry(thread) {
+            entry.insert(Track::new(process, now));
+            self.waiting[ThreadState::Unknown as usize] += 1;
+        }
+    }
+
+    /// Moves a thread to another position at `time`.
+    fn enter(&mut self, thread: i32, position: Position, time: u64) {
+        self.leave(thread);
+        let run = self.tracks.get_mut(&thread).and_then(|track| {
+            let begun = (track.position == Position::OnCpu).then_some(track.since);
+            track.enter(position, time);
+            begun
+        });
+        self.arrive(thread);
+        if let Some(begun) = run {
+            self.note_run(thread, begun, time);
+        }
+    }
+
+    /// Notes a run of a thread, for the time that threads run alone.
+    fn note_run(&mut self, thread: i32, begun: u64, ended: u64) {
+        let length = ended.saturating_sub(begun);
+        if length < BRIEF_NANOS {
+            if let Some((_, _, brief)) = self.alone.as_mut().filter(|(alone, ..)| *alone != thread)
+            {
+                *brief += length;
+            }
+            return;
+        }
+        if self.alone.is_none_or(|(alone, ..)| alone != thread) {
+            self.end_alone(begun);
+            self.alone = Some((thread, begun.max(self.last_end), 0));
+        }
+        self.last_end = ended;
+    }
+
+    /// Ends the time for which a thread has run alone, at `time`.
+    fn end_alone(&mut self, time: u64) {
+        if let Some((thread, since, brief)) = self.alone.take() {
+            let length = time.saturating_sub(since);
+            let is_alone = brief * MIN_ALONE_RATIO <= length;
+            if is_alone && self.longest_alone.is_none_or(|(_, longest)| length > longest) {
+                self.longest_alone = Some((thread, length));
+            }
+        }
+    }
+
+    /// Takes over what a sample has found, without a change of position if switches are recorded.
+    fn settle(&mut self, thread: i32, state: Sampled) {
+        self.leave(thread);
+        if let Some(track) = self.tracks.get_mut(&thread) {
+            match state {
+                Sampled::Waiting(wait) => {
+                    track.wait = wait;
+                    if !self.has_switches || track.is_new() {
+                        track.position = Position::Waiting;
+                    }
+                }
+                Sampled::Active if track.is_new() => track.position = Position::OnCpu,
+                Sampled::Active => {}
+            }
+        }
+        self.arrive(thread);
+    }
+
+    /// Removes a thread from the counts of its position.
+    fn leave(&mut self, thread: i32) {
+        let Some(track) = self.tracks.get(&thread) else { return };
+        match track.position {
+            Position::OnCpu => self.running = self.running.saturating_sub(1),
+            Position::Queued => self.queued = self.queued.saturating_sub(1),
+            Position::Waiting => {
+                let count = &mut self.waiting[track.wait.state as usize];
+                *count = count.saturating_sub(1);
+                let short = u32::from(track.is_in_short_sleep());
+                self.short_sleepers = self.short_sleepers.saturating_sub(short);
+            }
+        }
+    }
+
+    /// Adds a thread to the counts of its position.
+    fn arrive(&mut self, thread: i32) {
+        let Some(track) = self.tracks.get(&thread) else { return };
+        match track.position {
+            Position::OnCpu => self.running += 1,
+            Position::Queued => self.queued += 1,
+            Position::Waiting => {
+                self.waiting[track.wait.state as usize] += 1;
+                self.short_sleepers += u32::from(track.is_in_short_sleep());
+            }
+        }
+    }
+
+    /// Counts who probably woke the thread that begins to run, and the sleeps during which it does.
+    fn note_wake(&mut self, record: &Record) {
+        let Some(track) = self.tracks.get_mut(&record.thread) else { return };
+        let was_waiting = track.position == Position::Waiting;
+        let has_slept = was_waiting && track.has_slept(record.time.saturating_sub(track.since));
+        if has_slept {
+            track.short_sleeps += 1;
+            track.sleeps_with_event += u64::from(track.has_event);
+        }
+        if was_waiting
+            && !has_slept
+            && let Some((waker, cpu)) = self.waker(record)
+            && (self.wakes.len() < MAX_PAIRS || self.wakes.contains_key(&(waker, record.thread)))
+        {
+            let wakes = self.wakes.entry((waker, record.thread)).or_default();
+            wakes.count += 1;
+            wakes.alone += u64::from(self.running <= 1);
+            wakes.across_cpus += u64::from(cpu != record.cpu);
+        }
+        if was_waiting && self.running == 0 && self.short_sleepers > 0 {
+            self.note_event(record.thread);
+        }
+    }
+
+    /// Returns the thread that runs now, or that has just left the CPU, and its CPU.
+    fn waker(&self, record: &Record) -> Option<(i32, u32)> {
+        let other = self.on_cpu.iter().find(|(_, thread)| **thread != record.thread);
+        let left = self.last_left.filter(|(thread, time, _)| {
+            *thread != record.thread && record.time.saturating_sub(*time) < WAKE_NANOS
+        });
+        // The thread that has just left is the more probable one.
+        left.map(|(thread, _, cpu)| (thread, cpu)).or(other.map(|(cpu, thread)| (*thread, *cpu)))
+    }
+
+    /// Counts an event, the run of `thread`, in the sleep of every other thread in a short sleep.
+    fn note_event(&mut self, thread: i32) {
+        // The number of sleepers is small, or the search is skipped.
+        if self.tracks.len() > MAX_LEVEL {
+            return;
+        }
+        for (id, track) in &mut self.tracks {
+            if *id != thread
+                && track.position == Position::Waiting
+                && track.is_in_short_sleep()
+                && !track.has_event
+            {
+                track.has_event = true;
+            }
+        }
+    }
+
+    fn end(&mut self, process: i32, thread: i32, time: u64) {
+        self.enter(thread, Position::Waiting, time);
+        self.leave(thread);
+        self.on_cpu.retain(|_, running| *running != thread);
+        let Some(mut track) = self.tracks.remove(&thread) else { return };
+        track.ended = Some(time);
+        track.settle_end(time);
+        self.ended.threads += 1;
+        self.ended.processes += u64::from(process == thread);
+        if track.begun > self.begun {
+            self.ended.short_lived += 1;
+            self.ended.run_nanos += track.run_nanos;
+            self.ended.life_nanos += time.saturating_sub(track.begun);
+        }
+        for (sum, nanos) in self.past_states.iter_mut().zip(track.states) {
+            *sum += nanos;
+        }
+        self.past_nanos += time.saturating_sub(track.begun);
+        // Many short-lived threads must not use memory.
+        if track.was_sampled() && self.finished.len() < MAX_FINISHED {
+            self.finished.push((thread, track));
+        }
+    }
+}
+
+impl Track {
+    fn new(process: i32, now: u64) -> Self {
+        Self {
+            process,
+            begun: now,
+            ended: None,
+            states: [0; STATES],
+            waits: HashMap::new(),
+            slices: 0,
+            run_nanos: 0,
+            runs: Histogram::default(),
+            blocks: Histogram::default(),
+            preemptions: 0,
+            short_sleeps: 0,
+            sleeps_with_event: 0,
+            position: Position::Waiting,
+            since: now,
+            wait: Wait::UNKNOWN,
+            has_event: false,
+            unassigned: 0,
+            sampled_at: now,
+        }
+    }
+
+    /// Returns whether it has not been seen to move or been sampled.
+    fn is_new(&self) -> bool {
+        self.slices == 0 && self.runs.count() == 0 && self.since == self.begun
+    }
+
+    fn was_sampled(&self) -> bool {
+        self.sampled_at > self.begun
+    }
+
+    /// Returns whether it is in a sleep that may be part of polling, while it waits.
+    fn is_in_short_sleep(&self) -> bool {
+        self.wait.state == ThreadState::Sleep
+            && match self.wait.timeout() {
+                Some(time) => time <= SHORT_SLEEP,
+                // A sleep of unknown length counts if such sleeps have been short so far.
+                None => self.blocks.count() > 0 && self.blocks.median_nanos() <= SHORT_NANOS,
+            }
+    }
+
+    /// Returns whether a wait of this length was a short sleep. A sleep does not end early, so a shorter
+    /// wait was another one, although the last sample found a sleep.
+    fn has_slept(&self, nanos: u64) -> bool {
+        self.is_in_short_sleep()
+            && match self.wait.timeout() {
+                Some(time) => u128::from(nanos) >= time.as_nanos(),
+                None => 2 * nanos >= self.blocks.median_nanos(),
+            }
+    }
+
+    fn enter(&mut self, position: Position, time: u64) {
+        let length = time.saturating_sub(self.since);
+        match (self.position, position) {
+            (Position::OnCpu, _) => {
+                self.run_nanos += length;
+                self.runs.add(length);
+                self.preemptions += u64::from(position == Position::Queued);
+            }
+            (Position::Waiting, _) if self.since > self.begun => self.blocks.add(length),
+            _ => {}
+        }
+        self.has_event = false;
+        self.position = position;
+        self.since = time;
+    }
+
+    /// Adds waiting time to the state and, if there is space, to the wait.
+    fn assign(&mut self, wait: Wait, nanos: u64, is_sampled: bool) {
+        self.states[wait.state as usize] += nanos;
+        if self.waits.len() < MAX_WAITS || self.waits.contains_key(&wait) {
+            let time = self.waits.entry(wait).or_default();
+            time.nanos += nanos;
+            time.samples += u64::from(is_sampled);
+        }
+    }
+
+    /// Assigns waiting time that is left to the last wait.
+    fn settle_rest(&mut self) {
+        let rest = self.unassigned.max(0);
+        self.unassigned -= rest;
+        self.assign(self.wait, rest.unsigned_abs(), false);
+    }
+
+    /// Assigns the time from the last sample to the end: by context switches if it was never
+    /// sampled, otherwise to the last wait.
+    fn settle_end(&mut self, time: u64) {
+        let rest = time.saturating_sub(self.sampled_at);
+        if self.was_sampled() {
+            self.unassigned += signed(rest);
+            self.settle_rest();
+        } else {
+            let run = self.run_nanos.min(rest);
+            self.states[ThreadState::Running as usize] += run;
+            self.states[ThreadState::Unknown as usize] += rest - run;
+        }
+    }
+}
+
+/// Converts a length of time; lengths above 292 years become that.
+fn signed(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::Object;
+
+    const MS: u64 = 1_000_000;
+
+    fn record(time: u64, thread: i32, cpu: u32, event: Event) -> Record {
+        Record { time, process: 1, thread, cpu, event }
+    }
+
+    fn waiting(state: ThreadState) -> Sampled {
+        Sampled::Waiting(Wait { state, object: Object::Unknown })
+    }
+
+    fn asleep(milliseconds: u64) -> Sampled {
+        let object = Object::Time(Some(Duration::from_millis(milliseconds)));
+        Sampled::Waiting(Wait { state: ThreadState::Sleep, object })
+    }
+
+    fn play(timeline: &mut Timeline, events: &[(u64, i32, u32, Event)]) {
+        for (time, thread, cpu, event) in events {
+            timeline.record(&record(time * MS, *thread, *cpu, *event));
+        }
+    }
+
+    fn milliseconds(timeline: &Timeline, cause: Cause) -> u64 {
+        timeline.causes[cause as usize] / MS
+    }
+
+    #[test]
+    fn every_moment_has_one_level_and_one_cause() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.set_cpus(2.0);
+        timeline.add(1, 1, 0, waiting(ThreadState::Lock));
+        timeline.add(1, 2, 0, waiting(ThreadState::Poll));
+        play(
+            &mut timeline,
+            &[
+                (10, 1, 0, Event::In),
+                (30, 2, 1, Event::In),
+                (35, 1, 0, Event::Blocked),
+                (40, 2, 1, Event::Preempted),
+                (42, 2, 1, Event::In),
+                (50, 2, 1, Event::Blocked),
+            ],
+        );
+        timeline.finish(100 * MS);
+        assert_eq!(timeline.levels[..3].iter().map(|t| t / MS).collect::<Vec<_>>(), [62, 33, 5]);
+        assert_eq!(milliseconds(&timeline, Cause::Lock), 10 + 50);
+        assert_eq!(milliseconds(&timeline, Cause::Serial), 20 + 5 + 8);
+        assert_eq!(milliseconds(&timeline, Cause::Busy), 5);
+        assert_eq!(milliseconds(&timeline, Cause::Limited), 2);
+        assert_eq!(timeline.causes.iter().sum::<u64>(), timeline.length());
+        assert_eq!(timeline.tracks[&1].run_nanos, 25 * MS);
+        assert_eq!(timeline.tracks[&2].preemptions, 1);
+    }
+
+    #[test]
+    fn the_time_of_threads_is_conserved() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.add(1, 1, 0, waiting(ThreadState::Sleep));
+        let sample = |on_cpu: u64, run_queue: u64, state| Sample {
+            on_cpu: on_cpu * MS,
+            run_queue: run_queue * MS,
+            slices: 1,
+            state,
+        };
+        timeline.sample(1, 40 * MS, &sample(10, 5, waiting(ThreadState::Sleep)));
+        timeline.sample(1, 60 * MS, &sample(20, 0, Sampled::Active));
+        play(&mut timeline, &[(60, 2, 1, Event::Started { parent: 1 }), (62, 2, 1, Event::In)]);
+        play(&mut timeline, &[(65, 2, 1, Event::Ended), (80, 1, 0, Event::Blocked)]);
+        timeline.finish(100 * MS);
+        let living: u64 = timeline.tracks[&1].states.iter().sum();
+        assert_eq!(living, 100 * MS);
+        let states = timeline.tracks[&1].states;
+        assert_eq!(states[ThreadState::Running as usize], 30 * MS);
+        assert_eq!(states[ThreadState::Sleep as usize], 65 * MS);
+        assert_eq!(timeline.past_nanos, 5 * MS);
+        assert_eq!(timeline.past_states.iter().sum::<u64>(), 5 * MS);
+        assert_eq!(timeline.past_states[ThreadState::Running as usize], 3 * MS);
+        assert_eq!((timeline.ended.short_lived, timeline.ended.run_nanos), (1, 3 * MS));
+        assert!(timeline.finished.is_empty(), "a thread that was not sampled is only counted");
+    }
+
+    #[test]
+    fn wake_ups_and_events_in_sleeps_are_counted() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.set_cpus(2.0);
+        timeline.add(1, 1, 0, asleep(5));
+        timeline.add(1, 2, 0, waiting(ThreadState::Condition));
+        for turn in 0..4 {
+            let at = 10 * turn;
+            play(
+                &mut timeline,
+                &[
+                    (at + 5, 1, 0, Event::In),
+                    (at + 6, 1, 0, Event::Blocked),
+                    (at + 6, 2, 1, Event::In),
+                    (at + 8, 2, 1, Event::Blocked),
+                ],
+            );
+        }
+        timeline.finish(50 * MS);
+        assert_eq!(timeline.wakes.get(&(1, 2)).map(|wakes| wakes.count), Some(4));
+        assert_eq!(timeline.wakes.get(&(2, 1)), None, "a sleep ends by itself");
+        assert_eq!(timeline.tracks[&1].short_sleeps, 4);
+        assert_eq!(timeline.tracks[&1].sleeps_with_event, 3, "the last sleep goes on");
+        assert_eq!(milliseconds(&timeline, Cause::Sleep), 50 - 4 * 3);
+    }
+
+    #[test]
+    fn the_longest_time_alone_is_that_of_the_straggler() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.add(1, 1, 0, waiting(ThreadState::Condition));
+        timeline.add(1, 2, 0, waiting(ThreadState::Condition));
+        play(
+            &mut timeline,
+            &[
+                (0, 1, 0, Event::In),
+                (0, 2, 1, Event::In),
+                (40, 2, 1, Event::Blocked),
+                (60, 2, 1, Event::In),
+                (61, 2, 1, Event::Blocked),
+                (100, 1, 0, Event::Blocked),
+            ],
+        );
+        timeline.finish(110 * MS);
+        assert_eq!(timeline.longest_alone, Some((1, 60 * MS)), "the brief run does not count");
+    }
+
+    #[test]
+    fn without_context_switches_levels_are_estimated() {
+        let mut timeline = Timeline::new(0, false);
+        timeline.set_cpus(2.0);
+        timeline.add(1, 1, 0, waiting(ThreadState::Poll));
+        timeline.tick(10 * MS, 4 * MS, 0);
+        timeline.tick(20 * MS, 15 * MS, 0);
+        timeline.finish(20 * MS);
+        assert_eq!(timeline.levels[..3].iter().map(|t| t / MS).collect::<Vec<_>>(), [6, 9, 5]);
+        assert_eq!(milliseconds(&timeline, Cause::Idle), 6);
+        assert_eq!(milliseconds(&timeline, Cause::Serial), 9);
+        assert_eq!(milliseconds(&timeline, Cause::Busy), 5);
+    }
+}
