@@ -38,6 +38,8 @@ pub struct Facts {
     /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
     /// switches were recorded.
     pub longest_alone: Option<(i32, f64)>,
+    /// Share of the readings in which a process held a file lock.
+    pub file_lock_share: f64,
     /// Minor page faults of all processes, per second.
     pub faults_per_second: f64,
     /// Whether context switches were recorded.
@@ -182,6 +184,7 @@ impl Facts {
                 .collect(),
             ended: timeline.ended,
             longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
+            file_lock_share: observation.file_lock_share,
             faults_per_second: faults / wall,
             has_switches: timeline.has_switches(),
             levels,

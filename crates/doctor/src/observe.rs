@@ -65,6 +65,8 @@ pub struct Observation {
     pub own_cpu: Duration,
     /// Increase of the machine's load.
     pub load: Load,
+    /// Share of the readings of the machine's file locks in which an observed process held one.
+    pub file_lock_share: f64,
 }
 
 /// Number of intervals between two searches for new threads, without context switches.
@@ -105,6 +107,9 @@ struct Observer<'a> {
     started: BTreeMap<i32, (i32, u64)>,
     names: BTreeMap<i32, String>,
     samples: u64,
+    /// Number of readings of the machine's file locks, and those in which an observed process held one.
+    lock_readings: u64,
+    locked_readings: u64,
     shows_calls: bool,
     unsampled: usize,
     buffer: Vec<u8>,
@@ -139,6 +144,8 @@ pub fn observe(
         started: BTreeMap::new(),
         names: BTreeMap::new(),
         samples: 0,
+        lock_readings: 0,
+        locked_readings: 0,
         shows_calls: false,
         unsampled: 0,
         buffer: vec![0; 4096],
@@ -176,6 +183,7 @@ pub fn observe(
         unsampled: observer.unsampled,
         own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
         load: Load::read().since(load_before),
+        file_lock_share: observer.locked_readings as f64 / observer.lock_readings.max(1) as f64,
     })
 }
 
@@ -287,6 +295,10 @@ impl Observer<'_> {
 
     fn update_processes(&mut self) {
         self.update_cpus();
+        let holders = contend_sys::procfs::lock_holders();
+        self.lock_readings += 1;
+        let is_observed = holders.iter().any(|pid| self.processes.contains_key(pid));
+        self.locked_readings += u64::from(is_observed);
         for process in self.processes.values_mut() {
             process.update(&mut self.buffer);
         }

@@ -394,6 +394,24 @@ pub fn parse_pids(text: &[u8]) -> impl Iterator<Item = i32> + '_ {
     Numbers(text).filter_map(|number| i32::try_from(number).ok())
 }
 
+/// Returns the PIDs of the processes that hold a file lock (`/proc/locks`), each once for every lock.
+/// Locks of open file descriptions belong to no process. Returns none if the file cannot be read.
+pub fn lock_holders() -> Vec<i32> {
+    std::fs::read_to_string("/proc/locks").map_or_else(|_| Vec::new(), |text| parse_locks(&text))
+}
+
+/// Parses lines such as `1: POSIX  ADVISORY  WRITE 42 08:01:7 0 EOF`. A line with an arrow is a process
+/// that waits for a lock.
+fn parse_locks(text: &str) -> Vec<i32> {
+    let holder = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let is_waiting = fields.next()? == "->";
+        let pid: i32 = fields.nth(2)?.parse().ok()?;
+        (!is_waiting && pid > 0).then_some(pid)
+    };
+    text.lines().filter_map(holder).collect()
+}
+
 /// Returns `root` and all descendants that can be reached through living processes. When a process
 /// ends, its children become those of the nearest subreaper, or of init, so the result may lack
 /// them.
@@ -503,6 +521,16 @@ mod tests {
         assert_eq!(Rollup::parse(text), rollup);
         let info = MemInfo::read();
         assert!(info.available > 0 && info.kernel_stacks > 0 && info.page_tables > 0);
+    }
+
+    #[test]
+    fn holders_of_locks_are_distinguished_from_waiters() {
+        let text = "1: POSIX  ADVISORY  WRITE 42 08:01:7 0 EOF\n\
+                    1: -> POSIX  ADVISORY  WRITE 43 08:01:7 0 EOF\n\
+                    2: FLOCK  ADVISORY  WRITE 44 08:01:8 0 EOF\n\
+                    3: OFDLCK ADVISORY  READ -1 08:01:9 0 EOF\n";
+        assert_eq!(parse_locks(text), [42, 44]);
+        assert_eq!(parse_locks(""), []);
     }
 
     #[test]

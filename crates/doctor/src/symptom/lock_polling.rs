@@ -15,8 +15,50 @@ const MAX_LIMIT_SECONDS: f64 = 0.05;
 /// Number of polls per second.
 const MIN_POLLS_PER_SECOND: f64 = 10.0;
 
+/// Share of the readings in which a file lock must be held.
+const MIN_LOCKED: f64 = 0.1;
+/// Share of a thread's time that it must sleep.
+const MIN_SLEEPING: f64 = 0.2;
+
 pub fn find(facts: &Facts) -> Option<Found> {
-    poll(facts)
+    file_lock(facts).or_else(|| poll(facts))
+}
+
+/// Finds several threads that sleep for short times while one of them holds a file lock.
+fn file_lock(facts: &Facts) -> Option<Found> {
+    let retries = |thread: &&ThreadFacts| {
+        thread.in_state(ThreadState::Sleep) >= MIN_SLEEPING
+            && thread.short_sleeps as f64 >= MIN_POLLS_PER_SECOND * facts.wall
+    };
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(retries).collect();
+    let lost = facts.by(Cause::Sleep);
+    if facts.file_lock_share < MIN_LOCKED || threads.len() < 2 || lost < MIN_GAIN {
+        return None;
+    }
+    let sleeps: f64 = threads.iter().map(|thread| thread.short_sleeps as f64).sum();
+    Some(Found {
+        message: format!(
+            "{} threads sleep {} times per second in all, while one of them holds a file lock ({} of the \
+             readings): they seem to retry until the lock is free. No thread ran for {} of the time.",
+            threads.len(),
+            rate(sleeps / facts.wall),
+            percent(facts.file_lock_share),
+            percent(lost),
+        ),
+        gain: Some(lost),
+        argument: "the time in which no thread ran and at least one was in a short sleep",
+        evidence: vec![
+            ("sleeps_per_second", sleeps / facts.wall),
+            ("locked_share", facts.file_lock_share),
+            ("lost_share", lost),
+        ],
+        threads: names(threads),
+        remedy: "Wait for the lock in the call that takes it (flock without LOCK_NB, F_SETLKW), or hold \
+                 it for a shorter time."
+            .to_owned(),
+        command: None,
+        unless: "the sleeps have nothing to do with the lock",
+    })
 }
 
 /// Finds a thread whose polls mostly end because their short time limit expires.
