@@ -5,6 +5,7 @@ use contend_sys::procfs::{Io, ticks};
 
 use crate::futex::Primitive;
 use crate::observe::Observation;
+use crate::runtime;
 use crate::timeline::{Ended, Timeline, Track, Wakes};
 use crate::wait::{Object, Wait};
 
@@ -75,6 +76,8 @@ pub struct ThreadFacts {
     pub wait_length: f64,
     /// Number of times per second that it was preempted or yielded.
     pub preemptions_per_second: f64,
+    /// Share of its CPU time in spin loops; `None` if that was not examined.
+    pub spinning: Option<f64>,
     /// Number of short sleeps.
     pub short_sleeps: u64,
     /// Number of these during which another thread began to run when none did.
@@ -107,30 +110,12 @@ impl ThreadFacts {
 
     /// Returns whether the thread only serves its runtime, such as a compiler or a garbage collector.
     pub fn is_helper(&self) -> bool {
-        const JAVA: &[&str] = &[
-            "C1 Compiler",
-            "C2 Compiler",
-            "GC Thread",
-            "G1 ",
-            "VM Thread",
-            "VM Periodic",
-            "Finalizer",
-            "Reference Handl",
-            "Signal Dispatch",
-            "Service Thread",
-            "Monitor Deflati",
-            "Sweeper",
-            "Common-Cleaner",
-            "Notification Th",
-            "Attach Listener",
-        ];
-        const NODE: &[&str] = &["V8Worker", "DelayedTask", "SignalInspector"];
-        let names = match self.runtime {
-            Some(Runtime::Java) => JAVA,
-            Some(Runtime::Node) => NODE,
-            _ => return false,
-        };
-        names.iter().any(|name| self.name.name.starts_with(name))
+        runtime::is_helper(self.runtime, &self.name.name)
+    }
+
+    /// Returns the share of the time in waits that end by a timer.
+    pub fn in_timers(&self) -> f64 {
+        self.waiting(|wait| wait.is_timer(self.runtime))
     }
 }
 
@@ -270,6 +255,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         run_length: track.runs.mean_nanos() / 1e9,
         wait_length: track.blocks.median_nanos() as f64 / 1e9,
         preemptions_per_second: track.preemptions as f64 / wall,
+        spinning: observation.spinning.get(&id).copied(),
         short_sleeps: track.short_sleeps,
         sleeps_with_event: track.sleeps_with_event,
     }

@@ -25,6 +25,7 @@ mod histogram;
 pub mod observe;
 mod processes;
 mod runtime;
+mod spin;
 pub mod symptom;
 mod thread;
 pub mod timeline;

@@ -20,6 +20,8 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::processes::{self, Observed};
+use crate::runtime;
+use crate::spin::Spins;
 use crate::thread::{self, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
 
@@ -65,6 +67,8 @@ pub struct Observation {
     pub own_cpu: Duration,
     /// Increase of the machine's load.
     pub load: Load,
+    /// Shares of the CPU time that busy threads spend in spin loops, by thread ID.
+    pub spinning: BTreeMap<i32, f64>,
     /// Share of the readings of the machine's file locks in which an observed process held one.
     pub file_lock_share: f64,
 }
@@ -89,6 +93,8 @@ const MAX_FOLLOWED: usize = 2000;
 #[derive(Debug)]
 struct Sampler {
     files: ThreadFiles,
+    /// Time on a CPU when the processes were last updated, in nanoseconds.
+    on_cpu: u64,
     process: i32,
     due: u64,
     backoff: u64,
@@ -107,6 +113,7 @@ struct Observer<'a> {
     started: BTreeMap<i32, (i32, u64)>,
     names: BTreeMap<i32, String>,
     samples: u64,
+    spins: Spins,
     /// Number of readings of the machine's file locks, and those in which an observed process held one.
     lock_readings: u64,
     locked_readings: u64,
@@ -144,6 +151,7 @@ pub fn observe(
         started: BTreeMap::new(),
         names: BTreeMap::new(),
         samples: 0,
+        spins: Spins::default(),
         lock_readings: 0,
         locked_readings: 0,
         shows_calls: false,
@@ -183,6 +191,7 @@ pub fn observe(
         unsampled: observer.unsampled,
         own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
         load: Load::read().since(load_before),
+        spinning: observer.spins.shares(),
         file_lock_share: observer.locked_readings as f64 / observer.lock_readings.max(1) as f64,
     })
 }
@@ -293,7 +302,26 @@ impl Observer<'_> {
         }
     }
 
+    /// Starts to sample addresses of threads that were busy since the last call.
+    fn examine_busy_threads(&mut self) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let time = UPDATE_TICKS * u64::try_from(self.config.interval.as_nanos()).unwrap_or(0);
+        for (id, sampler) in &mut self.samplers {
+            let ran = sampler.files.sched.on_cpu.saturating_sub(sampler.on_cpu);
+            sampler.on_cpu = sampler.files.sched.on_cpu;
+            let (Some(process), Some(thread)) =
+                (Pid::from_raw(sampler.process), Pid::from_raw(*id))
+            else {
+                continue;
+            };
+            if 2 * ran > time && self.spins.begin(process, *id) {
+                let _ = recorder.sample(thread); // without it, nothing is said about spinning
+            }
+        }
+    }
+
     fn update_processes(&mut self) {
+        self.examine_busy_threads();
         self.update_cpus();
         let holders = contend_sys::procfs::lock_holders();
         self.lock_readings += 1;
@@ -341,6 +369,8 @@ impl Observer<'_> {
         let mut executed: BTreeSet<i32> = BTreeSet::new();
         let Some(recorder) = &mut self.recorder else { return active };
         let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
+        let spins = &mut self.spins;
+        let mut enough: Vec<i32> = Vec::new();
         recorder.read(now(), &mut |record| {
             match record.event {
                 Event::Started { .. } => {
@@ -351,10 +381,19 @@ impl Observer<'_> {
                     active.insert(record.thread);
                 }
                 Event::Ended => drop(started.remove(&record.thread)),
+                Event::At(address) => {
+                    if spins.note(record.thread, address) {
+                        enough.push(record.thread);
+                    }
+                    return;
+                }
                 Event::Lost(_) => {}
             }
             timeline.record(&record);
         });
+        for thread in enough.into_iter().filter_map(Pid::from_raw) {
+            recorder.stop_sampling(thread);
+        }
         self.add_started();
         for process in executed {
             if let Some(process) = self.processes.get_mut(&process) {
@@ -417,8 +456,11 @@ impl Observer<'_> {
         self.shows_calls |= files.shows_calls();
         let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
         self.timeline.add(pid, id, now(), sample.state);
-        self.names.insert(id, thread::name(process, thread));
-        let sampler = Sampler { files, process: pid, due: self.tick + 1, backoff: 1 };
+        let name = thread::name(process, thread);
+        self.timeline.set_runtime(id, runtime, runtime::is_helper(runtime, &name));
+        self.names.insert(id, name);
+        let on_cpu = files.sched.on_cpu;
+        let sampler = Sampler { files, on_cpu, process: pid, due: self.tick + 1, backoff: 1 };
         self.samplers.insert(id, sampler);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads += 1;

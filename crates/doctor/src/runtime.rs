@@ -60,6 +60,35 @@ fn has_go_note(start: &[u8]) -> bool {
     start.windows(16).any(is_note)
 }
 
+/// Returns whether a thread with this name only serves the runtime, such as a compiler or a garbage
+/// collector.
+pub fn is_helper(runtime: Option<Runtime>, name: &str) -> bool {
+    const JAVA: &[&str] = &[
+        "Attach Listener",
+        "C1 Compiler",
+        "C2 Compiler",
+        "Common-Cleaner",
+        "Finalizer",
+        "G1 ",
+        "GC Thread",
+        "Monitor Deflati",
+        "Notification Th",
+        "Reference Handl",
+        "Service Thread",
+        "Signal Dispatch",
+        "Sweeper",
+        "VM Periodic",
+        "VM Thread",
+    ];
+    const NODE: &[&str] = &["DelayedTask", "SignalInspector", "V8Worker"];
+    let names = match runtime {
+        Some(Runtime::Java) => JAVA,
+        Some(Runtime::Node) => NODE,
+        _ => return false,
+    };
+    names.iter().any(|start| name.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +101,8 @@ mod tests {
         let maps = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/jvm/lib/server/libjvm.so\n";
         assert_eq!(by_libraries(maps), Some(Runtime::Java));
         assert_eq!(by_libraries("7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n"), None);
+        assert!(is_helper(Some(Runtime::Java), "GC Thread#0"));
+        assert!(!is_helper(Some(Runtime::Java), "main") && !is_helper(None, "GC Thread#0"));
         assert!(has_go_note(b"\x7fELF\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0abc"));
         assert!(!has_go_note(b"\x7fELF\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0abc"));
         let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use contend_record::doctor::{Cause, ThreadState};
+use contend_record::doctor::{Cause, Runtime, ThreadState};
 use contend_sys::perf::{Event, Record};
 
 use crate::histogram::Histogram;
@@ -82,6 +82,9 @@ pub struct Track {
     pub short_sleeps: u64,
     /// Number of short sleeps during which another thread began to run when none did.
     pub sleeps_with_event: u64,
+    runtime: Option<Runtime>,
+    /// Whether it only serves its runtime.
+    is_helper: bool,
     /// Whether it is on a CPU, queued or waiting, and since when.
     position: Position,
     since: u64,
@@ -230,6 +233,15 @@ impl Timeline {
         self.settle(thread, state);
     }
 
+    /// Sets the runtime of a thread, and whether it only serves that.
+    pub fn set_runtime(&mut self, thread: i32, runtime: Option<Runtime>, is_helper: bool) {
+        self.leave(thread);
+        if let Some(track) = self.tracks.get_mut(&thread) {
+            (track.runtime, track.is_helper) = (runtime, is_helper);
+        }
+        self.arrive(thread);
+    }
+
     /// Records a context switch, the start or the end of a thread.
     pub fn record(&mut self, record: &Record) {
         self.records += 1;
@@ -256,7 +268,7 @@ impl Timeline {
             }
             Event::Started { .. } => self.track(record.process, record.thread, record.time),
             Event::Ended => self.end(record.process, record.thread, record.time),
-            Event::Executed | Event::Lost(_) => {}
+            Event::Executed | Event::At(_) | Event::Lost(_) => {}
         }
     }
 
@@ -558,6 +570,8 @@ impl Track {
             preemptions: 0,
             short_sleeps: 0,
             sleeps_with_event: 0,
+            runtime: None,
+            is_helper: false,
             position: Position::Waiting,
             since: now,
             wait: Wait::UNKNOWN,
@@ -578,7 +592,8 @@ impl Track {
 
     /// Returns whether it is in a sleep that may be part of polling, while it waits.
     fn is_in_short_sleep(&self) -> bool {
-        self.wait.state == ThreadState::Sleep
+        !self.is_helper
+            && self.wait.is_timer(self.runtime)
             && match self.wait.timeout() {
                 Some(time) => time <= SHORT_SLEEP,
                 // A sleep of unknown length counts if such sleeps have been short so far.

@@ -119,6 +119,24 @@ impl Wait {
         }
     }
 
+    /// Returns whether the wait ends by a timer of the program: a sleep or, in runtimes that implement
+    /// sleeps and timers by other calls, one of these with a time limit.
+    pub fn is_timer(&self, runtime: Option<Runtime>) -> bool {
+        match self.object {
+            // In Go, only the monitor thread of the runtime calls nanosleep.
+            Object::Time(_) => runtime != Some(Runtime::Go),
+            Object::Descriptors(Some(_)) => {
+                matches!(runtime, Some(Runtime::Go | Runtime::Node))
+            }
+            Object::Futex(futex) => {
+                futex.is_timed
+                    && futex.primitive == Primitive::Condition
+                    && matches!(runtime, Some(Runtime::Go | Runtime::Java))
+            }
+            _ => self.state == ThreadState::Sleep,
+        }
+    }
+
     /// Returns whether the wait is for a lock, as far as the operation tells.
     pub fn is_for_lock(&self) -> bool {
         match self.object {

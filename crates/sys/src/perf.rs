@@ -14,6 +14,7 @@
 //!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -56,6 +57,8 @@ pub enum Event {
     Executed,
     /// It ended.
     Ended,
+    /// It was executing the instruction at this address, in user mode ([`Recorder::sample`]).
+    At(u64),
     /// The ring was full, and this many records were lost, of any threads.
     Lost(u64),
 }
@@ -70,6 +73,8 @@ pub struct Recorder {
     rings: Vec<Ring>,
     /// Events whose records go to the ring of another event.
     events: Vec<OwnedFd>,
+    /// Events that sample addresses, by thread.
+    sampling: HashMap<Pid, Vec<OwnedFd>>,
     /// Bytes copied from a ring.
     bytes: Vec<u8>,
     /// Records that have been read from the rings, but not delivered.
@@ -85,7 +90,13 @@ impl Recorder {
     /// `ENOSYS` if the kernel lacks such events; `ESRCH` if there is no such thread; `EMFILE`.
     pub fn new(thread: Pid, cpus: &[usize]) -> io::Result<Self> {
         let rings = cpus.iter().map(|&cpu| Ring::new(thread, cpu)).collect::<io::Result<_>>()?;
-        Ok(Self { rings, events: Vec::new(), bytes: Vec::new(), pending: Vec::new() })
+        Ok(Self {
+            rings,
+            events: Vec::new(),
+            sampling: HashMap::new(),
+            bytes: Vec::new(),
+            pending: Vec::new(),
+        })
     }
 
     /// Starts to record another thread, and all threads and processes that it will create.
@@ -94,11 +105,32 @@ impl Recorder {
     /// As for [`Self::new`].
     pub fn follow(&mut self, thread: Pid) -> io::Result<()> {
         for ring in &self.rings {
-            let event = open(thread, ring.cpu)?;
+            let event = open(thread, ring.cpu, Purpose::Switches)?;
             redirect(&event, &ring.event)?;
             self.events.push(event);
         }
         Ok(())
+    }
+
+    /// Starts to record the address that `thread` executes, once in every 10 ms for which it runs. Only
+    /// user mode counts.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn sample(&mut self, thread: Pid) -> io::Result<()> {
+        let mut events = Vec::new();
+        for ring in &self.rings {
+            let event = open(thread, ring.cpu, Purpose::Addresses)?;
+            redirect(&event, &ring.event)?;
+            events.push(event);
+        }
+        self.sampling.insert(thread, events);
+        Ok(())
+    }
+
+    /// Stops what [`Self::sample`] has started for `thread`, if anything.
+    pub fn stop_sampling(&mut self, thread: Pid) {
+        self.sampling.remove(&thread);
     }
 
     /// Passes all records with times before `until`, in nanoseconds of `CLOCK_MONOTONIC`, to `each`,
@@ -137,7 +169,7 @@ impl Ring {
     /// Opens an event, and maps a ring for it. The ring is smaller if this user may not lock more
     /// memory.
     fn new(thread: Pid, cpu: usize) -> io::Result<Self> {
-        let event = open(thread, cpu)?;
+        let event = open(thread, cpu, Purpose::Switches)?;
         let page = rustix::param::page_size();
         let mut size = MAX_RING_BYTES.max(page).next_power_of_two();
         loop {
@@ -226,21 +258,47 @@ const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
 /// Bits of `Attributes::flags`: inherit, `exclude_kernel`, `exclude_hv`, comm, task,
 /// `sample_id_all`, `use_clockid` and `context_switch`.
 const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 25 | 1 << 26;
+/// `PERF_COUNT_SW_CPU_CLOCK`: time that the thread runs, in nanoseconds.
+const CPU_CLOCK: u64 = 0;
+/// Running time between two samples of the address, in nanoseconds.
+const SAMPLE_PERIOD_NANOS: u64 = 10_000_000;
+/// `PERF_SAMPLE_IP`.
+const SAMPLE_ADDRESS: u64 = 1;
+/// Bits of `Attributes::flags`: `exclude_kernel`, `exclude_hv`, `sample_id_all` and `use_clockid`.
+const ADDRESS_FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 18 | 1 << 25;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// `PERF_EVENT_IOC_SET_OUTPUT`.
 const SET_OUTPUT: u32 = 0x2405;
 
-/// Opens an event for `thread` on `cpu`, which records context switches, forks, execs and exits.
-fn open(thread: Pid, cpu: usize) -> io::Result<OwnedFd> {
-    let attributes = Attributes {
+/// What an event records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Context switches, forks, execs and exits, of the thread and its new threads and children.
+    Switches,
+    /// Addresses that the thread itself executes.
+    Addresses,
+}
+
+/// Opens an event for `thread` on `cpu`.
+fn open(thread: Pid, cpu: usize, purpose: Purpose) -> io::Result<OwnedFd> {
+    let common = Attributes {
         kind: SOFTWARE,
         size: u32::try_from(size_of::<Attributes>()).unwrap_or(u32::MAX),
-        config: DUMMY,
-        sample_type: SAMPLE_TYPE,
-        flags: FLAGS,
         clock: libc::CLOCK_MONOTONIC,
         ..Attributes::default()
+    };
+    let attributes = match purpose {
+        Purpose::Switches => {
+            Attributes { config: DUMMY, sample_type: SAMPLE_TYPE, flags: FLAGS, ..common }
+        }
+        Purpose::Addresses => Attributes {
+            config: CPU_CLOCK,
+            sample_period: SAMPLE_PERIOD_NANOS,
+            sample_type: SAMPLE_TYPE | SAMPLE_ADDRESS,
+            flags: ADDRESS_FLAGS,
+            ..common
+        },
     };
     let cpu = libc::c_int::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
     let no_group: libc::c_int = -1;
@@ -322,6 +380,8 @@ fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
             let parent = i32_at(whole, HEADER_BYTES + 4)?;
             if kind == 4 { Event::Ended } else { Event::Started { parent } }
         }
+        // Here, the fields of the trailer are the end of the record itself.
+        9 => Event::At(u64_at(whole, HEADER_BYTES)?),
         14 if flags & SWITCH_OUT == 0 => Event::In,
         14 if flags & SWITCH_OUT_PREEMPT == 0 => Event::Blocked,
         14 => Event::Preempted,
@@ -355,7 +415,6 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
@@ -463,6 +522,33 @@ mod tests {
         }
         let sleeps = records.iter().filter(|record| record.event == Event::Blocked).count();
         assert!(sleeps >= 3, "{sleeps} waits");
+    }
+
+    #[test]
+    fn addresses_of_a_busy_thread_are_in_its_code() {
+        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        let pid = Pid::from_child(&child);
+        let mut addresses = Vec::new();
+        let recorder = Recorder::new(pid, &crate::cpu::online_list());
+        if let Ok(mut recorder) = recorder {
+            recorder.sample(pid).expect("its switches may be recorded, too");
+            while addresses.len() < 5 {
+                std::thread::sleep(Duration::from_millis(10));
+                recorder.read(now(), &mut |record| {
+                    if let Event::At(address) = record.event {
+                        assert_eq!(record.thread, pid.as_raw_nonzero().get());
+                        addresses.push(address);
+                    }
+                });
+            }
+            recorder.stop_sampling(pid);
+        }
+        let mut code = [0; 4];
+        for address in addresses {
+            let read = crate::memory::read(pid, address, &mut code);
+            assert!(read.is_ok(), "nothing is mapped at {address:#x}");
+        }
+        child.kill().and_then(|()| child.wait()).expect("a child");
     }
 
     #[test]

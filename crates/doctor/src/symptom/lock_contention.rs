@@ -8,16 +8,20 @@
 //! Healthy programs that look alike: an idle pool on a condition variable, and locks that are held for
 //! a small part of the time.
 
+use std::collections::BTreeMap;
+
 use contend_record::doctor::{Runtime, ThreadState};
 
 use super::{Found, MIN_GAIN, names, percent};
 use crate::facts::{Facts, ThreadFacts, busiest_lock};
-use crate::wait::Wait;
+use crate::wait::{Object, Wait};
 
 /// Mean number of threads that wait for the lock, from which it is contended.
 const MIN_WAITING: f64 = 0.4;
 /// Longest wait of a thread that shares the work, in seconds.
 const MAX_WAIT_SECONDS: f64 = 0.05;
+/// Share of the CPU time of the two busiest threads from which they work in turn, without the others.
+const MAX_PAIR_SHARE: f64 = 0.85;
 /// Mean number of running threads below which a program without visible locks has nothing to do.
 const MIN_RUNNING: f64 = 0.6;
 
@@ -72,22 +76,47 @@ pub fn find(facts: &Facts) -> Option<Found> {
     })
 }
 
-/// Returns the threads that seem to contend for a lock of the runtime.
+/// Returns the threads that seem to contend for a lock which looks like a condition variable: one of the
+/// runtime (Java, Go) or a semaphore.
 fn hidden(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
     if !(MIN_RUNNING..1.4).contains(&facts.running) {
         return None;
     }
-    let has_hidden_locks = |thread: &&ThreadFacts| {
-        matches!(thread.runtime, Some(Runtime::Java | Runtime::Go)) && !thread.is_helper()
-    };
     let shares_work = |thread: &&ThreadFacts| {
-        thread.running > 0.05
+        !thread.is_helper()
+            && thread.running > 0.05
             && thread.in_state(ThreadState::Condition) > 0.2
             && (0.0..MAX_WAIT_SECONDS).contains(&thread.wait_length)
     };
-    let threads: Vec<&ThreadFacts> =
-        facts.threads.iter().filter(has_hidden_locks).filter(shares_work).collect();
-    let most = threads.first()?.running;
-    let mean = threads.iter().map(|thread| thread.running).sum::<f64>() / threads.len() as f64;
-    (threads.len() >= 3 && most < 2.0 * mean).then_some(threads)
+    let mut groups: BTreeMap<Group, Vec<&ThreadFacts>> = BTreeMap::new();
+    for thread in facts.threads.iter().filter(shares_work) {
+        groups.entry(Group::of(thread)).or_default().push(thread);
+    }
+    groups.into_values().find(|threads| {
+        let sum: f64 = threads.iter().map(|thread| thread.running).sum();
+        let two: f64 = threads.iter().take(2).map(|thread| thread.running).sum();
+        threads.len() >= 3 && two < MAX_PAIR_SHARE * sum && sum > 0.8 * facts.running
+    })
+}
+
+/// Threads that may contend for the same lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    /// Those of one process, whose runtime puts waiting threads aside.
+    Process(i32),
+    /// Those that wait on words of memory at the same address, which forked processes may share.
+    Address(u64),
+}
+
+impl Group {
+    fn of(thread: &ThreadFacts) -> Self {
+        let address = thread.waits.iter().find_map(|(wait, _)| match wait.object {
+            Object::Futex(futex) => Some(futex.address),
+            _ => None,
+        });
+        match (thread.runtime, address) {
+            (Some(Runtime::Java | Runtime::Go), _) | (_, None) => Self::Process(thread.name.pid),
+            (_, Some(address)) => Self::Address(address),
+        }
+    }
 }

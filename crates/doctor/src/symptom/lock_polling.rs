@@ -4,7 +4,7 @@
 //! Healthy programs that look alike: a server that waits for clients without a time limit, or with one
 //! that rarely expires.
 
-use contend_record::doctor::{Cause, ThreadState};
+use contend_record::doctor::{Cause, Runtime, ThreadState};
 
 use super::{Found, MIN_GAIN, described, length, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -27,7 +27,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
 /// Finds several threads that sleep for short times while one of them holds a file lock.
 fn file_lock(facts: &Facts) -> Option<Found> {
     let retries = |thread: &&ThreadFacts| {
-        thread.in_state(ThreadState::Sleep) >= MIN_SLEEPING
+        thread.in_timers() >= MIN_SLEEPING
             && thread.short_sleeps as f64 >= MIN_POLLS_PER_SECOND * facts.wall
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(retries).collect();
@@ -68,14 +68,18 @@ fn poll(facts: &Facts) -> Option<Found> {
             thread.waits.iter().find(|(wait, _)| matches!(wait.object, Object::Descriptors(_)));
         poll.and_then(|(wait, _)| wait.timeout()).map(|time| time.as_secs_f64())
     };
+    // These runtimes wait for their timers in a poll.
+    let has_timers =
+        |thread: &ThreadFacts| matches!(thread.runtime, Some(Runtime::Go | Runtime::Node));
     let is_polling = |thread: &&ThreadFacts| {
-        limit(thread).is_some_and(|limit| {
-            limit > 0.0
-                && limit <= MAX_LIMIT_SECONDS
-                && thread.wait_length > 0.7 * limit
-                && thread.runs_per_second >= MIN_POLLS_PER_SECOND
-                && thread.in_state(ThreadState::Poll) > 0.3
-        })
+        !has_timers(thread)
+            && limit(thread).is_some_and(|limit| {
+                limit > 0.0
+                    && limit <= MAX_LIMIT_SECONDS
+                    && thread.wait_length > 0.7 * limit
+                    && thread.runs_per_second >= MIN_POLLS_PER_SECOND
+                    && thread.in_state(ThreadState::Poll) > 0.3
+            })
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(is_polling).collect();
     let first = *threads.first()?;

@@ -11,6 +11,10 @@ use crate::facts::{Facts, ThreadFacts};
 
 /// Share of a thread's runs that the other one must start.
 const MIN_TURN_SHARE: f64 = 0.5;
+/// Share of the program's CPU time that the two threads must use.
+const MIN_PAIR_SHARE: f64 = 0.8;
+/// CPU time of the one thread, as a share of that of the other, below which it only serves the other.
+const MIN_BALANCE: f64 = 0.2;
 /// Longest piece of work after which a hand-over is worth to be avoided, in seconds.
 const MAX_RUN_SECONDS: f64 = 2e-3;
 /// Share of the time with more than one running thread from which they do not work in turn.
@@ -25,6 +29,11 @@ pub fn find(facts: &Facts) -> Option<Found> {
         + facts.wakes(second.name.tid, first.name.tid).count as f64;
     let across = facts.wakes(first.name.tid, second.name.tid).across_cpus as f64
         + facts.wakes(second.name.tid, first.name.tid).across_cpus as f64;
+    let pair_running = first.running + second.running;
+    let balance = first.running.min(second.running) / first.running.max(second.running);
+    if pair_running < MIN_PAIR_SHARE * facts.running || balance < MIN_BALANCE {
+        return None;
+    }
     let run_length = 0.5 * (first.run_length + second.run_length);
     if run_length > MAX_RUN_SECONDS {
         return None;

@@ -7,7 +7,7 @@
 //! a client that thinks between requests, because it waits for the answer itself, and nothing happens
 //! while it sleeps.
 
-use contend_record::doctor::{Cause, ThreadState};
+use contend_record::doctor::Cause;
 
 use super::{Found, MIN_GAIN, described, length, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -77,15 +77,15 @@ fn period(thread: &ThreadFacts) -> f64 {
     let requested = thread
         .waits
         .iter()
-        .find_map(|(wait, _)| (wait.state == ThreadState::Sleep).then(|| wait.timeout()).flatten());
+        .find_map(|(wait, _)| wait.is_timer(thread.runtime).then(|| wait.timeout()).flatten());
     requested.map_or(thread.wait_length, |time| time.as_secs_f64())
 }
 
 fn polls(facts: &Facts, thread: &ThreadFacts) -> bool {
-    let sleeping = thread.in_state(ThreadState::Sleep);
+    let sleeping = thread.in_timers();
     let is_frequent = sleeps_per_second(facts, thread) >= MIN_SLEEPS_PER_SECOND;
     let is_short = period(thread) <= SHORT_SLEEP.as_secs_f64();
-    if sleeping < MIN_SLEEPING || !is_frequent || !is_short {
+    if sleeping < MIN_SLEEPING || !is_frequent || !is_short || thread.is_helper() {
         return false;
     }
     let id = thread.name.tid;
@@ -104,7 +104,7 @@ fn polls(facts: &Facts, thread: &ThreadFacts) -> bool {
     if answers > MAX_ANSWER_SHARE * runs {
         return false;
     }
-    let also_sleeps = |other: &ThreadFacts| other.in_state(ThreadState::Sleep) >= MIN_SLEEPING;
+    let also_sleeps = |other: &ThreadFacts| other.in_timers() >= MIN_SLEEPING;
     // A thread that wakes others after each sleep may be a timer that gives them work.
     let is_woken = |other: &ThreadFacts| {
         let woken = facts.wakes(id, other.name.tid).count as f64;

@@ -1,7 +1,9 @@
 //! Using CPU time to wait: a thread yields the CPU, or loops, until another has done something.
 //!
-//! Healthy programs that look alike: honest computing. A loop that only reads memory looks the same from
-//! outside.
+//! A spin loop usually contains the instruction that gives way to the other hardware thread of the core.
+//!
+//! Healthy programs that look alike: honest computing. A loop without that instruction looks the same
+//! from outside.
 
 use super::{Found, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -9,7 +11,45 @@ use crate::facts::{Facts, ThreadFacts};
 /// Number of times per second that a thread gives up the CPU on its own.
 const MIN_YIELDS_PER_SECOND: f64 = 2_000.0;
 
+/// Share of a thread's CPU time that it must spend in spin loops.
+const MIN_SPINNING: f64 = 0.2;
+
 pub fn find(facts: &Facts) -> Option<Found> {
+    yields(facts).or_else(|| loops(facts))
+}
+
+/// Finds threads that spend much of their CPU time in spin loops.
+fn loops(facts: &Facts) -> Option<Found> {
+    let spinning = |thread: &ThreadFacts| thread.spinning.unwrap_or(0.0) * thread.running;
+    let threads: Vec<&ThreadFacts> =
+        facts.threads.iter().filter(|thread| spinning(thread) >= MIN_SPINNING).collect();
+    let sum: f64 = threads.iter().map(|thread| spinning(thread)).sum();
+    if threads.is_empty() {
+        return None;
+    }
+    // Without the loops, the rest of the CPU time could be spread over the CPUs.
+    let gain = (1.0 - (facts.running - sum) / facts.cpus.min(facts.running)).clamp(0.0, 1.0);
+    Some(Found {
+        message: format!(
+            "{} threads wait in loops that use {} of a CPU on average.",
+            threads.len(),
+            percent(sum),
+        ),
+        gain: Some(gain),
+        argument: "the CPU time outside of the loops, divided among the CPUs that are in use",
+        evidence: vec![("spinning_threads", sum), ("running_threads", facts.running)],
+        threads: names(threads),
+        remedy:
+            "Wait with a semaphore, a condition variable or a futex after a short spin, and give \
+                 the threads work that does not depend on each other."
+                .to_owned(),
+        command: None,
+        unless: "the waits are shorter than a context switch",
+    })
+}
+
+/// Finds threads that yield the CPU thousands of times per second.
+fn yields(facts: &Facts) -> Option<Found> {
     let yields = |thread: &&ThreadFacts| {
         thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND && thread.running > 0.2
     };
