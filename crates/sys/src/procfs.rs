@@ -172,6 +172,8 @@ pub struct Stat {
     /// Whether the main thread is exiting. If it is the last thread, the process's descriptors may
     /// be closed already, and it will soon be a zombie.
     pub exiting: bool,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel_thread: bool,
     /// Number of page faults of the process itself, without its children, that needed no I/O.
     pub minor_faults: u64,
     /// CPU time of the process in user mode, in clock ticks.
@@ -197,6 +199,8 @@ pub fn ticks(count: u64) -> Duration {
 
 /// Flag of an exiting process, from the kernel's `sched.h`.
 const PF_EXITING: u64 = 4;
+/// Flag of a thread of the kernel.
+const PF_KTHREAD: u64 = 0x20_0000;
 
 impl Stat {
     /// Reads `/proc/PID/stat` of the process `pid`.
@@ -220,6 +224,7 @@ impl Stat {
         let group = fields.next()?.parse().ok()?;
         let flags: u64 = fields.nth(3)?.parse().ok()?;
         let exiting = flags & PF_EXITING != 0;
+        let is_kernel_thread = flags & PF_KTHREAD != 0;
         let minor_faults = fields.next()?.parse().ok()?;
         let user_ticks = fields.nth(3)?.parse().ok()?;
         let system_ticks = fields.next()?.parse().ok()?;
@@ -232,6 +237,7 @@ impl Stat {
             parent,
             group,
             exiting,
+            is_kernel_thread,
             minor_faults,
             user_ticks,
             system_ticks,
@@ -487,6 +493,7 @@ mod tests {
             parent: 7,
             group: 42,
             exiting: false,
+            is_kernel_thread: false,
             minor_faults: 1,
             user_ticks: 3,
             system_ticks: 4,

@@ -15,8 +15,6 @@ use crate::output::ReportFile;
 
 /// Time for which a running process is observed if the user gives none.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
-/// Process group of the kernel's threads.
-const KERNEL_GROUP: i32 = 0;
 
 /// Settings of `contend doctor`.
 #[derive(Debug)]
@@ -73,7 +71,7 @@ fn process(number: i32) -> Result<Pid, UsageError> {
             format!("process {number} has ended, and its parent has not waited for it yet");
         return Err(UsageError(message));
     }
-    if stat.group == KERNEL_GROUP && std::fs::read_link(format!("/proc/{number}/exe")).is_err() {
+    if stat.is_kernel_thread {
         return Err(UsageError(format!("process {number} is a thread of the kernel")));
     }
     Ok(pid)
