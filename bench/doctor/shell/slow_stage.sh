@@ -8,8 +8,8 @@ set -u
 export LC_ALL=C
 
 readonly LIMIT_S=30
-readonly LINES_OF_INPUT=260000
-readonly TWIN_LINES=16000
+readonly LINES_OF_INPUT=1300000
+readonly TWIN_LINES=300000
 readonly TWIN_ROUNDS=100
 readonly EDITS='
   s/([a-f]+)[^,]*,([0-9]+)/\2,\1/

@@ -96,7 +96,7 @@ const TABLE: &[Program] = &[
     row("node/set_timeout_poll.mjs", Symptom::SleepPolling),
     row("node/atomics_ping_pong.mjs", Symptom::LockStep),
     row("node/spawn_per_item.mjs", Symptom::ForkStorm),
-    row("node/pbkdf2_pool.mjs", Symptom::UnevenWork),
+    row("node/pbkdf2_pool.cjs", Symptom::UnevenWork),
     row("shell/loop_of_commands.sh", Symptom::ForkStorm),
     row("shell/sleep_wait.sh", Symptom::SleepPolling),
     row("shell/slow_stage.sh", Symptom::Pipeline),
@@ -271,7 +271,7 @@ fn build(program: &Program, folder: &Path) -> Result<Option<Vec<String>>> {
             return interpreted(&["java", "-cp", &text(folder), options[0], options[1], &class]);
         }
         "py" => return interpreted(&["python3", &file]),
-        "mjs" => return interpreted(&["node", &file]),
+        "mjs" | "cjs" => return interpreted(&["node", &file]),
         _ => return interpreted(&["bash", &file]),
     };
     Ok(is_built.then(|| vec![output]))

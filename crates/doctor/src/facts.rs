@@ -1,13 +1,21 @@
 //! What the observation has shown, as the figures on which symptoms are judged.
 
+use std::collections::HashSet;
+
 use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
 use contend_sys::procfs::{Io, ticks};
 
 use crate::futex::Primitive;
+use crate::goroutines::Goroutines;
 use crate::observe::Observation;
+use crate::processes::{Observed, PipeEnd};
 use crate::runtime;
-use crate::timeline::{Ended, Timeline, Track, Wakes};
+use crate::stacks::Code;
+use crate::timeline::{self, Ended, Executions, Timeline, Track, Wakes};
 use crate::wait::{Object, Wait};
+
+/// Length of a run that only looks at a condition, and goes back to sleep, in nanoseconds.
+const GLANCE_NANOS: u64 = 262_144;
 
 /// Figures about the program. Shares are of the length of the observation, unless stated otherwise.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +44,8 @@ pub struct Facts {
     pub processes: Vec<ProcessFacts>,
     /// Threads that have ended.
     pub ended: Ended,
+    /// Executions of programs that began and ended during the observation.
+    pub programs: Vec<(Box<str>, Executions)>,
     /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
     /// switches were recorded.
     pub longest_alone: Option<(i32, f64)>,
@@ -72,12 +82,14 @@ pub struct ThreadFacts {
     pub slices: u64,
     /// Mean length of its runs, in seconds; 0 if unknown.
     pub run_length: f64,
+    /// Number of its runs that were longer than a glance at a condition.
+    pub long_runs: f64,
     /// Median length of its waits, in seconds; 0 if unknown.
     pub wait_length: f64,
     /// Number of times per second that it was preempted or yielded.
     pub preemptions_per_second: f64,
-    /// Share of its CPU time in spin loops; `None` if that was not examined.
-    pub spinning: Option<f64>,
+    /// Where it executes; `None` if that was not examined.
+    pub code: Option<Code>,
     /// Number of short sleeps.
     pub short_sleeps: u64,
     /// Number of these during which another thread began to run when none did.
@@ -95,6 +107,12 @@ pub struct ProcessFacts {
     pub runtime: Option<Runtime>,
     /// Increase of bytes and calls; `None` if they may not be read.
     pub io: Option<Io>,
+    /// The ends of pipes that it had open.
+    pub pipes: HashSet<PipeEnd>,
+    /// Mean number of its threads that ran.
+    pub running: f64,
+    /// What its goroutines do; `None` if it is not a program in Go, or that was not examined.
+    pub goroutines: Option<Goroutines>,
 }
 
 impl ThreadFacts {
@@ -106,6 +124,11 @@ impl ThreadFacts {
     /// Returns the share of the time in waits that `is_it` accepts.
     pub fn waiting(&self, is_it: impl Fn(&Wait) -> bool) -> f64 {
         self.waits.iter().filter(|(wait, _)| is_it(wait)).map(|(_, share)| share).sum()
+    }
+
+    /// Returns the share of the time that it spends in spin loops, as far as that was examined.
+    pub fn spinning(&self) -> f64 {
+        self.code.as_ref().map_or(0.0, |code| code.spinning) * self.running
     }
 
     /// Returns whether the thread only serves its runtime, such as a compiler or a garbage collector.
@@ -156,18 +179,14 @@ impl Facts {
             others_share: ((busy - cpu - observation.own_cpu.as_secs_f64()) / (wall * cpus_online))
                 .max(0.0),
             throttled: observation.load.throttled.as_secs_f64() / wall,
-            threads,
             processes: observation
                 .processes
                 .iter()
-                .map(|process| ProcessFacts {
-                    pid: process.pid.as_raw_nonzero().get(),
-                    command: process.command.clone(),
-                    runtime: process.runtime,
-                    io: process.io_increase(),
-                })
+                .map(|observed| process(observed, &threads))
                 .collect(),
+            threads,
             ended: timeline.ended,
+            programs: timeline.programs.iter().map(|(name, all)| (name.clone(), *all)).collect(),
             longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
             file_lock_share: observation.file_lock_share,
             faults_per_second: faults / wall,
@@ -204,6 +223,19 @@ impl Facts {
         self.wakes.iter().map(|((waker, woken), wakes)| (*waker, *woken, *wakes))
     }
 
+    /// Returns the sum of all executions of programs that only sleep.
+    pub fn sleep_programs(&self) -> Executions {
+        let mut sum = Executions::default();
+        for (_, program) in self.programs.iter().filter(|(name, _)| timeline::only_sleeps(name)) {
+            sum.count += program.count;
+            sum.run_nanos += program.run_nanos;
+            sum.life_nanos += program.life_nanos;
+            sum.short_sleeps += program.short_sleeps;
+            sum.sleeps_with_event += program.sleeps_with_event;
+        }
+        sum
+    }
+
     /// Returns the thread with this ID, if it was observed.
     pub fn thread(&self, id: i32) -> Option<&ThreadFacts> {
         self.threads.iter().find(|thread| thread.name.tid == id)
@@ -219,13 +251,30 @@ impl Facts {
     /// Returns the share of the wall time that would be saved if the program's CPU time were spread
     /// evenly over `threads` threads and its CPUs.
     pub fn parallel_gain(&self, threads: usize) -> f64 {
-        let width = self.cpus.min(threads.max(1) as f64);
+        // CPUs that other programs use are not free.
+        let free = (self.cpus * (1.0 - self.others_share)).max(self.running);
+        let width = free.min(threads.max(1) as f64).max(f64::MIN_POSITIVE);
         (1.0 - self.running / width).clamp(0.0, 1.0)
     }
 
     /// Returns the share of the CPU time in the kernel.
     pub fn system_share(&self) -> f64 {
         self.system / nonzero(self.cpu)
+    }
+}
+
+fn process(observed: &Observed, threads: &[ThreadFacts]) -> ProcessFacts {
+    let pid = observed.pid.as_raw_nonzero().get();
+    let own: Vec<&ThreadFacts> = threads.iter().filter(|thread| thread.name.pid == pid).collect();
+    let is_go = observed.runtime == Some(Runtime::Go);
+    ProcessFacts {
+        pid,
+        command: observed.command.clone(),
+        runtime: observed.runtime,
+        io: observed.io_increase(),
+        pipes: observed.pipes.clone().unwrap_or_default(),
+        running: own.iter().map(|thread| thread.running).sum(),
+        goroutines: is_go.then(|| Goroutines::of(&own)).flatten(),
     }
 }
 
@@ -253,9 +302,10 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         runs_per_second: runs as f64 / wall,
         slices: runs,
         run_length: track.runs.mean_nanos() / 1e9,
+        long_runs: runs as f64 * (1.0 - track.runs.share_below(GLANCE_NANOS)),
         wait_length: track.blocks.median_nanos() as f64 / 1e9,
         preemptions_per_second: track.preemptions as f64 / wall,
-        spinning: observation.spinning.get(&id).copied(),
+        code: observation.codes.get(&id).cloned(),
         short_sleeps: track.short_sleeps,
         sleeps_with_event: track.sleeps_with_event,
     }

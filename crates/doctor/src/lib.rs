@@ -21,11 +21,14 @@
 pub mod diagnosis;
 pub mod facts;
 mod futex;
+mod goroutines;
 mod histogram;
 pub mod observe;
 mod processes;
 mod runtime;
 mod spin;
+mod stacks;
+mod symbols;
 pub mod symptom;
 mod thread;
 pub mod timeline;

@@ -14,6 +14,7 @@ use contend_sys::Pid;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::{Event, Recorder};
+use contend_sys::procfs::with_descendants;
 use contend_sys::{child, cpu};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -21,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::processes::{self, Observed};
 use crate::runtime;
-use crate::spin::Spins;
+use crate::stacks::{Code, Stacks};
 use crate::thread::{self, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
 
@@ -67,9 +68,10 @@ pub struct Observation {
     pub own_cpu: Duration,
     /// Increase of the machine's load.
     pub load: Load,
-    /// Shares of the CPU time that busy threads spend in spin loops, by thread ID.
-    pub spinning: BTreeMap<i32, f64>,
-    /// Share of the readings of the machine's file locks in which an observed process held one.
+    /// Where busy threads execute, by thread ID.
+    pub codes: BTreeMap<i32, Code>,
+    /// Share of the readings of the machine's file locks in which an observed process held one, without
+    /// processes that always do.
     pub file_lock_share: f64,
 }
 
@@ -86,6 +88,12 @@ const ROUND_TICKS: u64 = 100;
 const MAX_BACKOFF: u64 = 16;
 /// Largest number of threads sampled in an interval because they have run.
 const MAX_ACTIVE_SAMPLES: usize = 256;
+/// Share of the readings from which a process always holds a file lock.
+const ALWAYS: f64 = 0.8;
+/// Largest number of processes that are sampled. Others are only in the records.
+const MAX_PROCESSES: usize = 10_000;
+/// A thread whose stacks are sampled is on a CPU for one in this many parts of the time.
+const MIN_BUSY: u64 = 20;
 /// Largest number of threads whose context switches are recorded from the start.
 const MAX_FOLLOWED: usize = 2000;
 
@@ -113,12 +121,15 @@ struct Observer<'a> {
     started: BTreeMap<i32, (i32, u64)>,
     names: BTreeMap<i32, String>,
     samples: u64,
-    spins: Spins,
-    /// Number of readings of the machine's file locks, and those in which an observed process held one.
+    stacks: Stacks,
+    /// Number of readings of the machine's file locks.
     lock_readings: u64,
-    locked_readings: u64,
+    /// Number of readings in which each observed process held a lock.
+    lock_holders: BTreeMap<i32, u64>,
     shows_calls: bool,
     unsampled: usize,
+    /// Threads that have ended, as a sample has shown.
+    vanished: Vec<i32>,
     buffer: Vec<u8>,
     tick: u64,
     /// ID of the thread from which the next part of the round begins.
@@ -151,11 +162,12 @@ pub fn observe(
         started: BTreeMap::new(),
         names: BTreeMap::new(),
         samples: 0,
-        spins: Spins::default(),
+        stacks: Stacks::default(),
         lock_readings: 0,
-        locked_readings: 0,
+        lock_holders: BTreeMap::new(),
         shows_calls: false,
         unsampled: 0,
+        vanished: Vec::new(),
         buffer: vec![0; 4096],
         tick: 0,
         round: 0,
@@ -164,6 +176,7 @@ pub fn observe(
     for (pid, relation) in found {
         observer.add_process(pid, relation);
     }
+    observer.search();
     let mut intervals = Vec::new();
     let mut last = Instant::now();
     while !observer.has_ended() {
@@ -178,6 +191,18 @@ pub fn observe(
         }
     }
     observer.finish();
+    let processes = &observer.processes;
+    let codes =
+        observer.stacks.codes(|process| processes.get(&process).and_then(|known| known.runtime));
+    let readings = observer.lock_readings.max(1) as f64;
+    let file_lock_share = observer
+        .lock_holders
+        .values()
+        .map(|&count| count as f64 / readings)
+        // A process that always holds a lock marks its presence; nobody retries for that one.
+        .filter(|share| *share < ALWAYS)
+        .sum::<f64>()
+        .min(1.0);
     Ok(Observation {
         timeline: observer.timeline,
         cpus: observer.cpus,
@@ -191,8 +216,8 @@ pub fn observe(
         unsampled: observer.unsampled,
         own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
         load: Load::read().since(load_before),
-        spinning: observer.spins.shares(),
-        file_lock_share: observer.locked_readings as f64 / observer.lock_readings.max(1) as f64,
+        codes,
+        file_lock_share,
     })
 }
 
@@ -205,28 +230,55 @@ fn record_switches(
     if !config.switches {
         return (None, Some("it was not requested".to_owned()));
     }
-    let threads: Vec<Pid> = found.iter().flat_map(|(pid, _)| processes::threads(*pid)).collect();
-    if threads.len() > MAX_FOLLOWED {
-        let reason = format!("the program has {} threads", threads.len());
-        return (None, Some(reason));
-    }
     let mut recorder: Option<Recorder> = None;
-    for thread in threads {
-        let followed = match &mut recorder {
-            Some(recorder) => recorder.follow(thread),
-            None => Recorder::new(thread, &cpu::online_list()).map(|new| recorder = Some(new)),
-        };
-        match followed {
-            Ok(()) => {}
-            // It has ended in the meantime.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
-            Err(error) => return (None, Some(why_no_switches(&error))),
+    let mut followed: HashSet<Pid> = HashSet::new();
+    let mut all: Vec<Pid> = found.iter().map(|(pid, _)| *pid).collect();
+    loop {
+        // A thread that was created before its creator was followed must be followed on its own; one
+        // that was created later is followed already.
+        let created: HashSet<i32> = recorder.iter_mut().flat_map(started).collect();
+        let threads: Vec<Pid> = all
+            .iter()
+            .flat_map(|pid| processes::threads(*pid))
+            .filter(|id| !followed.contains(id) && !created.contains(&id.as_raw_nonzero().get()))
+            .collect();
+        if threads.is_empty() {
+            break;
         }
+        if threads.len() + followed.len() > MAX_FOLLOWED {
+            let reason = format!("the program has more than {MAX_FOLLOWED} threads");
+            return (None, Some(reason));
+        }
+        for thread in threads {
+            followed.insert(thread);
+            let result = match &mut recorder {
+                Some(recorder) => recorder.follow(thread),
+                None => Recorder::new(thread, &cpu::online_list()).map(|new| recorder = Some(new)),
+            };
+            match result {
+                Ok(()) => {}
+                // It has ended in the meantime.
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+                Err(error) => return (None, Some(why_no_switches(&error))),
+            }
+        }
+        all = all.iter().flat_map(|pid| with_descendants(*pid)).collect();
+        all.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
+        all.dedup();
     }
     match recorder {
         Some(recorder) => (Some(recorder), None),
         None => (None, Some("the program has ended".to_owned())),
     }
+}
+
+/// Returns the threads whose start is in the records.
+fn started(recorder: &mut Recorder) -> Vec<i32> {
+    let records = recorder.peek().iter();
+    let is_start =
+        |record: &&contend_sys::perf::Record| matches!(record.event, Event::Started { .. });
+    records.filter(is_start).map(|record| record.thread).collect()
 }
 
 fn why_no_switches(error: &io::Error) -> String {
@@ -278,7 +330,9 @@ impl Observer<'_> {
     /// Reads context switches, finds new threads, and samples the threads that are due.
     fn step(&mut self) {
         self.tick += 1;
+        let vanished = self.vanished.len();
         let active = self.read_switches();
+        self.forget_vanished(vanished);
         // A search takes longer the more threads there are.
         let search_ticks = SEARCH_TICKS * (1 + self.samplers.len() as u64 / THREADS_PER_SEARCH);
         // Threads that started while the others were found are not known from records.
@@ -286,6 +340,7 @@ impl Observer<'_> {
         if self.tick.is_multiple_of(search_ticks) {
             self.search();
         }
+        self.read_file_locks();
         let due = self.due(&active);
         self.sample(due);
         if self.tick.is_multiple_of(UPDATE_TICKS) {
@@ -302,7 +357,18 @@ impl Observer<'_> {
         }
     }
 
-    /// Starts to sample addresses of threads that were busy since the last call.
+    /// Reads who holds file locks now.
+    fn read_file_locks(&mut self) {
+        let holders = contend_sys::procfs::lock_holders();
+        self.lock_readings += 1;
+        let observed: BTreeSet<i32> =
+            holders.into_iter().filter(|pid| self.processes.contains_key(pid)).collect();
+        for pid in observed {
+            *self.lock_holders.entry(pid).or_default() += 1;
+        }
+    }
+
+    /// Starts to sample stacks of threads that were busy since the last call.
     fn examine_busy_threads(&mut self) {
         let Some(recorder) = &mut self.recorder else { return };
         let time = UPDATE_TICKS * u64::try_from(self.config.interval.as_nanos()).unwrap_or(0);
@@ -314,8 +380,8 @@ impl Observer<'_> {
             else {
                 continue;
             };
-            if 2 * ran > time && self.spins.begin(process, *id) {
-                let _ = recorder.sample(thread); // without it, nothing is said about spinning
+            if MIN_BUSY * ran > time && self.stacks.begin(process, *id) {
+                let _ = recorder.sample(thread); // without it, nothing is said about its code
             }
         }
     }
@@ -323,10 +389,6 @@ impl Observer<'_> {
     fn update_processes(&mut self) {
         self.examine_busy_threads();
         self.update_cpus();
-        let holders = contend_sys::procfs::lock_holders();
-        self.lock_readings += 1;
-        let is_observed = holders.iter().any(|pid| self.processes.contains_key(pid));
-        self.locked_readings += u64::from(is_observed);
         for process in self.processes.values_mut() {
             process.update(&mut self.buffer);
         }
@@ -369,20 +431,20 @@ impl Observer<'_> {
         let mut executed: BTreeSet<i32> = BTreeSet::new();
         let Some(recorder) = &mut self.recorder else { return active };
         let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
-        let spins = &mut self.spins;
+        let stacks = &mut self.stacks;
         let mut enough: Vec<i32> = Vec::new();
         recorder.read(now(), &mut |record| {
-            match record.event {
+            match &record.event {
                 Event::Started { .. } => {
                     started.insert(record.thread, (record.process, tick));
                 }
-                Event::Executed => drop(executed.insert(record.process)),
+                Event::Executed(_) => drop(executed.insert(record.process)),
                 Event::In | Event::Blocked | Event::Preempted => {
                     active.insert(record.thread);
                 }
                 Event::Ended => drop(started.remove(&record.thread)),
-                Event::At(address) => {
-                    if spins.note(record.thread, address) {
+                Event::At(stack) => {
+                    if stacks.note(record.thread, stack) {
                         enough.push(record.thread);
                     }
                     return;
@@ -425,6 +487,9 @@ impl Observer<'_> {
 
     /// Adds a process with all its threads.
     fn add_process(&mut self, pid: Pid, relation: Relation) {
+        if self.processes.len() >= MAX_PROCESSES {
+            return;
+        }
         let Ok(process) = Observed::open(pid, relation) else { return };
         let runtime = process.runtime;
         let id = pid.as_raw_nonzero().get();
@@ -495,9 +560,13 @@ impl Observer<'_> {
 
     /// Looks for new threads and children of all processes.
     fn search(&mut self) {
-        let known: Vec<(Pid, Option<Runtime>)> =
-            self.processes.values().map(|process| (process.pid, process.runtime)).collect();
-        for (pid, runtime) in known {
+        let mut next: Vec<(Pid, Option<Runtime>)> = self
+            .processes
+            .values()
+            .filter(|process| !process.has_ended())
+            .map(|process| (process.pid, process.runtime))
+            .collect();
+        while let Some((pid, runtime)) = next.pop() {
             for thread in processes::threads(pid) {
                 self.add_thread(pid, thread, runtime);
             }
@@ -505,7 +574,19 @@ impl Observer<'_> {
                 let id = child.as_raw_nonzero().get();
                 if !self.processes.contains_key(&id) && id.cast_unsigned() != std::process::id() {
                     self.add_process(child, Relation::Descendant);
+                    // It may have children of its own.
+                    next.push((child, None));
                 }
+            }
+        }
+    }
+
+    /// Removes the histories of threads that vanished before the records were last read. Their ends have
+    /// been read by now. One that is left was found while it ended, after its end had been read.
+    fn forget_vanished(&mut self, before: usize) {
+        for id in self.vanished.drain(..before) {
+            if !self.samplers.contains_key(&id) {
+                self.timeline.forget(id, now());
             }
         }
     }
@@ -519,6 +600,8 @@ impl Observer<'_> {
         }
         if self.recorder.is_none() {
             self.timeline.end_at(id, now());
+        } else {
+            self.vanished.push(id);
         }
     }
 }

@@ -36,7 +36,11 @@ pub struct Observed {
     pub first_io: Option<Io>,
     /// The same at the last sample.
     pub last_io: Option<Io>,
+    /// The ends of pipes that it has open; `None` until they have been read for its program.
+    pub pipes: Option<HashSet<PipeEnd>>,
+    /// `None` if it may not be read, or the process has ended.
     io: Option<ProcFile>,
+    /// `None` if the process has ended.
     stat: Option<ProcFile>,
 }
 
@@ -66,6 +70,7 @@ impl Observed {
             last: Some(stat),
             first_io,
             last_io: first_io,
+            pipes: None,
             io: io.filter(|_| first_io.is_some()),
             stat: ProcFile::open(&format!("{folder}/stat")).ok(),
         })
@@ -75,14 +80,27 @@ impl Observed {
     pub fn update(&mut self, buffer: &mut [u8]) {
         let io = |file: &ProcFile, buffer: &mut [u8]| Io::parse(file.read(buffer).ok()?);
         self.last_io = self.io.as_ref().and_then(|file| io(file, buffer)).or(self.last_io);
-        let stat = |file: &ProcFile, buffer: &mut [u8]| Stat::parse(file.read(buffer).ok()?);
-        self.last = self.stat.as_ref().and_then(|file| stat(file, buffer)).or(self.last);
+        let Some(file) = &self.stat else { return };
+        match file.read(buffer).ok().and_then(Stat::parse) {
+            Some(stat) if !matches!(stat.state, b'Z' | b'X') => self.last = Some(stat),
+            // It has ended, and needs no descriptors any more.
+            _ => (self.io, self.stat) = (None, None),
+        }
+        if self.stat.is_some() && self.pipes.is_none() {
+            self.pipes = Some(pipe_ends(self.pid.as_raw_nonzero().get()));
+        }
+    }
+
+    /// Returns whether it has ended, as far as the counters have shown.
+    pub fn has_ended(&self) -> bool {
+        self.stat.is_none()
     }
 
     /// Updates command and runtime, after it has executed another program.
     pub fn update_program(&mut self) {
         self.command = command(self.pid);
         self.runtime = runtime::recognise(self.pid);
+        self.pipes = None;
     }
 
     /// Returns the increase of bytes and calls; `None` if they may not be read.
@@ -167,16 +185,18 @@ fn all_processes() -> Vec<i32> {
 }
 
 /// An end of a pipe.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct PipeEnd {
-    /// The pipe, as in `pipe:[7]`.
-    pipe: String,
-    is_writer: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PipeEnd {
+    /// Number of the pipe.
+    pub pipe: u64,
+    /// Whether it is the end to write to.
+    pub is_writer: bool,
 }
 
 impl PipeEnd {
-    fn other(&self) -> Self {
-        Self { pipe: self.pipe.clone(), is_writer: !self.is_writer }
+    /// Returns the other end of the pipe.
+    pub fn other(&self) -> Self {
+        Self { is_writer: !self.is_writer, ..*self }
     }
 }
 
@@ -187,7 +207,7 @@ fn pipe_ends(pid: i32) -> HashSet<PipeEnd> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let end = |entry: fs::DirEntry| {
         let link = fs::read_link(entry.path()).ok()?;
-        let pipe = link.to_str().filter(|link| link.starts_with("pipe:"))?.to_owned();
+        let pipe = link.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()?;
         // The permissions of the link are those of the descriptor.
         let is_writer = entry.metadata().ok()?.permissions().mode() & OWNER_MAY_WRITE != 0;
         (entry.file_name() != "2").then_some(PipeEnd { pipe, is_writer })

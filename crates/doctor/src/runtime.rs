@@ -89,6 +89,41 @@ pub fn is_helper(runtime: Option<Runtime>, name: &str) -> bool {
     names.iter().any(|start| name.starts_with(start))
 }
 
+/// Returns whether a function with this name belongs to the runtime or its standard library rather than
+/// to the program.
+pub fn is_internal(runtime: Option<Runtime>, name: &str) -> bool {
+    const GO: &[&str] = &["runtime.", "runtime/", "internal/", "sync.", "sync/", "time.", "_rt0_"];
+    match runtime {
+        Some(Runtime::Go) => GO.iter().any(|start| name.starts_with(start)),
+        _ => false,
+    }
+}
+
+/// Returns whether a function of Go with this name takes or releases a contended lock.
+pub fn is_go_lock(name: &str) -> bool {
+    const LOCKS: &[&str] = &[
+        "internal/sync.(*Mutex).lockSlow",
+        "internal/sync.(*Mutex).unlockSlow",
+        "sync.(*Mutex).lockSlow",
+        "sync.(*Mutex).unlockSlow",
+        "internal/sync.runtime_Sem",
+        "sync.runtime_SemacquireMutex",
+        "sync.runtime_SemacquireRWMutex",
+    ];
+    LOCKS.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns whether a function of Go with this name sleeps.
+pub fn is_go_sleep(name: &str) -> bool {
+    name == "time.Sleep" || name == "runtime.timeSleep"
+}
+
+/// Returns whether a function of Go with this name sends to or receives from a channel.
+pub fn is_go_channel(name: &str) -> bool {
+    const CHANNELS: &[&str] = &["runtime.chansend", "runtime.chanrecv", "runtime.selectgo"];
+    CHANNELS.iter().any(|start| name.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +138,10 @@ mod tests {
         assert_eq!(by_libraries("7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n"), None);
         assert!(is_helper(Some(Runtime::Java), "GC Thread#0"));
         assert!(!is_helper(Some(Runtime::Java), "main") && !is_helper(None, "GC Thread#0"));
+        assert!(is_go_lock("internal/sync.(*Mutex).lockSlow") && !is_go_lock("main.lock"));
+        assert!(is_go_channel("runtime.chansend1") && !is_go_channel("runtime.mcall"));
+        assert!(is_internal(Some(Runtime::Go), "runtime.mcall"));
+        assert!(!is_internal(None, "runtime.mcall"));
         assert!(has_go_note(b"\x7fELF\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0abc"));
         assert!(!has_go_note(b"\x7fELF\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0abc"));
         let own = Pid::from_raw(std::process::id().cast_signed()).expect("a process id");

@@ -10,7 +10,7 @@
 //! A switch shows when a thread stops running, but not the reason. Until a sample finds that, the
 //! thread is assumed to be in the same wait as the last time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadState};
@@ -18,7 +18,7 @@ use contend_sys::perf::{Event, Record};
 
 use crate::histogram::Histogram;
 use crate::thread::{Sample, Sampled};
-use crate::wait::Wait;
+use crate::wait::{Object, Wait};
 
 /// Largest number of running threads that is counted on its own.
 const MAX_LEVEL: usize = 64;
@@ -37,6 +37,14 @@ const MAX_WAITS: usize = 32;
 const BRIEF_NANOS: u64 = 2_000_000;
 /// Time alone must be this many times as long as all brief runs of other threads in it.
 const MIN_ALONE_RATIO: u64 = 50;
+/// Largest number of programs whose executions are counted.
+const MAX_PROGRAMS: usize = 256;
+/// Programs that only sleep.
+const SLEEP_PROGRAMS: &[&str] = &["sleep", "usleep"];
+/// Share of its life that a process which computes runs.
+const MIN_BUSY_SHARE: f64 = 0.7;
+/// Smallest share of the time alone for which the thread must run.
+const MIN_ALONE_SHARE: f64 = 0.8;
 /// Largest number of ended threads whose history is kept.
 const MAX_FINISHED: usize = 1000;
 /// `SHORT_SLEEP`, in nanoseconds.
@@ -82,6 +90,10 @@ pub struct Track {
     pub short_sleeps: u64,
     /// Number of short sleeps during which another thread began to run when none did.
     pub sleeps_with_event: u64,
+    /// The program that its process has executed during the observation.
+    program: Option<Box<str>>,
+    /// Whether that is a program which only sleeps, and for a short time.
+    is_short_program: bool,
     runtime: Option<Runtime>,
     /// Whether it only serves its runtime.
     is_helper: bool,
@@ -132,6 +144,36 @@ pub struct Ended {
     pub short_lived: u64,
 }
 
+/// Executions of a program that began and ended during the observation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Executions {
+    /// Number of processes.
+    pub count: u64,
+    /// Sum of their CPU times, in nanoseconds.
+    pub run_nanos: u64,
+    /// Sum of their lives, in nanoseconds.
+    pub life_nanos: u64,
+    /// Number of processes that ran for most of their lives.
+    pub busy: u64,
+    /// Sum of their CPU times, in nanoseconds.
+    pub busy_run_nanos: u64,
+    /// Number of short sleeps in them.
+    pub short_sleeps: u64,
+    /// Number of these during which another thread began to run when none did.
+    pub sleeps_with_event: u64,
+}
+
+/// Time for which a thread runs alone.
+#[derive(Debug, Clone, Copy)]
+struct Alone {
+    thread: i32,
+    since: u64,
+    /// Time for which it ran, in nanoseconds.
+    own: u64,
+    /// Sum of the brief runs of others, in nanoseconds.
+    brief: u64,
+}
+
 /// The accumulated history of all threads.
 #[derive(Debug)]
 pub struct Timeline {
@@ -160,12 +202,14 @@ pub struct Timeline {
     /// The longest time for which only one thread ran, in nanoseconds, and the thread's ID. Runs of
     /// other threads that are shorter than `BRIEF_NANOS` do not count, if they are few.
     pub longest_alone: Option<(i32, u64)>,
-    /// The thread that has run alone since this time, and the sum of the brief runs of others since.
-    alone: Option<(i32, u64, u64)>,
+    /// The thread that runs alone now.
+    alone: Option<Alone>,
     /// End of the last run that was not brief.
     last_end: u64,
     /// Counts of threads that have ended.
     pub ended: Ended,
+    /// Counts of processes that have ended by the program that they executed; at most `MAX_PROGRAMS`.
+    pub programs: BTreeMap<Box<str>, Executions>,
     /// The first threads that have ended, among those that were sampled; at most `MAX_FINISHED`.
     pub finished: Vec<(i32, Track)>,
     /// Time by state of all threads that have ended, in nanoseconds.
@@ -201,6 +245,7 @@ impl Timeline {
             alone: None,
             last_end: now,
             ended: Ended::default(),
+            programs: BTreeMap::new(),
             finished: Vec::new(),
             past_states: [0; STATES],
             past_nanos: 0,
@@ -250,7 +295,7 @@ impl Timeline {
             return;
         }
         self.advance(record.time);
-        match record.event {
+        match &record.event {
             Event::In => {
                 self.track(record.process, record.thread, record.time);
                 self.note_wake(record);
@@ -268,7 +313,8 @@ impl Timeline {
             }
             Event::Started { .. } => self.track(record.process, record.thread, record.time),
             Event::Ended => self.end(record.process, record.thread, record.time),
-            Event::Executed | Event::At(_) | Event::Lost(_) => {}
+            Event::Executed(program) => self.execute(record.thread, program),
+            Event::At(_) | Event::Lost(_) => {}
         }
     }
 
@@ -409,24 +455,29 @@ impl Timeline {
     fn note_run(&mut self, thread: i32, begun: u64, ended: u64) {
         let length = ended.saturating_sub(begun);
         if length < BRIEF_NANOS {
-            if let Some((_, _, brief)) = self.alone.as_mut().filter(|(alone, ..)| *alone != thread)
-            {
-                *brief += length;
+            if let Some(alone) = &mut self.alone {
+                let is_own = alone.thread == thread;
+                *(if is_own { &mut alone.own } else { &mut alone.brief }) += length;
             }
             return;
         }
-        if self.alone.is_none_or(|(alone, ..)| alone != thread) {
+        if self.alone.is_none_or(|alone| alone.thread != thread) {
             self.end_alone(begun);
-            self.alone = Some((thread, begun.max(self.last_end), 0));
+            let since = begun.max(self.last_end);
+            self.alone = Some(Alone { thread, since, own: 0, brief: 0 });
+        }
+        if let Some(alone) = &mut self.alone {
+            alone.own += ended.saturating_sub(begun.max(alone.since));
         }
         self.last_end = ended;
     }
 
     /// Ends the time for which a thread has run alone, at `time`.
     fn end_alone(&mut self, time: u64) {
-        if let Some((thread, since, brief)) = self.alone.take() {
+        if let Some(Alone { thread, since, own, brief }) = self.alone.take() {
             let length = time.saturating_sub(since);
-            let is_alone = brief * MIN_ALONE_RATIO <= length;
+            let is_alone =
+                brief * MIN_ALONE_RATIO <= length && own as f64 >= MIN_ALONE_SHARE * length as f64;
             if is_alone && self.longest_alone.is_none_or(|(_, longest)| length > longest) {
                 self.longest_alone = Some((thread, length));
             }
@@ -446,6 +497,26 @@ impl Timeline {
                 }
                 Sampled::Active if track.is_new() => track.position = Position::OnCpu,
                 Sampled::Active => {}
+            }
+        }
+        self.arrive(thread);
+    }
+
+    /// Notes the program that a thread has executed.
+    fn execute(&mut self, thread: i32, program: &str) {
+        let is_sleep = only_sleeps(program);
+        // The length of the sleep is not known yet. The earlier ones tell how long it will be.
+        let is_short = is_sleep
+            && self
+                .programs
+                .get(program)
+                .is_some_and(|past| past.life_nanos <= past.count * SHORT_NANOS && past.count > 0);
+        self.leave(thread);
+        if let Some(track) = self.tracks.get_mut(&thread) {
+            track.program = Some(program.into());
+            track.is_short_program = is_short;
+            if is_sleep {
+                track.wait = Wait { state: ThreadState::Sleep, object: Object::Time(None) };
             }
         }
         self.arrive(thread);
@@ -483,6 +554,8 @@ impl Timeline {
     fn note_wake(&mut self, record: &Record) {
         let Some(track) = self.tracks.get_mut(&record.thread) else { return };
         let was_waiting = track.position == Position::Waiting;
+        let is_monitor =
+            track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
         let has_slept = was_waiting && track.has_slept(record.time.saturating_sub(track.since));
         if has_slept {
             track.short_sleeps += 1;
@@ -498,7 +571,8 @@ impl Timeline {
             wakes.alone += u64::from(self.running <= 1);
             wakes.across_cpus += u64::from(cpu != record.cpu);
         }
-        if was_waiting && self.running == 0 && self.short_sleepers > 0 {
+        // The monitor thread of Go wakes by the clock, whatever happens.
+        if was_waiting && self.running == 0 && self.short_sleepers > 0 && !is_monitor {
             self.note_event(record.thread);
         }
     }
@@ -532,18 +606,51 @@ impl Timeline {
 
     fn end(&mut self, process: i32, thread: i32, time: u64) {
         self.enter(thread, Position::Waiting, time);
-        self.leave(thread);
-        self.on_cpu.retain(|_, running| *running != thread);
-        let Some(mut track) = self.tracks.remove(&thread) else { return };
-        track.ended = Some(time);
-        track.settle_end(time);
+        let Some(track) = self.tracks.get(&thread) else { return };
         self.ended.threads += 1;
         self.ended.processes += u64::from(process == thread);
         if track.begun > self.begun {
             self.ended.short_lived += 1;
             self.ended.run_nanos += track.run_nanos;
             self.ended.life_nanos += time.saturating_sub(track.begun);
+            self.count_execution(thread, time);
         }
+        self.remove(thread, time);
+    }
+
+    /// Counts the execution of a program by a process that ends at `time`.
+    fn count_execution(&mut self, thread: i32, time: u64) {
+        let Some(track) = self.tracks.get(&thread) else { return };
+        let Some(program) = track.program.clone() else { return };
+        if self.programs.len() >= MAX_PROGRAMS && !self.programs.contains_key(&program) {
+            return;
+        }
+        let entry = self.programs.entry(program).or_default();
+        entry.count += 1;
+        entry.run_nanos += track.run_nanos;
+        let life = time.saturating_sub(track.begun);
+        entry.life_nanos += life;
+        if track.run_nanos as f64 >= MIN_BUSY_SHARE * life as f64 {
+            entry.busy += 1;
+            entry.busy_run_nanos += track.run_nanos;
+        }
+        entry.short_sleeps += track.short_sleeps;
+        entry.sleeps_with_event += track.sleeps_with_event;
+    }
+
+    /// Closes the history of a thread at `time` without counting it as ended. Does nothing if the thread
+    /// is not known.
+    pub fn forget(&mut self, thread: i32, time: u64) {
+        self.enter(thread, Position::Waiting, time);
+        self.remove(thread, time);
+    }
+
+    fn remove(&mut self, thread: i32, time: u64) {
+        self.leave(thread);
+        self.on_cpu.retain(|_, running| *running != thread);
+        let Some(mut track) = self.tracks.remove(&thread) else { return };
+        track.ended = Some(time);
+        track.settle_end(time);
         for (sum, nanos) in self.past_states.iter_mut().zip(track.states) {
             *sum += nanos;
         }
@@ -570,6 +677,8 @@ impl Track {
             preemptions: 0,
             short_sleeps: 0,
             sleeps_with_event: 0,
+            program: None,
+            is_short_program: false,
             runtime: None,
             is_helper: false,
             position: Position::Waiting,
@@ -597,6 +706,7 @@ impl Track {
             && match self.wait.timeout() {
                 Some(time) => time <= SHORT_SLEEP,
                 // A sleep of unknown length counts if such sleeps have been short so far.
+                None if self.is_short_program => true,
                 None => self.blocks.count() > 0 && self.blocks.median_nanos() <= SHORT_NANOS,
             }
     }
@@ -659,6 +769,11 @@ impl Track {
     }
 }
 
+/// Returns whether a program with this name only sleeps.
+pub fn only_sleeps(program: &str) -> bool {
+    SLEEP_PROGRAMS.contains(&program)
+}
+
 /// Converts a length of time; lengths above 292 years become that.
 fn signed(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
@@ -686,7 +801,7 @@ mod tests {
 
     fn play(timeline: &mut Timeline, events: &[(u64, i32, u32, Event)]) {
         for (time, thread, cpu, event) in events {
-            timeline.record(&record(time * MS, *thread, *cpu, *event));
+            timeline.record(&record(time * MS, *thread, *cpu, event.clone()));
         }
     }
 

@@ -25,7 +25,7 @@ use rustix::process::Pid;
 use crate::mapping::{Backing, Mapping};
 
 /// A record about one thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Time of the event, in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
@@ -40,7 +40,7 @@ pub struct Record {
 }
 
 /// What happened to a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The scheduler gave it the CPU.
     In,
@@ -53,12 +53,14 @@ pub enum Event {
         /// PID of the creating process.
         parent: i32,
     },
-    /// Its process executed a program.
-    Executed,
+    /// Its process executed a program, whose file has this name; at most 15 bytes of it.
+    Executed(Box<str>),
     /// It ended.
     Ended,
-    /// It was executing the instruction at this address, in user mode ([`Recorder::sample`]).
-    At(u64),
+    /// What it was executing in user mode ([`Recorder::sample`]): the address of the instruction,
+    /// followed by the return addresses of its callers, as far as frame pointers tell. Without them,
+    /// the first return address or all of them may be missing or wrong.
+    At(Box<[u64]>),
     /// The ring was full, and this many records were lost, of any threads.
     Lost(u64),
 }
@@ -112,8 +114,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Starts to record the address that `thread` executes, once in every 10 ms for which it runs. Only
-    /// user mode counts.
+    /// Starts to record the addresses that `thread` executes, once in every 2 ms for which it runs.
+    /// Only user mode counts.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -133,14 +135,25 @@ impl Recorder {
         self.sampling.remove(&thread);
     }
 
-    /// Passes all records with times before `until`, in nanoseconds of `CLOCK_MONOTONIC`, to `each`,
-    /// in the order of their times. `until` must not be in the future: records before it that are
-    /// written later come out of order, in a later call.
-    pub fn read(&mut self, until: u64, each: &mut impl FnMut(Record)) {
+    /// Returns the records that [`Self::read`] has not passed yet, in no particular order.
+    pub fn peek(&mut self) -> &[Record] {
+        self.take();
+        &self.pending
+    }
+
+    /// Takes all records from the rings.
+    fn take(&mut self) {
         for ring in &mut self.rings {
             ring.take(&mut self.bytes);
             self.pending.extend(Records(&self.bytes));
         }
+    }
+
+    /// Passes all records with times before `until`, in nanoseconds of `CLOCK_MONOTONIC`, to `each`,
+    /// in the order of their times. `until` must not be in the future: records before it that are
+    /// written later come out of order, in a later call.
+    pub fn read(&mut self, until: u64, each: &mut impl FnMut(Record)) {
+        self.take();
         self.pending.sort_by_key(|record| record.time);
         let end = self.pending.partition_point(|record| record.time < until);
         self.pending.drain(..end).for_each(each);
@@ -261,11 +274,16 @@ const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 
 /// `PERF_COUNT_SW_CPU_CLOCK`: time that the thread runs, in nanoseconds.
 const CPU_CLOCK: u64 = 0;
 /// Running time between two samples of the address, in nanoseconds.
-const SAMPLE_PERIOD_NANOS: u64 = 10_000_000;
-/// `PERF_SAMPLE_IP`.
-const SAMPLE_ADDRESS: u64 = 1;
-/// Bits of `Attributes::flags`: `exclude_kernel`, `exclude_hv`, `sample_id_all` and `use_clockid`.
-const ADDRESS_FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 18 | 1 << 25;
+const SAMPLE_PERIOD_NANOS: u64 = 2_000_000;
+/// `PERF_SAMPLE_CALLCHAIN`: the address and those of the callers.
+const SAMPLE_CALLERS: u64 = 1 << 5;
+/// Largest number of addresses in a sample.
+const MAX_CALLERS: u16 = 32;
+/// Addresses from this one are marks of what follows (`PERF_CONTEXT_MAX`).
+const FIRST_MARK: u64 = 4095_u64.wrapping_neg();
+/// Bits of `Attributes::flags`: `exclude_kernel`, `exclude_hv`, `sample_id_all`,
+/// `exclude_callchain_kernel` and `use_clockid`.
+const ADDRESS_FLAGS: u64 = 1 << 5 | 1 << 6 | 1 << 18 | 1 << 21 | 1 << 25;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// `PERF_EVENT_IOC_SET_OUTPUT`.
@@ -295,8 +313,9 @@ fn open(thread: Pid, cpu: usize, purpose: Purpose) -> io::Result<OwnedFd> {
         Purpose::Addresses => Attributes {
             config: CPU_CLOCK,
             sample_period: SAMPLE_PERIOD_NANOS,
-            sample_type: SAMPLE_TYPE | SAMPLE_ADDRESS,
+            sample_type: SAMPLE_TYPE | SAMPLE_CALLERS,
             flags: ADDRESS_FLAGS,
+            sample_max_stack: MAX_CALLERS,
             ..common
         },
     };
@@ -367,12 +386,15 @@ impl Iterator for Records<'_> {
 
 /// Parses one record with its header. Returns `None` if it is of another kind.
 fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
+    if kind == 9 {
+        return parse_sample(whole);
+    }
     let trailer = whole.len().checked_sub(TRAILER_BYTES).filter(|&at| at >= HEADER_BYTES)?;
     let mut process = i32_at(whole, trailer)?;
     let mut thread = i32_at(whole, trailer + 4)?;
     let event = match kind {
         2 => Event::Lost(u64_at(whole, HEADER_BYTES + 8)?),
-        3 if flags & NAME_BY_EXEC != 0 => Event::Executed,
+        3 if flags & NAME_BY_EXEC != 0 => Event::Executed(name_in(whole)?),
         4 | 7 => {
             // The trailer is about the thread that wrote the record, which may be the creator.
             process = i32_at(whole, HEADER_BYTES)?;
@@ -380,8 +402,6 @@ fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
             let parent = i32_at(whole, HEADER_BYTES + 4)?;
             if kind == 4 { Event::Ended } else { Event::Started { parent } }
         }
-        // Here, the fields of the trailer are the end of the record itself.
-        9 => Event::At(u64_at(whole, HEADER_BYTES)?),
         14 if flags & SWITCH_OUT == 0 => Event::In,
         14 if flags & SWITCH_OUT_PREEMPT == 0 => Event::Blocked,
         14 => Event::Preempted,
@@ -390,6 +410,27 @@ fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
     let time = u64_at(whole, trailer + 8)?;
     let cpu = u32_at(whole, trailer + 16)?;
     Some(Record { time, process, thread, cpu, event })
+}
+
+/// Returns the name in a record about a new name: after PID and TID, padded with zeros.
+fn name_in(whole: &[u8]) -> Option<Box<str>> {
+    let text = whole.get(HEADER_BYTES + 8..whole.len().checked_sub(TRAILER_BYTES)?)?;
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    Some(String::from_utf8_lossy(&text[..end]).into())
+}
+
+/// Parses a sample, where the fields that end other records are followed by the addresses.
+fn parse_sample(whole: &[u8]) -> Option<Record> {
+    let count = usize::try_from(u64_at(whole, HEADER_BYTES + TRAILER_BYTES)?).ok()?;
+    let at = |index: usize| u64_at(whole, HEADER_BYTES + TRAILER_BYTES + 8 * (index + 1));
+    let addresses = (0..count.min(whole.len())).map_while(at).filter(|&at| at < FIRST_MARK);
+    Some(Record {
+        process: i32_at(whole, HEADER_BYTES)?,
+        thread: i32_at(whole, HEADER_BYTES + 4)?,
+        time: u64_at(whole, HEADER_BYTES + 8)?,
+        cpu: u32_at(whole, HEADER_BYTES + 16)?,
+        event: Event::At(addresses.collect()),
+    })
 }
 
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -456,18 +497,18 @@ mod tests {
             record(14, SWITCH_OUT | SWITCH_OUT_PREEMPT, &[]),
             record(7, 0, &fork),
             record(3, 0, &[0; 24]),
-            record(3, NAME_BY_EXEC, &[0; 24]),
+            record(3, NAME_BY_EXEC, b"\x07\0\0\0\x08\0\0\0sleep\0\0\0"),
             record(2, 0, &lost),
         ]
         .concat();
         let parsed: Vec<Record> = Records(&bytes).collect();
-        let events: Vec<Event> = parsed.iter().map(|record| record.event).collect();
+        let events: Vec<Event> = parsed.iter().map(|record| record.event.clone()).collect();
         let expected = [
             Event::In,
             Event::Blocked,
             Event::Preempted,
             Event::Started { parent: 7 },
-            Event::Executed,
+            Event::Executed("sleep".into()),
             Event::Lost(30),
         ];
         assert_eq!(events, expected);
@@ -507,7 +548,8 @@ mod tests {
             records.iter().filter(|record| event(&record.event)).count()
         };
         assert_eq!(count(&|event| matches!(event, Event::Started { .. })), 3, "{records:?}");
-        assert_eq!(count(&|event| *event == Event::Executed), 3, "{records:?}");
+        let slept = |event: &Event| *event == Event::Executed("sleep".into());
+        assert_eq!(count(&slept), 3, "{records:?}");
         assert_eq!(count(&|event| *event == Event::Ended), 4, "{records:?}");
         // Within a thread, events alternate: on a CPU, off it.
         let mut on_cpu: HashMap<i32, bool> = HashMap::new();
@@ -535,9 +577,10 @@ mod tests {
             while addresses.len() < 5 {
                 std::thread::sleep(Duration::from_millis(10));
                 recorder.read(now(), &mut |record| {
-                    if let Event::At(address) = record.event {
+                    if let Event::At(stack) = record.event {
                         assert_eq!(record.thread, pid.as_raw_nonzero().get());
-                        addresses.push(address);
+                        assert!(stack.len() <= usize::from(MAX_CALLERS), "{stack:?}");
+                        addresses.push(stack[0]);
                     }
                 });
             }

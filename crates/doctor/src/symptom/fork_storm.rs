@@ -12,11 +12,25 @@ const MAX_LIFE_SECONDS: f64 = 0.05;
 /// Longest mean CPU time, in seconds: a longer one is work.
 const MAX_CPU_SECONDS: f64 = 0.01;
 
+/// Returns the programs that most of the processes execute, in a clause.
+fn programs(facts: &Facts) -> String {
+    const MAX_NAMES: usize = 3;
+    let mut programs: Vec<(&str, u64)> =
+        facts.programs.iter().map(|(name, all)| (&**name, all.count)).collect();
+    programs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named: Vec<String> =
+        programs.iter().take(MAX_NAMES).map(|(name, count)| format!("{name}: {count}")).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
+}
+
 pub fn find(facts: &Facts) -> Option<Found> {
     let ended = facts.ended;
-    let count = ended.short_lived.max(1) as f64;
-    let per_second = ended.short_lived as f64 / facts.wall;
-    let life = ended.life_nanos as f64 / 1e9 / count;
+    // Programs that only sleep take no time of others.
+    let sleeps = facts.sleep_programs();
+    let short_lived = ended.short_lived.saturating_sub(sleeps.count);
+    let count = short_lived.max(1) as f64;
+    let per_second = short_lived as f64 / facts.wall;
+    let life = ended.life_nanos.saturating_sub(sleeps.life_nanos) as f64 / 1e9 / count;
     let cpu = ended.run_nanos as f64 / 1e9 / count;
     if per_second < MIN_PER_SECOND || life > MAX_LIFE_SECONDS || cpu > MAX_CPU_SECONDS {
         return None;
@@ -33,9 +47,10 @@ pub fn find(facts: &Facts) -> Option<Found> {
     });
     Some(Found {
         message: format!(
-            "{} {what} per second start and end, with a mean life of {} and {} of CPU time each. They \
+            "{} {what} per second start and end{}, with a mean life of {} and {} of CPU time each. They \
              take {} of the time.",
             rate(per_second),
+            programs(facts),
             length(life),
             length(cpu),
             percent(gain),

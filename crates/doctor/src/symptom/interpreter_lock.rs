@@ -15,6 +15,10 @@ use crate::wait::{Object, Wait};
 
 /// CPUs that the threads of one process use together, from which the lock does not limit them.
 const MAX_RUNNING: f64 = 1.25;
+/// Share of the time that a thread runs, below which it computes little.
+const MAX_LIGHT: f64 = 0.15;
+/// Share of the time that a thread which computes little waits for the lock, from which it matters.
+const MIN_LIGHT_WAITING: f64 = 0.2;
 /// Mean number of waiting threads from which the lock is contended.
 const MIN_WAITING: f64 = 0.3;
 
@@ -31,11 +35,19 @@ pub fn find(facts: &Facts) -> Option<Found> {
     let threads: Vec<&ThreadFacts> = facts
         .threads
         .iter()
-        .filter(|thread| thread.name.pid == process.pid && thread.running > 0.02)
+        .filter(|thread| {
+            let takes_part = thread.running > 0.02 || waiting(thread) > MIN_LIGHT_WAITING;
+            thread.name.pid == process.pid && takes_part
+        })
         .collect();
     let waiting: f64 = threads.iter().map(|thread| waiting(thread)).sum();
     let running: f64 = threads.iter().map(|thread| thread.running).sum();
-    let gain = facts.parallel_gain(threads.len());
+    // A thread that computes little, such as one that answers requests, would not wait at all.
+    let is_light = |thread: &&&ThreadFacts| thread.running < MAX_LIGHT;
+    let delay = |thread: &&ThreadFacts| self::waiting(thread) + thread.queued;
+    let delayed = threads.iter().filter(is_light).map(delay).fold(0.0, f64::max).min(1.0);
+    let spread = facts.parallel_gain(threads.len());
+    let gain = spread.max(delayed);
     if gain < MIN_GAIN {
         return None;
     }
@@ -48,7 +60,11 @@ pub fn find(facts: &Facts) -> Option<Found> {
             percent(facts.from_level(2)),
         ),
         gain: Some(gain),
-        argument: "the CPU time, divided evenly among the CPUs",
+        argument: if delayed > spread {
+            "the time for which a thread that computes little waits for the lock"
+        } else {
+            "the CPU time, divided evenly among the CPUs"
+        },
         evidence: vec![
             ("waiting_threads", waiting),
             ("running_threads", running),

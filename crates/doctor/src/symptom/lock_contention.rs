@@ -1,9 +1,9 @@
 //! Threads that wait for a lock while about one of them runs.
 //!
 //! The operation and the value in `futex(2)` tell a lock from a condition variable, and the address
-//! tells which lock. Runtimes that put waiting threads aside themselves (Java, Go) show only condition
-//! variables; there, at least three threads that share the work, each with short waits and about one
-//! running, are taken for contention.
+//! tells which lock. Go and Java put waiting threads aside themselves, so their waits look like those
+//! for condition variables. For Go, the stacks tell. For Java, at least three threads that share the
+//! work, each with short waits and about one running, are taken for contention.
 //!
 //! Healthy programs that look alike: an idle pool on a condition variable, and locks that are held for
 //! a small part of the time.
@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 
 use contend_record::doctor::{Runtime, ThreadState};
 
-use super::{Found, MIN_GAIN, names, percent};
+use super::{Found, MIN_GAIN, lock_step, names, percent};
 use crate::facts::{Facts, ThreadFacts, busiest_lock};
+use crate::goroutines::Goroutines;
 use crate::wait::{Object, Wait};
 
 /// Mean number of threads that wait for the lock, from which it is contended.
@@ -22,6 +23,8 @@ const MIN_WAITING: f64 = 0.4;
 const MAX_WAIT_SECONDS: f64 = 0.05;
 /// Share of the CPU time of the two busiest threads from which they work in turn, without the others.
 const MAX_PAIR_SHARE: f64 = 0.85;
+/// Share of the samples in code of contended locks of Go.
+const MIN_LOCKING: f64 = 0.004;
 /// Mean number of running threads below which a program without visible locks has nothing to do.
 const MIN_RUNNING: f64 = 0.6;
 
@@ -32,6 +35,8 @@ pub fn find(facts: &Facts) -> Option<Found> {
     let in_locks: f64 = waiting.iter().map(|thread| thread.waiting(Wait::is_for_lock)).sum();
     let (threads, is_visible) = if in_locks >= MIN_WAITING && waiting.len() >= 2 {
         (waiting, true)
+    } else if let Some(threads) = goroutines(facts) {
+        (threads, false)
     } else {
         (hidden(facts)?, false)
     };
@@ -76,14 +81,32 @@ pub fn find(facts: &Facts) -> Option<Found> {
     })
 }
 
+/// Returns the threads of a program in Go that execute code of contended locks.
+fn goroutines(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
+    let process = facts.processes.iter().find(|process| {
+        let is_locking = |goroutines: &Goroutines| {
+            goroutines.locking >= MIN_LOCKING && goroutines.locking > goroutines.channels
+        };
+        (MIN_RUNNING..1.5).contains(&process.running)
+            && process.goroutines.as_ref().is_some_and(is_locking)
+    })?;
+    let is_own = |thread: &&ThreadFacts| {
+        thread.name.pid == process.pid && thread.running > 0.02 && !thread.is_helper()
+    };
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(is_own).collect();
+    (threads.len() >= 2).then_some(threads)
+}
+
 /// Returns the threads that seem to contend for a lock which looks like a condition variable: one of the
-/// runtime (Java, Go) or a semaphore.
+/// runtime (Java) or a semaphore.
 fn hidden(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
-    if !(MIN_RUNNING..1.4).contains(&facts.running) {
+    if !(MIN_RUNNING..1.4).contains(&facts.running) || lock_step::ring(facts).is_some() {
         return None;
     }
     let shares_work = |thread: &&ThreadFacts| {
+        // The goroutines of Go are judged by their stacks.
         !thread.is_helper()
+            && thread.runtime != Some(Runtime::Go)
             && thread.running > 0.05
             && thread.in_state(ThreadState::Condition) > 0.2
             && (0.0..MAX_WAIT_SECONDS).contains(&thread.wait_length)
@@ -115,7 +138,7 @@ impl Group {
             _ => None,
         });
         match (thread.runtime, address) {
-            (Some(Runtime::Java | Runtime::Go), _) | (_, None) => Self::Process(thread.name.pid),
+            (Some(Runtime::Java), _) | (_, None) => Self::Process(thread.name.pid),
             (_, Some(address)) => Self::Address(address),
         }
     }

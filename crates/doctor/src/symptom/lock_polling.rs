@@ -17,11 +17,49 @@ const MIN_POLLS_PER_SECOND: f64 = 10.0;
 
 /// Share of the readings in which a file lock must be held.
 const MIN_LOCKED: f64 = 0.1;
+/// Number of executions of `flock`, as a share of the sleeps.
+const MIN_CALLS: f64 = 0.3;
 /// Share of a thread's time that it must sleep.
 const MIN_SLEEPING: f64 = 0.2;
 
 pub fn find(facts: &Facts) -> Option<Found> {
-    file_lock(facts).or_else(|| poll(facts))
+    file_lock(facts).or_else(|| programs(facts)).or_else(|| poll(facts))
+}
+
+/// Finds scripts that call `flock` again and again, with a sleep between.
+fn programs(facts: &Facts) -> Option<Found> {
+    let sleeps = facts.sleep_programs();
+    let (_, locks) = facts.programs.iter().find(|(name, _)| &**name == "flock")?;
+    // At least two processes take part, each of which sleeps for half of the sum.
+    let asleep = 0.5 * sleeps.life_nanos as f64 / 1e9 / facts.wall;
+    let lost = asleep.min(1.0 - facts.running / facts.cpus).max(facts.by(Cause::Sleep)).min(1.0);
+    let is_retry = sleeps.count as f64 >= MIN_POLLS_PER_SECOND * facts.wall
+        && locks.count as f64 >= MIN_CALLS * sleeps.count as f64;
+    if !is_retry || lost < MIN_GAIN {
+        return None;
+    }
+    let per_second = sleeps.count as f64 / facts.wall;
+    Some(Found {
+        message: format!(
+            "flock is executed {} times per second and sleep {} times: the script seems to retry until \
+             a lock is free. That costs about {} of the time.",
+            rate(locks.count as f64 / facts.wall),
+            rate(per_second),
+            percent(lost),
+        ),
+        gain: Some(lost),
+        argument: "the time asleep, as far as the CPUs are not in use all the time",
+        evidence: vec![
+            ("sleeps_per_second", per_second),
+            ("locks_per_second", locks.count as f64 / facts.wall),
+            ("lost_share", lost),
+        ],
+        threads: Vec::new(),
+        remedy: "Wait for the lock in flock itself: leave out -n, or give it a time limit with -w."
+            .to_owned(),
+        command: None,
+        unless: "the sleeps have nothing to do with the lock",
+    })
 }
 
 /// Finds several threads that sleep for short times while one of them holds a file lock.
@@ -31,22 +69,31 @@ fn file_lock(facts: &Facts) -> Option<Found> {
             && thread.short_sleeps as f64 >= MIN_POLLS_PER_SECOND * facts.wall
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(retries).collect();
-    let lost = facts.by(Cause::Sleep);
-    if facts.file_lock_share < MIN_LOCKED || threads.len() < 2 || lost < MIN_GAIN {
+    if facts.file_lock_share < MIN_LOCKED || threads.len() < 2 {
+        return None;
+    }
+    // With a lock that wakes the next one at once, nobody would sleep; but the program takes at least as
+    // long as the lock is held, as its busiest thread runs, and as its work takes on all CPUs.
+    let count = threads.len() as f64;
+    let asleep = threads.iter().map(|thread| thread.in_timers()).sum::<f64>() / count;
+    let busiest = threads.iter().map(|thread| thread.running).fold(0.0, f64::max);
+    let least = facts.file_lock_share.max(busiest).max(facts.running / facts.cpus);
+    let lost = asleep.min(1.0 - least).max(facts.by(Cause::Sleep)).min(1.0);
+    if lost < MIN_GAIN {
         return None;
     }
     let sleeps: f64 = threads.iter().map(|thread| thread.short_sleeps as f64).sum();
     Some(Found {
         message: format!(
             "{} threads sleep {} times per second in all, while one of them holds a file lock ({} of the \
-             readings): they seem to retry until the lock is free. No thread ran for {} of the time.",
+             readings): they seem to retry until the lock is free. That costs about {} of the time.",
             threads.len(),
             rate(sleeps / facts.wall),
             percent(facts.file_lock_share),
             percent(lost),
         ),
         gain: Some(lost),
-        argument: "the time in which no thread ran and at least one was in a short sleep",
+        argument: "the time asleep, as far as neither the lock nor the CPUs are in use all the time",
         evidence: vec![
             ("sleeps_per_second", sleeps / facts.wall),
             ("locked_share", facts.file_lock_share),

@@ -4,7 +4,9 @@
 //! Healthy programs that look alike: request and response with time to think between them. There, the
 //! hand-over is a small part of the time, and so is the estimated gain.
 
-use contend_record::doctor::Cause;
+use std::collections::BTreeSet;
+
+use contend_record::doctor::{Cause, ThreadState};
 
 use super::{Found, MIN_GAIN, described, length, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -17,11 +19,189 @@ const MIN_PAIR_SHARE: f64 = 0.8;
 const MIN_BALANCE: f64 = 0.2;
 /// Longest piece of work after which a hand-over is worth to be avoided, in seconds.
 const MAX_RUN_SECONDS: f64 = 2e-3;
+/// Longest mean run of a thread in a ring, in seconds.
+const MAX_RING_SECONDS: f64 = 1e-4;
+/// Share of the wake-ups of a thread in a ring by the same other one.
+const MIN_RING_SHARE: f64 = 0.6;
+/// Share of the CPU time of Go in channels from which goroutines work in turn.
+const MIN_CHANNELS: f64 = 0.02;
+/// Share of the larger one of two goroutines in their CPU time, above which the other one only serves it.
+const MAX_ONE_SIDED: f64 = 0.75;
+/// Mean number of running threads of Go from which goroutines do not work in turn.
+const MAX_GO_RUNNING: f64 = 1.5;
+/// Number of times per second that a thread wakes to exchange a message.
+const MIN_MESSAGES_PER_SECOND: f64 = 1_000.0;
+/// Longest mean run of a thread that exchanges small messages, in seconds.
+const MAX_MESSAGE_SECONDS: f64 = 5e-4;
+/// Share of the CPU time in the kernel that messages must take.
+const MIN_MESSAGE_SYSTEM: f64 = 0.15;
 /// Share of the time with more than one running thread from which they do not work in turn.
 const MAX_TOGETHER: f64 = 0.3;
 
 pub fn find(facts: &Facts) -> Option<Found> {
-    if !facts.has_switches || facts.from_level(2) > MAX_TOGETHER {
+    if !facts.has_switches {
+        return None;
+    }
+    if facts.processes.iter().any(|process| process.goroutines.is_some()) {
+        return goroutines(facts);
+    }
+    messages(facts).or_else(|| turns(facts)).or_else(|| circle(facts))
+}
+
+/// Finds a program in Go, two of whose goroutines use most of the CPU time, and pass values through
+/// channels.
+fn goroutines(facts: &Facts) -> Option<Found> {
+    let (process, goroutines) =
+        facts.processes.iter().find_map(|process| Some((process, process.goroutines.as_ref()?)))?;
+    let is_in_turn = goroutines.channels >= MIN_CHANNELS
+        && goroutines.channels > goroutines.locking
+        && goroutines.share(0) <= MAX_ONE_SIDED * (goroutines.share(0) + goroutines.share(1))
+        && process.running < MAX_GO_RUNNING;
+    if !is_in_turn {
+        return None;
+    }
+    let work = process.running * (1.0 - goroutines.channels) * (1.0 - facts.system_share());
+    let gain = (1.0 - work / facts.cpus.min(2.0)).clamp(0.0, 1.0);
+    if gain < MIN_GAIN {
+        return None;
+    }
+    let own = facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
+    Some(Found {
+        message: format!(
+            "Goroutines of {} and {} use {} and {} of the CPU time, in turn: {} of it is spent in \
+             channels, and {:.1} threads run on average.",
+            goroutines.name(0),
+            goroutines.name(1),
+            percent(goroutines.share(0)),
+            percent(goroutines.share(1)),
+            percent(goroutines.channels),
+            process.running,
+        ),
+        gain: Some(gain),
+        argument: "the work outside of channels and of the kernel, divided among two CPUs",
+        evidence: vec![
+            ("channels_share", goroutines.channels),
+            ("running_threads", process.running),
+        ],
+        threads: names(own.filter(|thread| thread.running > 0.02)),
+        remedy:
+            "Send slices with many values, or give the channel a buffer, so that both work at the \
+                 same time; or do the work in one goroutine."
+                .to_owned(),
+        command: None,
+        unless: "each value needs the result of the one before, which only the other can give",
+    })
+}
+
+/// Finds threads or processes that exchange small messages through pipes or sockets, so that most of
+/// the time is spent in the kernel.
+fn messages(facts: &Facts) -> Option<Found> {
+    let exchanges = |thread: &&ThreadFacts| {
+        let waits = thread.in_state(ThreadState::Pipe) + thread.in_state(ThreadState::Socket);
+        let others = thread.in_state(ThreadState::Lock) + thread.in_state(ThreadState::Condition);
+        thread.running > 0.05
+            && waits + others > 0.03
+            && thread.runs_per_second >= MIN_MESSAGES_PER_SECOND
+            && thread.run_length <= MAX_MESSAGE_SECONDS
+    };
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(exchanges).collect();
+    let processes: BTreeSet<i32> = threads.iter().map(|thread| thread.name.pid).collect();
+    let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
+    let is_exchange = threads.len() >= 3 && processes.len() >= 2;
+    if !is_exchange || facts.system_share() < MIN_MESSAGE_SYSTEM {
+        return None;
+    }
+    let mean_run =
+        threads.iter().map(|thread| thread.run_length).sum::<f64>() / threads.len() as f64;
+    let work = facts.running * (1.0 - facts.system_share());
+    let gain = (1.0 - work / facts.cpus).clamp(0.0, 1.0);
+    if gain < MIN_GAIN {
+        return None;
+    }
+    Some(Found {
+        message: format!(
+            "{} threads of {} processes exchange small messages: they wake {} times per second in all, \
+             for {} of work each, and {} of the CPU time is spent in the kernel.",
+            threads.len(),
+            processes.len(),
+            rate(switches),
+            length(mean_run),
+            percent(facts.system_share()),
+        ),
+        gain: Some(gain),
+        argument: "the work in user mode, divided among the CPUs, without messages",
+        evidence: vec![
+            ("wakes_per_second", switches),
+            ("run_seconds", mean_run),
+            ("system_share", facts.system_share()),
+        ],
+        threads: names(threads.iter().copied()),
+        remedy: "Send larger batches, such as chunksize of multiprocessing.Pool.map.".to_owned(),
+        command: None,
+        unless: "each message must be answered at once",
+    })
+}
+
+/// Finds at least three threads that work in turn, each of which wakes the next one.
+fn circle(facts: &Facts) -> Option<Found> {
+    let threads = ring(facts)?;
+    let wakes: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
+    let run_length =
+        threads.iter().map(|thread| thread.run_length).sum::<f64>() / threads.len() as f64;
+    let work = facts.running * (1.0 - facts.system_share());
+    let gain = (1.0 - work / facts.cpus.min(threads.len() as f64)).clamp(0.0, 1.0);
+    if gain < MIN_GAIN {
+        return None;
+    }
+    Some(Found {
+        message: format!(
+            "{} threads work in turn: each wakes the next one, {} times per second in all, after {} of \
+             work each.",
+            threads.len(),
+            rate(wakes),
+            length(run_length),
+        ),
+        gain: Some(gain),
+        argument: "the work in user mode, divided among the CPUs, without hand-overs",
+        evidence: vec![
+            ("hand_overs_per_second", wakes),
+            ("run_seconds", run_length),
+            ("together_share", facts.from_level(2)),
+        ],
+        threads: names(threads),
+        remedy:
+            "Hand over larger batches, so that all work at the same time, or do the work in one \
+                 thread."
+                .to_owned(),
+        command: None,
+        unless: "each piece of work needs the result of the one before, which only the other can give",
+    })
+}
+
+/// Returns at least three threads that wake each other in a ring: most times that one begins to run,
+/// the same other one has woken it, and each wakes one.
+pub fn ring(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
+    let threads: Vec<&ThreadFacts> = facts
+        .workers()
+        .filter(|thread| thread.running > 0.05 && thread.run_length <= MAX_RING_SECONDS)
+        .collect();
+    let waker = |thread: &ThreadFacts| {
+        let all = || {
+            let others = threads.iter().filter(|other| other.name.tid != thread.name.tid);
+            others.map(|other| (other.name.tid, facts.wakes(other.name.tid, thread.name.tid).count))
+        };
+        let (id, most) = all().max_by_key(|(_, count)| *count)?;
+        let sum: u64 = all().map(|(_, count)| count).sum();
+        (most > 100 && most as f64 >= MIN_RING_SHARE * sum as f64).then_some(id)
+    };
+    let wakers: Option<BTreeSet<i32>> = threads.iter().map(|thread| waker(thread)).collect();
+    let is_ring = wakers?.len() == threads.len() && threads.len() >= 3;
+    is_ring.then_some(threads)
+}
+
+/// Finds two threads that work in turn.
+fn turns(facts: &Facts) -> Option<Found> {
+    if facts.from_level(2) > MAX_TOGETHER {
         return None;
     }
     let (first, second) = pair(facts)?;

@@ -14,6 +14,7 @@ mod lock_polling;
 mod lock_step;
 mod not_concurrency;
 mod oversubscription;
+mod pipeline;
 mod serial_section;
 mod sleep_polling;
 mod spinning;
@@ -59,17 +60,18 @@ pub struct Found {
 
 /// All rules; more specific ones first.
 pub const TABLE: &[Rule] = &[
-    Rule { symptom: Symptom::ForkStorm, find: fork_storm::find },
     Rule { symptom: Symptom::CpuLimit, find: cpu_limit::find },
     Rule { symptom: Symptom::InterpreterLock, find: interpreter_lock::find },
     Rule { symptom: Symptom::LockPolling, find: lock_polling::find },
     Rule { symptom: Symptom::SleepPolling, find: sleep_polling::find },
+    Rule { symptom: Symptom::ForkStorm, find: fork_storm::find },
     Rule { symptom: Symptom::TinyIo, find: tiny_io::find },
     Rule { symptom: Symptom::Oversubscription, find: oversubscription::find },
     Rule { symptom: Symptom::LockContention, find: lock_contention::find },
     Rule { symptom: Symptom::LockStep, find: lock_step::find },
     Rule { symptom: Symptom::Spinning, find: spinning::find },
     Rule { symptom: Symptom::NotConcurrency, find: not_concurrency::find },
+    Rule { symptom: Symptom::Pipeline, find: pipeline::find },
     Rule { symptom: Symptom::UnevenWork, find: uneven_work::find },
     Rule { symptom: Symptom::SerialSection, find: serial_section::find },
 ];
@@ -95,13 +97,15 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
             unless: found.unless.to_owned(),
         })
         .collect();
-    // One time has one reason: the first of the rules that explain a loss of serial time counts.
-    let mut has_serial = false;
-    findings.retain(|finding| {
-        let is_repeated = is_serial(finding.symptom) && has_serial;
-        has_serial |= is_serial(finding.symptom);
-        !is_repeated
-    });
+    // One time has one reason: the first of the rules that explain the same kind of loss counts.
+    for is_of_kind in [is_serial, is_crowded] {
+        let mut is_explained = false;
+        findings.retain(|finding| {
+            let is_repeated = is_of_kind(finding.symptom) && is_explained;
+            is_explained |= is_of_kind(finding.symptom);
+            !is_repeated
+        });
+    }
     findings.sort_by(|a, b| b.gain_share.unwrap_or(0.0).total_cmp(&a.gain_share.unwrap_or(0.0)));
     findings
 }
@@ -112,6 +116,11 @@ fn is_serial(symptom: Symptom) -> bool {
         symptom,
         Symptom::NotConcurrency | Symptom::Oversubscription | Symptom::TinyIo | Symptom::Spinning
     )
+}
+
+/// Returns whether a symptom explains CPU time that is used without progress.
+fn is_crowded(symptom: Symptom) -> bool {
+    matches!(symptom, Symptom::Oversubscription | Symptom::Spinning)
 }
 
 /// Returns the names of at most eight threads.

@@ -4,17 +4,80 @@
 //! Healthy programs that look alike: other programs use the CPUs (named as such), and a queue of
 //! threads that compute in long slices, which costs little.
 
-use super::{Found, MIN_GAIN, names, percent, rate};
+use contend_record::doctor::ThreadState;
+
+use super::{Found, MIN_GAIN, length, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Mean number of queued threads for each CPU.
 const MIN_QUEUED: f64 = 0.5;
 /// Load of other programs, as a share of the CPUs, from which they may be the reason.
 const MAX_OTHERS: f64 = 0.2;
+/// Number of threads for each CPU from which they are a crowd.
+const MIN_CROWD: f64 = 8.0;
+/// Longest mean run of a thread of a crowd, in seconds.
+const MAX_CROWD_RUN_SECONDS: f64 = 2e-4;
+/// Number of times per second that the threads of a crowd begin to run.
+const MIN_SWITCHES: f64 = 5_000.0;
+/// Mean number of queued threads for each CPU from which the caches suffer.
+const LONG_QUEUE: f64 = 6.0;
 /// Share of the CPU time in the kernel above which switches cost much.
 const MIN_SYSTEM: f64 = 0.1;
 
 pub fn find(facts: &Facts) -> Option<Found> {
+    queued(facts).or_else(|| crowd(facts))
+}
+
+/// Finds many more threads than CPUs that each do little work before they wait for the others.
+fn crowd(facts: &Facts) -> Option<Found> {
+    let takes_part = |thread: &&ThreadFacts| {
+        !thread.is_helper()
+            && thread.running > 0.001
+            && (0.0..MAX_CROWD_RUN_SECONDS).contains(&thread.run_length)
+            && thread.in_state(ThreadState::Condition) + thread.in_state(ThreadState::Lock) > 0.5
+    };
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(takes_part).collect();
+    let running: f64 = threads.iter().map(|thread| thread.running).sum();
+    let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
+    let is_crowd = threads.len() as f64 >= MIN_CROWD * facts.cpus
+        && switches >= MIN_SWITCHES
+        && running > 0.7 * facts.running;
+    if !is_crowd {
+        return None;
+    }
+    let work = running * (1.0 - facts.system_share());
+    let gain = (1.0 - work / facts.cpus).clamp(0.0, 0.99);
+    if gain < MIN_GAIN {
+        return None;
+    }
+    let run_length =
+        threads.iter().map(|thread| thread.run_length).sum::<f64>() / threads.len() as f64;
+    let cpus = facts.cpus;
+    Some(Found {
+        message: format!(
+            "{} threads share {cpus:.0} CPUs and wait for each other after {} of work each: the \
+             scheduler switches {} times per second.",
+            threads.len(),
+            length(run_length),
+            rate(switches),
+        ),
+        gain: Some(gain),
+        argument: "the CPU time in user mode, divided evenly among the CPUs",
+        evidence: vec![
+            ("threads", threads.len() as f64),
+            ("run_seconds", run_length),
+            ("switches_per_second", switches),
+            ("system_share", facts.system_share()),
+        ],
+        threads: names(threads),
+        remedy: format!("Use about {cpus:.0} threads: as many as there are CPUs."),
+        command: None,
+        unless: "each thread must wait for something else",
+    })
+}
+
+/// Finds more threads than CPUs that are queued, and use CPU time without progress.
+fn queued(facts: &Facts) -> Option<Found> {
     let queued = facts.queued / facts.cpus;
     let threads: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| thread.queued > 0.02).collect();
@@ -23,27 +86,42 @@ pub fn find(facts: &Facts) -> Option<Found> {
     if !is_crowded || facts.others_share > MAX_OTHERS || facts.running < 0.5 * facts.cpus {
         return None;
     }
-    let gain = if facts.system_share() >= MIN_SYSTEM { facts.system_share() } else { 0.0 };
-    if gain < MIN_GAIN {
+    // Threads that spin use the CPUs which the others are queued for.
+    let spinning =
+        threads.iter().map(|thread| thread.spinning()).sum::<f64>() / facts.running.max(1e-9);
+    let system = if facts.system_share() >= MIN_SYSTEM { facts.system_share() } else { 0.0 };
+    let gain = (system + spinning).min(0.99);
+    let is_long_queue = queued >= LONG_QUEUE;
+    if gain < MIN_GAIN && !is_long_queue {
         return None;
     }
+    let gain = Some(gain).filter(|gain| *gain >= MIN_GAIN);
     let cpus = facts.cpus;
+    let lost = if spinning > system {
+        format!("{} of the CPU time is spent in loops that wait.", percent(spinning))
+    } else {
+        format!("{} of the CPU time is spent in the kernel.", percent(facts.system_share()))
+    };
     Some(Found {
         message: format!(
             "{} threads share {cpus:.0} CPUs: on average {:.1} are queued, and the scheduler switches \
-             {} times per second. {} of the CPU time is spent in the kernel.",
+             {} times per second. {lost}",
             threads.len(),
             facts.queued,
             rate(switches),
-            percent(facts.system_share()),
         ),
-        gain: Some(gain),
-        argument: "the CPU time in the kernel, which fewer threads do not need",
+        gain,
+        argument: if gain.is_none() {
+            "the time that fewer threads save depends on the caches, which they share"
+        } else {
+            "the CPU time in the kernel and in loops that wait, which fewer threads do not need"
+        },
         evidence: vec![
             ("threads", threads.len() as f64),
             ("queued_threads", facts.queued),
             ("switches_per_second", switches),
             ("system_share", facts.system_share()),
+            ("spinning_share", spinning),
         ],
         threads: names(threads),
         remedy: format!("Use about {cpus:.0} threads: as many as there are CPUs."),

@@ -5,6 +5,8 @@
 //! Healthy programs that look alike: honest computing. A loop without that instruction looks the same
 //! from outside.
 
+use contend_record::doctor::Runtime;
+
 use super::{Found, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
 
@@ -20,7 +22,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
 
 /// Finds threads that spend much of their CPU time in spin loops.
 fn loops(facts: &Facts) -> Option<Found> {
-    let spinning = |thread: &ThreadFacts| thread.spinning.unwrap_or(0.0) * thread.running;
+    let spinning = ThreadFacts::spinning;
     let threads: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| spinning(thread) >= MIN_SPINNING).collect();
     let sum: f64 = threads.iter().map(|thread| spinning(thread)).sum();
@@ -51,7 +53,10 @@ fn loops(facts: &Facts) -> Option<Found> {
 /// Finds threads that yield the CPU thousands of times per second.
 fn yields(facts: &Facts) -> Option<Found> {
     let yields = |thread: &&ThreadFacts| {
-        thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND && thread.running > 0.2
+        // The runtime of Go yields on its own.
+        thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
+            && thread.running > 0.2
+            && thread.runtime != Some(Runtime::Go)
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(yields).collect();
     if threads.is_empty() {

@@ -10,6 +10,8 @@ use crate::facts::{Facts, ProcessFacts};
 const MIN_CALLS_PER_SECOND: f64 = 20_000.0;
 /// Largest mean number of bytes per call.
 const MAX_BYTES_PER_CALL: f64 = 512.0;
+/// Mean number of its threads that must run.
+const MIN_RUNNING: f64 = 0.3;
 /// Share of the CPU time in the kernel.
 const MIN_SYSTEM: f64 = 0.25;
 
@@ -17,20 +19,17 @@ pub fn find(facts: &Facts) -> Option<Found> {
     let calls = |process: &ProcessFacts| {
         process.io.map_or(0.0, |io| (io.reads + io.writes) as f64) / facts.wall
     };
-    let process = facts.processes.iter().max_by(|a, b| calls(a).total_cmp(&calls(b)))?;
+    // The counts of a process include those of children that it has waited for.
+    let is_active = |process: &&ProcessFacts| process.running >= MIN_RUNNING;
+    let active = facts.processes.iter().filter(is_active);
+    let process = active.max_by(|a, b| calls(a).total_cmp(&calls(b)))?;
     let io = process.io?;
     let per_second = calls(process);
     let bytes = (io.read_bytes + io.write_bytes) as f64 / (io.reads + io.writes).max(1) as f64;
-    let running: f64 = facts
-        .threads
-        .iter()
-        .filter(|thread| thread.name.pid == process.pid)
-        .map(|thread| thread.running)
-        .sum();
+    let running = process.running;
     if per_second < MIN_CALLS_PER_SECOND
         || bytes > MAX_BYTES_PER_CALL
         || facts.system_share() < MIN_SYSTEM
-        || running < 0.3
     {
         return None;
     }

@@ -1,0 +1,198 @@
+//! Where busy threads execute: for each, the stacks of callers are sampled for a while.
+//!
+//! The stacks tell whether a thread spins ([`crate::spin`]), in which function it spends its time, and,
+//! for Go, whether it takes locks or uses channels, which Go implements in user space.
+
+use std::collections::BTreeMap;
+
+use contend_record::doctor::Runtime;
+use contend_sys::{Pid, memory};
+
+use crate::runtime;
+use crate::spin::{self, REACH_BYTES};
+use crate::symbols::Symbols;
+
+/// Number of stacks that are sampled for a thread.
+const MAX_SAMPLES: usize = 400;
+/// Number of stacks from which shares are computed.
+const MIN_SAMPLES: usize = 10;
+/// Largest number of threads that are examined.
+const MAX_THREADS: usize = 64;
+
+/// The stacks of the busy threads.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    threads: BTreeMap<i32, Examined>,
+    /// The code of each process, by PID.
+    symbols: BTreeMap<i32, Symbols>,
+}
+
+/// A thread that has been or is being examined.
+#[derive(Debug)]
+struct Examined {
+    process: Pid,
+    stacks: Vec<Box<[u64]>>,
+    /// Number of stacks in a spin loop, which is determined while the process exists.
+    spinning: usize,
+}
+
+/// Where a thread executes. Shares are of the samples in user mode.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Code {
+    /// Number of samples.
+    pub samples: usize,
+    /// Share in spin loops.
+    pub spinning: f64,
+    /// The functions of the program that execute, by share; largest first. The runtime's own are left
+    /// out where a caller is known.
+    pub functions: Vec<(String, f64)>,
+    /// The outermost functions, by share; largest first. For Go, the function of the goroutine.
+    pub entries: Vec<(String, f64)>,
+    /// Share in code of Go's locks that are contended.
+    pub locking: f64,
+    /// Share in code of Go's channels.
+    pub channels: f64,
+    /// The functions of the goroutines that call `time.Sleep`, by share.
+    pub sleepers: Vec<(String, f64)>,
+}
+
+impl Code {
+    /// Returns the function of the program in which most samples are, if one has a fifth of them.
+    pub fn main_function(&self) -> Option<&str> {
+        const MIN_SHARE: f64 = 0.2;
+        let (name, share) = self.functions.first()?;
+        (*share >= MIN_SHARE).then_some(name)
+    }
+}
+
+impl Stacks {
+    /// Returns whether stacks of this busy thread should be sampled from now on, and notes it.
+    pub fn begin(&mut self, process: Pid, thread: i32) -> bool {
+        if self.threads.len() >= MAX_THREADS || self.threads.contains_key(&thread) {
+            return false;
+        }
+        let examined = Examined { process, stacks: Vec::new(), spinning: 0 };
+        self.threads.insert(thread, examined);
+        self.symbols.entry(process.as_raw_nonzero().get()).or_default().update(process);
+        true
+    }
+
+    /// Notes a stack of the thread. Returns whether there are enough of them.
+    pub fn note(&mut self, thread: i32, stack: &[u64]) -> bool {
+        let Some(examined) = self.threads.get_mut(&thread) else { return false };
+        let Some(address) = stack.first() else { return false };
+        if examined.stacks.len() < MAX_SAMPLES {
+            examined.spinning += usize::from(is_in_spin_loop(examined.process, *address));
+            examined.stacks.push(stack.into());
+        }
+        examined.stacks.len() == MAX_SAMPLES
+    }
+
+    /// Returns where the threads execute. Threads with too few samples are left out. `runtime_of`
+    /// returns the runtime of a process.
+    pub fn codes(&mut self, runtime_of: impl Fn(i32) -> Option<Runtime>) -> BTreeMap<i32, Code> {
+        let mut codes = BTreeMap::new();
+        for (id, examined) in &self.threads {
+            if examined.stacks.len() < MIN_SAMPLES {
+                continue;
+            }
+            let process = examined.process.as_raw_nonzero().get();
+            let Some(symbols) = self.symbols.get_mut(&process) else { continue };
+            codes.insert(*id, examined.code(runtime_of(process), symbols));
+        }
+        codes
+    }
+}
+
+impl Examined {
+    fn code(&self, runtime: Option<Runtime>, symbols: &mut Symbols) -> Code {
+        let share = |count: usize| count as f64 / self.stacks.len() as f64;
+        let (mut functions, mut entries) = (BTreeMap::new(), BTreeMap::new());
+        let mut sleepers = BTreeMap::new();
+        let (mut locking, mut channels) = (0, 0);
+        for stack in &self.stacks {
+            let names: Vec<String> = stack
+                .iter()
+                .filter_map(|address| symbols.function_at(*address).map(str::to_owned))
+                .collect();
+            let is_own = |name: &&String| !runtime::is_internal(runtime, name);
+            if let Some(function) = names.iter().find(is_own) {
+                *functions.entry(function.clone()).or_insert(0) += 1;
+            }
+            // Only Go guarantees that all callers are found.
+            if runtime == Some(Runtime::Go) {
+                if let Some(entry) = names.iter().rev().find(is_own) {
+                    *entries.entry(entry.clone()).or_insert(0) += 1;
+                    if names.iter().any(|name| runtime::is_go_sleep(name)) {
+                        *sleepers.entry(entry.clone()).or_insert(0) += 1;
+                    }
+                }
+                locking += usize::from(names.iter().any(|name| runtime::is_go_lock(name)));
+                channels += usize::from(names.iter().any(|name| runtime::is_go_channel(name)));
+            }
+        }
+        let sorted = |counts: BTreeMap<String, usize>| {
+            let mut shares: Vec<(String, f64)> =
+                counts.into_iter().map(|(name, count)| (name, share(count))).collect();
+            shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+            shares
+        };
+        Code {
+            samples: self.stacks.len(),
+            spinning: share(self.spinning),
+            functions: sorted(functions),
+            entries: sorted(entries),
+            sleepers: sorted(sleepers),
+            locking: share(locking),
+            channels: share(channels),
+        }
+    }
+}
+
+/// Returns whether the code around the address waits for a change of memory.
+fn is_in_spin_loop(process: Pid, address: u64) -> bool {
+    let mut code = [0; 2 * REACH_BYTES];
+    let start = address.saturating_sub(REACH_BYTES as u64);
+    let read = memory::read(process, start, &mut code).unwrap_or(0);
+    let at = usize::try_from(address - start).unwrap_or(0);
+    spin::is_spin_loop(&code[..read], at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Pid {
+        Pid::from_raw(std::process::id().cast_signed()).expect("a process id")
+    }
+
+    #[test]
+    fn each_thread_is_examined_once_and_for_a_while() {
+        let mut stacks = Stacks::default();
+        assert!(stacks.begin(own(), 7));
+        assert!(!stacks.begin(own(), 7));
+        assert!(!stacks.note(8, &[0x1000]), "not examined");
+        assert!(!stacks.note(7, &[]), "nothing is known");
+        assert!(stacks.codes(|_| None).is_empty(), "too few samples");
+        let enough = (0..MAX_SAMPLES).filter(|_| stacks.note(7, &[0x10])).count();
+        assert_eq!(enough, 1);
+        let codes = stacks.codes(|_| None);
+        assert_eq!(codes[&7], Code { samples: MAX_SAMPLES, ..Code::default() }, "no code there");
+    }
+
+    #[inline(never)]
+    fn known_function() {}
+
+    #[test]
+    fn functions_have_shares() {
+        let mut stacks = Stacks::default();
+        stacks.begin(own(), 7);
+        let address = known_function as fn() as usize as u64;
+        for turn in 0..20 {
+            stacks.note(7, &[if turn % 4 == 0 { 0x10 } else { address }]);
+        }
+        let codes = stacks.codes(|_| None);
+        let (name, share) = &codes[&7].functions[0];
+        assert!(name.ends_with("known_function") && (share - 0.75).abs() < 1e-9, "{codes:?}");
+    }
+}
