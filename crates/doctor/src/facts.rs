@@ -1,6 +1,6 @@
 //! What the observation has shown, as the figures on which symptoms are judged.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
 use contend_sys::procfs::{Io, ticks};
@@ -49,6 +49,8 @@ pub struct Facts {
     /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
     /// switches were recorded.
     pub longest_alone: Option<(i32, f64)>,
+    /// Owners of the locks that threads waited for, as samples have found them.
+    pub lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
     /// Share of the readings in which a process held a file lock.
     pub file_lock_share: f64,
     /// Minor page faults of all processes, per second.
@@ -107,7 +109,7 @@ pub struct ProcessFacts {
     pub runtime: Option<Runtime>,
     /// Increase of bytes and calls; `None` if they may not be read.
     pub io: Option<Io>,
-    /// The ends of pipes that it had open.
+    /// The pipes at its standard input and output.
     pub pipes: HashSet<PipeEnd>,
     /// Mean number of its threads that ran.
     pub running: f64,
@@ -188,6 +190,7 @@ impl Facts {
             ended: timeline.ended,
             programs: timeline.programs.iter().map(|(name, all)| (name.clone(), *all)).collect(),
             longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
+            lock_owners: observation.lock_owners.clone(),
             file_lock_share: observation.file_lock_share,
             faults_per_second: faults / wall,
             has_switches: timeline.has_switches(),
@@ -234,6 +237,15 @@ impl Facts {
             sum.sleeps_with_event += program.sleeps_with_event;
         }
         sum
+    }
+
+    /// Returns the thread that most often owned the lock at this address when others were found to wait
+    /// for it, and its share of these samples. Other programs cannot be seen.
+    pub fn owner(&self, address: u64) -> Option<(&ThreadFacts, f64)> {
+        let owners = self.lock_owners.get(&address)?;
+        let (id, count) = owners.iter().max_by_key(|(_, count)| **count)?;
+        let sum: u64 = owners.values().sum();
+        Some((self.thread(*id)?, *count as f64 / sum.max(1) as f64))
     }
 
     /// Returns the thread with this ID, if it was observed.
@@ -288,11 +300,13 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         track.waits.iter().map(|(wait, time)| (*wait, share(time.nanos))).collect();
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
     let runs = track.runs.count().max(track.slices);
+    let code = observation.codes.get(&id).cloned();
     ThreadFacts {
         name: ThreadName {
             pid: track.process,
             tid: id,
             name: observation.names.get(&id).cloned().unwrap_or_default(),
+            function: code.as_ref().and_then(|code| code.main_function()).map(str::to_owned),
         },
         runtime: process.and_then(|process| process.runtime),
         running: share(track.states[ThreadState::Running as usize]),
@@ -305,7 +319,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         long_runs: runs as f64 * (1.0 - track.runs.share_below(GLANCE_NANOS)),
         wait_length: track.blocks.median_nanos() as f64 / 1e9,
         preemptions_per_second: track.preemptions as f64 / wall,
-        code: observation.codes.get(&id).cloned(),
+        code,
         short_sleeps: track.short_sleeps,
         sleeps_with_event: track.sleeps_with_event,
     }
@@ -334,8 +348,7 @@ fn totals(observation: &Observation) -> (f64, f64, f64) {
 /// Returns the address that most time of the threads is spent waiting on among locks, with the number
 /// of threads and their share of the time.
 pub fn busiest_lock(threads: &[ThreadFacts]) -> Option<(u64, usize, f64)> {
-    let mut by_address: std::collections::BTreeMap<u64, (usize, f64)> =
-        std::collections::BTreeMap::new();
+    let mut by_address: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
     for thread in threads {
         for (wait, share) in &thread.waits {
             if let Object::Futex(futex) = wait.object

@@ -18,6 +18,7 @@
 //! like idle threads. Only the order of events distinguishes them.
 
 use contend_record::doctor::{Runtime, ThreadState};
+use contend_sys::{Pid, memory};
 
 /// A word that a thread waits on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +42,9 @@ pub enum Primitive {
     InterpreterLock,
 }
 
+/// Offset of the owner's thread ID from the word, in a mutex of glibc (`__owner` in
+/// `struct __pthread_mutex_s`), in bytes.
+const OWNER_OFFSET: u64 = 8;
 /// `FUTEX_CMD_MASK`: without the flags for private words and the realtime clock.
 const COMMAND_MASK: u64 = 0x7f;
 const FUTEX_WAIT: u64 = 0;
@@ -72,6 +76,18 @@ impl Futex {
             _ => Primitive::Condition,
         };
         Self { address, primitive, is_timed }
+    }
+
+    /// Returns the ID of the thread that owns the lock of glibc at this address; `None` if it is another
+    /// primitive, nobody owns it, or the memory cannot be read.
+    pub fn owner(&self, process: Pid) -> Option<i32> {
+        if self.primitive != Primitive::Lock {
+            return None;
+        }
+        let mut word = [0; 4];
+        let length = memory::read(process, self.address + OWNER_OFFSET, &mut word).ok()?;
+        let owner = i32::from_ne_bytes(word);
+        (length == word.len() && owner > 0).then_some(owner)
     }
 
     /// Returns the state of a thread that waits on the word.

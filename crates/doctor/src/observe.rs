@@ -23,8 +23,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::processes::{self, Observed};
 use crate::runtime;
 use crate::stacks::{Code, Stacks};
-use crate::thread::{self, Sampled, ThreadFiles};
+use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
+use crate::wait::{Object, Wait};
 
 /// What to observe, and how.
 #[derive(Debug, Clone)]
@@ -70,6 +71,8 @@ pub struct Observation {
     pub load: Load,
     /// Where busy threads execute, by thread ID.
     pub codes: BTreeMap<i32, Code>,
+    /// Number of samples in which a thread waited for a lock, by its address and by its owner.
+    pub lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
     /// Share of the readings of the machine's file locks in which an observed process held one, without
     /// processes that always do.
     pub file_lock_share: f64,
@@ -88,6 +91,8 @@ const ROUND_TICKS: u64 = 100;
 const MAX_BACKOFF: u64 = 16;
 /// Largest number of threads sampled in an interval because they have run.
 const MAX_ACTIVE_SAMPLES: usize = 256;
+/// Largest number of locks whose owners are counted.
+const MAX_LOCKS: usize = 1000;
 /// Share of the readings from which a process always holds a file lock.
 const ALWAYS: f64 = 0.8;
 /// Largest number of processes that are sampled. Others are only in the records.
@@ -122,6 +127,7 @@ struct Observer<'a> {
     names: BTreeMap<i32, String>,
     samples: u64,
     stacks: Stacks,
+    lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
     /// Number of readings of the machine's file locks.
     lock_readings: u64,
     /// Number of readings in which each observed process held a lock.
@@ -163,6 +169,7 @@ pub fn observe(
         names: BTreeMap::new(),
         samples: 0,
         stacks: Stacks::default(),
+        lock_owners: BTreeMap::new(),
         lock_readings: 0,
         lock_holders: BTreeMap::new(),
         shows_calls: false,
@@ -217,6 +224,7 @@ pub fn observe(
         own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
         load: Load::read().since(load_before),
         codes,
+        lock_owners: observer.lock_owners,
         file_lock_share,
     })
 }
@@ -279,6 +287,16 @@ fn started(recorder: &mut Recorder) -> Vec<i32> {
     let is_start =
         |record: &&contend_sys::perf::Record| matches!(record.event, Event::Started { .. });
     records.filter(is_start).map(|record| record.thread).collect()
+}
+
+/// Returns the address and the owner of the lock that a thread has begun to wait for.
+fn owner(sampler: &Sampler, sample: &Sample) -> Option<(u64, i32)> {
+    match sample.state {
+        Sampled::Waiting(Wait { object: Object::Futex(futex), .. }) if sample.slices > 0 => {
+            Some((futex.address, futex.owner(Pid::from_raw(sampler.process)?)?))
+        }
+        _ => None,
+    }
 }
 
 fn why_no_switches(error: &io::Error) -> String {
@@ -404,6 +422,7 @@ impl Observer<'_> {
 
     fn sample(&mut self, threads: Vec<i32>) {
         let (mut run, mut queued) = (0, 0);
+        let mut found: Vec<(u64, i32)> = Vec::new();
         for id in threads {
             let Some(sampler) = self.samplers.get_mut(&id) else { continue };
             let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
@@ -417,11 +436,20 @@ impl Observer<'_> {
                         if is_idle { MAX_BACKOFF.min(2 * sampler.backoff) } else { 1 };
                     sampler.due = self.tick + sampler.backoff;
                     self.timeline.sample(id, now(), &sample);
+                    if let Some((address, owner)) = owner(sampler, &sample) {
+                        found.push((address, owner));
+                    }
                 }
                 Err(_) => self.drop_thread(id),
             }
         }
         self.timeline.tick(now(), run, queued);
+        for (address, owner) in found {
+            // Other primitives have something else in this place.
+            if self.samplers.contains_key(&owner) && self.lock_owners.len() < MAX_LOCKS {
+                *self.lock_owners.entry(address).or_default().entry(owner).or_default() += 1;
+            }
+        }
     }
 
     /// Reads the context switches up to now, and returns the threads that they are about. Adds new

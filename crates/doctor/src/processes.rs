@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use contend_record::doctor::{Relation, Runtime};
 use contend_sys::Pid;
@@ -36,7 +37,7 @@ pub struct Observed {
     pub first_io: Option<Io>,
     /// The same at the last sample.
     pub last_io: Option<Io>,
-    /// The ends of pipes that it has open; `None` until they have been read for its program.
+    /// The pipes at its standard input and output; `None` until they have been read for its program.
     pub pipes: Option<HashSet<PipeEnd>>,
     /// `None` if it may not be read, or the process has ended.
     io: Option<ProcFile>,
@@ -87,7 +88,7 @@ impl Observed {
             _ => (self.io, self.stat) = (None, None),
         }
         if self.stat.is_some() && self.pipes.is_none() {
-            self.pipes = Some(pipe_ends(self.pid.as_raw_nonzero().get()));
+            self.pipes = Some(standard_pipes(self.pid.as_raw_nonzero().get()));
         }
     }
 
@@ -200,14 +201,30 @@ impl PipeEnd {
     }
 }
 
+/// Returns the ends of pipes that are a process's standard input and output; none if they may not be
+/// read.
+fn standard_pipes(pid: i32) -> HashSet<PipeEnd> {
+    let end = |fd: u32| Some(PipeEnd { pipe: pipe_at(pid, fd)?, is_writer: fd == 1 });
+    [0, 1].into_iter().filter_map(end).collect()
+}
+
+/// Returns the number of the pipe at a descriptor; `None` if it is something else or may not be read.
+fn pipe_at(pid: i32, fd: u32) -> Option<u64> {
+    parse_pipe(&fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?)
+}
+
+/// Parses the name of a pipe, as in `pipe:[7]`.
+fn parse_pipe(link: &Path) -> Option<u64> {
+    link.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()
+}
+
 /// Returns the ends of pipes that a process has open, except for its standard error, which many
 /// processes share; none if they may not be read.
 fn pipe_ends(pid: i32) -> HashSet<PipeEnd> {
     const OWNER_MAY_WRITE: u32 = 0o200;
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let end = |entry: fs::DirEntry| {
-        let link = fs::read_link(entry.path()).ok()?;
-        let pipe = link.to_str()?.strip_prefix("pipe:[")?.strip_suffix(']')?.parse().ok()?;
+        let pipe = parse_pipe(&fs::read_link(entry.path()).ok()?)?;
         // The permissions of the link are those of the descriptor.
         let is_writer = entry.metadata().ok()?.permissions().mode() & OWNER_MAY_WRITE != 0;
         (entry.file_name() != "2").then_some(PipeEnd { pipe, is_writer })

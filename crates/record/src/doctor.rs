@@ -229,6 +229,10 @@ pub struct ThreadName {
     pub tid: i32,
     /// Its name, as it calls itself (`comm`).
     pub name: String,
+    /// The function of the program in which it executes most, by stacks sampled while it was busy; null
+    /// if no function stands out, or the program has no symbols.
+    #[serde(default)]
+    pub function: Option<String>,
 }
 
 /// An observed process.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use contend_record::doctor::{Runtime, ThreadState};
 
-use super::{Found, MIN_GAIN, lock_step, names, percent};
+use super::{Found, MIN_GAIN, described, lock_step, names, percent};
 use crate::facts::{Facts, ThreadFacts, busiest_lock};
 use crate::goroutines::Goroutines;
 use crate::wait::{Object, Wait};
@@ -23,6 +23,8 @@ const MIN_WAITING: f64 = 0.4;
 const MAX_WAIT_SECONDS: f64 = 0.05;
 /// Share of the CPU time of the two busiest threads from which they work in turn, without the others.
 const MAX_PAIR_SHARE: f64 = 0.85;
+/// Share of the samples in which the same thread owned the lock, from which it is named.
+const MIN_HOLDING: f64 = 0.5;
 /// Share of the samples in code of contended locks of Go.
 const MIN_LOCKING: f64 = 0.004;
 /// Mean number of running threads below which a program without visible locks has nothing to do.
@@ -46,6 +48,11 @@ pub fn find(facts: &Facts) -> Option<Found> {
     }
     let address = busiest_lock(&facts.threads).filter(|_| is_visible);
     let lock = address.map_or_else(String::new, |(address, ..)| format!(" (at {address:#x})"));
+    let owner = address.and_then(|(address, ..)| facts.owner(address));
+    let holder = owner.filter(|(_, share)| *share >= MIN_HOLDING).map(|(thread, share)| {
+        format!(" {} held it in {} of the samples.", described(thread), percent(share))
+    });
+    let holder = holder.unwrap_or_default();
     let blocked: f64 = if is_visible {
         in_locks
     } else {
@@ -63,7 +70,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
     Some(Found {
         message: format!(
             "{} threads {how}{lock}: on average {blocked:.1} wait while {:.1} run, and at least two \
-             ran at the same time for {} of the time.",
+             ran at the same time for {} of the time.{holder}",
             threads.len(),
             facts.running,
             percent(facts.from_level(2)),

@@ -129,9 +129,13 @@ fn names<'a>(threads: impl IntoIterator<Item = &'a ThreadFacts>) -> Vec<ThreadNa
     threads.into_iter().take(MAX_NAMES).map(|thread| thread.name.clone()).collect()
 }
 
-/// Returns the description of a thread in a sentence: its name and ID.
+/// Returns the description of a thread in a sentence: its name and ID, and the function in which it
+/// executes most, if that is known.
 fn described(thread: &ThreadFacts) -> String {
-    format!("{} ({})", thread.name.name, thread.name.tid)
+    match &thread.name.function {
+        Some(function) => format!("{} ({}, in {function})", thread.name.name, thread.name.tid),
+        None => format!("{} ({})", thread.name.name, thread.name.tid),
+    }
 }
 
 /// Returns a share as a whole number of percent.

@@ -166,7 +166,13 @@ fn thread_names(threads: &[ThreadName]) -> String {
     let named: Vec<String> = threads
         .iter()
         .take(MAX_NAMED_THREADS)
-        .map(|thread| format!("{} ({})", printable(&thread.name), thread.tid))
+        .map(|thread| {
+            let name = printable(&thread.name);
+            match &thread.function {
+                Some(function) => format!("{name} ({}, in {})", thread.tid, printable(function)),
+                None => format!("{name} ({})", thread.tid),
+            }
+        })
         .collect();
     let more = threads.len().saturating_sub(MAX_NAMED_THREADS);
     match more {
