@@ -44,7 +44,7 @@ const SLEEP_PROGRAMS: &[&str] = &["sleep", "usleep"];
 /// Share of its life that a process which computes runs.
 const MIN_BUSY_SHARE: f64 = 0.7;
 /// Smallest share of the time alone for which the thread must run.
-const MIN_ALONE_SHARE: f64 = 0.8;
+const MIN_ALONE_SHARE: f64 = 0.7;
 /// Largest number of ended threads whose history is kept.
 const MAX_FINISHED: usize = 1000;
 /// `SHORT_SLEEP`, in nanoseconds.

@@ -19,7 +19,7 @@ const MAX_TOGETHER: f64 = 0.2;
 /// Share of the time for which the main thread must wait for its pool, and a thread of the pool run.
 const MIN_WAITING: f64 = 0.7;
 /// Share of the observation in which at least two threads must have run.
-const MIN_TOGETHER: f64 = 0.1;
+const MIN_TOGETHER: f64 = 0.05;
 
 pub fn find(facts: &Facts) -> Option<Found> {
     one_at_a_time(facts).or_else(|| pool(facts)).or_else(|| straggler(facts))
