@@ -1,6 +1,6 @@
 /*
  * Fault (lock-polling): three processes update a record in a file under a lock. They ask for it
- * with F_SETLK; if another process has it, they sleep 1 ms and try again. While they sleep, the
+ * with F_SETLK; if another process has it, they sleep 3 ms and try again. While they sleep, the
  * lock becomes free, and nobody uses it.
  * fixed: F_SETLKW, so the kernel wakes a waiter when the lock is free.
  * twin: a server waits in poll without a time-out for a client that thinks 10 ms. It waits nearly
@@ -14,10 +14,10 @@
 
 enum {
     PROCESSES = 3,
-    RETRY_US = 1000,            /* sleep after a failed attempt */
+    RETRY_US = 3000,            /* sleep after a failed attempt */
     HOLD_US = 300,              /* work while the process has the lock */
     OUTSIDE_US = 200,           /* work between two locks */
-    UPDATES = 3300,             /* per process */
+    UPDATES = 2600,             /* per process */
     TWIN_REQUESTS = 375,
     THINK_US = 10000,
     ANSWER_US = 300,

@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -282,14 +282,31 @@ fn name(symptom: Symptom) -> String {
     value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn print(totals: &Totals) {
-    println!("\nplanted -> first finding (wrong ones only):");
-    for ((planted, found), count) in &totals.confusion {
-        if Some(*planted) != *found {
-            let found = found.map_or("nothing".to_owned(), name);
-            println!("  {} -> {found}: {count}", name(*planted));
-        }
+/// Prints the confusion matrix as a table in Markdown.
+fn print_confusion(totals: &Totals) {
+    println!("\n| planted | programs | right | other first findings |");
+    println!("|---|---|---|---|");
+    let planted: BTreeSet<Symptom> = totals.confusion.keys().map(|(planted, _)| *planted).collect();
+    for planted in planted {
+        let of = |is_right: bool| {
+            totals.confusion.iter().filter(move |((symptom, found), _)| {
+                *symptom == planted && (*found == Some(planted)) == is_right
+            })
+        };
+        let sum = |is_right: bool| of(is_right).map(|(_, count)| count).sum::<u32>();
+        let others: Vec<String> = of(false)
+            .map(|((_, found), count)| {
+                format!("{}: {count}", found.map_or("nothing".to_owned(), name))
+            })
+            .collect();
+        let (right, wrong) = (sum(true), sum(false));
+        println!("| {} | {} | {right} | {} |", name(planted), right + wrong, others.join(", "));
     }
+    println!();
+}
+
+fn print(totals: &Totals) {
+    print_confusion(totals);
     println!("first finding right: {} of {}", totals.right, totals.sick);
     println!("healthy programs without a finding: {} of {}", totals.silent, totals.twins);
     println!("gains within a factor of {MAX_FACTOR}: {} of {}", totals.within, totals.estimates);

@@ -6,25 +6,41 @@
 //!   there. A loop that computes or searches changes a register.
 
 /// Length of code on each side of an address that may belong to the same loop, in bytes.
-pub const REACH_BYTES: usize = 32;
+pub const REACH_BYTES: usize = 64;
 /// Largest number of instructions of a loop that only reads and compares.
 const MAX_INSTRUCTIONS: usize = 8;
 
 /// Returns whether `code` around the instruction at offset `at` is a spin loop.
 pub fn is_spin_loop(code: &[u8], at: usize) -> bool {
-    gives_way(code) || cfg!(target_arch = "x86_64") && only_reads(code, at)
-}
-
-/// Returns whether the code contains the instruction that gives way to the other hardware thread.
-fn gives_way(code: &[u8]) -> bool {
-    let has = |instruction: &[u8]| code.windows(instruction.len()).any(|at| at == instruction);
-    if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
-        has(&[0xf3, 0x90]) // PAUSE
+    if cfg!(target_arch = "x86_64") {
+        gives_way(code, at) || only_reads(code, at)
     } else if cfg!(target_arch = "aarch64") {
-        has(&[0x3f, 0x20, 0x03, 0xd5]) || has(&[0xdf, 0x3f, 0x03, 0xd5]) // YIELD, ISB
+        // YIELD, ISB
+        has(code, &[0x3f, 0x20, 0x03, 0xd5]) || has(code, &[0xdf, 0x3f, 0x03, 0xd5])
     } else {
         false
     }
+}
+
+fn has(code: &[u8], instruction: &[u8]) -> bool {
+    code.windows(instruction.len()).any(|at| at == instruction)
+}
+
+/// Returns whether the innermost loop around the instruction at `at` contains the instruction that gives
+/// way to the other hardware thread.
+fn gives_way(code: &[u8], at: usize) -> bool {
+    const PAUSE: &[u8] = &[0xf3, 0x90];
+    // Where instructions begin is unknown, but few other bytes look like a jump back over `at`.
+    let loops = (0..code.len()).filter_map(|place| {
+        let Instruction { kind: Kind::Jump(by), length } = Instruction::decode(&code[place..])?
+        else {
+            return None;
+        };
+        let end = place + length;
+        let start = end.checked_add_signed(by)?;
+        (start..end).contains(&at).then_some(start..end)
+    });
+    loops.min_by_key(|body| body.end - body.start).is_some_and(|body| has(&code[body], PAUSE))
 }
 
 /// Returns whether the instruction at offset `at` belongs to a loop of instructions that only read
@@ -175,11 +191,16 @@ mod tests {
 
     #[test]
     fn a_loop_that_gives_way_spins() {
-        if cfg!(target_arch = "x86_64") {
-            assert!(gives_way(&[0x8b, 0x07, 0xf3, 0x90, 0x85, 0xc0, 0x74, 0xf8]));
-            assert!(!gives_way(&[0x48, 0x0f, 0xaf, 0xc1, 0x90, 0x75, 0xf9]));
+        // mov eax, [rdi]; pause; test eax, eax; je -10; imul rax, rcx; dec rcx; jne -9
+        let code = [
+            0x8b, 0x07, 0xf3, 0x90, 0x85, 0xc0, 0x74, 0xf8, 0x48, 0x0f, 0xaf, 0xc1, 0x48, 0xff,
+            0xc9, 0x75, 0xf7,
+        ];
+        for at in [0, 2, 4, 6] {
+            assert!(gives_way(&code, at), "{at}");
         }
-        assert!(!gives_way(&[]));
+        assert!(!gives_way(&code, 8), "the next loop computes");
+        assert!(!gives_way(&code[8..], 0) && !gives_way(&[], 0));
     }
 
     /// Loops as compilers write them; each with its instructions' offsets.
