@@ -263,10 +263,16 @@ impl Facts {
     /// Returns the share of the wall time that would be saved if the program's CPU time were spread
     /// evenly over `threads` threads and its CPUs.
     pub fn parallel_gain(&self, threads: usize) -> f64 {
+        self.parallel_gain_of(self.running, threads)
+    }
+
+    /// Returns the share of the wall time that would be saved if only `work`, a mean number of running
+    /// threads, were left and spread as in [`Self::parallel_gain`].
+    pub fn parallel_gain_of(&self, work: f64, threads: usize) -> f64 {
         // CPUs that other programs use are not free.
         let free = (self.cpus * (1.0 - self.others_share)).max(self.running);
         let width = free.min(threads.max(1) as f64).max(f64::MIN_POSITIVE);
-        (1.0 - self.running / width).clamp(0.0, 1.0)
+        (1.0 - work / width).clamp(0.0, 1.0)
     }
 
     /// Returns the share of the CPU time in the kernel.

@@ -31,7 +31,9 @@ const MIN_LOCKING: f64 = 0.004;
 const MIN_RUNNING: f64 = 0.6;
 
 pub fn find(facts: &Facts) -> Option<Found> {
-    let gain_of = |threads: usize| facts.parallel_gain(threads);
+    // Without waits, there are no calls of the kernel for the lock either.
+    let work = facts.running * (1.0 - facts.system_share());
+    let gain_of = |threads: usize| facts.parallel_gain_of(work, threads);
     let waiting: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| thread.waiting(Wait::is_for_lock) > 0.02).collect();
     let in_locks: f64 = waiting.iter().map(|thread| thread.waiting(Wait::is_for_lock)).sum();
@@ -76,7 +78,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
             percent(facts.from_level(2)),
         ),
         gain: Some(gain),
-        argument: "the CPU time, divided evenly among the CPUs",
+        argument: "the CPU time in user mode, divided evenly among the CPUs",
         evidence,
         threads: names(threads.iter().copied()),
         remedy:
