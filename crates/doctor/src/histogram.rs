@@ -26,6 +26,16 @@ impl Histogram {
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
     }
 
+    /// Returns the durations that were added since `earlier`, a previous state of this histogram.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut increase = self.clone();
+        for (count, before) in increase.counts.iter_mut().zip(earlier.counts) {
+            *count = count.saturating_sub(before);
+        }
+        increase.sum_nanos = self.sum_nanos.saturating_sub(earlier.sum_nanos);
+        increase
+    }
+
     /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()

@@ -9,7 +9,8 @@
 //!                                                                  DoctorRecord
 //! ```
 //!
-//! - [`observe`]: the loop that samples threads and reads context switches.
+//! - [`observe`]: the loop that samples threads and reads context switches. It ends with an observation,
+//!   and yields snapshots on the way.
 //! - [`timeline`]: what the threads did over time, in constant memory. Every moment has one cause.
 //! - [`facts`]: the figures on which symptoms are judged.
 //! - [`symptom`]: one file and one table row for each way in which a program loses time.
@@ -33,3 +34,4 @@ pub mod symptom;
 mod thread;
 pub mod timeline;
 mod wait;
+mod window;

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use contend_record::doctor::{Relation, Runtime};
@@ -42,7 +43,7 @@ pub struct Config {
     pub quota: Option<f64>,
 }
 
-/// The results of an observation.
+/// The results of an observation, or of a part of it.
 #[derive(Debug)]
 pub struct Observation {
     /// The history of the threads.
@@ -57,7 +58,7 @@ pub struct Observation {
     pub length: Duration,
     /// Number of samples of all threads.
     pub samples: u64,
-    /// Times between two samples, in seconds.
+    /// Times between two samples, in seconds; in a snapshot the last 1000.
     pub intervals: Vec<f64>,
     /// Why context switches were not recorded; `None` if they were.
     pub no_switches: Option<String>,
@@ -76,6 +77,17 @@ pub struct Observation {
     /// Share of the readings of the machine's file locks in which an observed process held one, without
     /// processes that always do.
     pub file_lock_share: f64,
+    /// These readings.
+    pub file_locks: FileLocks,
+}
+
+/// Readings of the machine's file locks.
+#[derive(Debug, Clone, Default)]
+pub struct FileLocks {
+    /// Number of readings.
+    pub readings: u64,
+    /// Number of readings in which each observed process held a lock, by PID.
+    pub holders: BTreeMap<i32, u64>,
 }
 
 /// Number of intervals between two searches for new threads, without context switches.
@@ -101,6 +113,8 @@ const MAX_PROCESSES: usize = 10_000;
 const MIN_BUSY: u64 = 20;
 /// Largest number of threads whose context switches are recorded from the start.
 const MAX_FOLLOWED: usize = 2000;
+/// Largest number of times between two samples in a snapshot.
+const MAX_SNAPSHOT_INTERVALS: usize = 1000;
 
 /// A thread with its files, and when it is sampled next.
 #[derive(Debug)]
@@ -115,8 +129,15 @@ struct Sampler {
 
 /// An observation in progress.
 #[derive(Debug)]
-struct Observer<'a> {
+pub struct Observer<'a> {
     config: &'a Config,
+    begun: Instant,
+    /// CPU time of contend, and the machine's load, when the observation began.
+    cpu_before: Duration,
+    load_before: Load,
+    no_switches: Option<String>,
+    /// Times between two samples, in seconds.
+    intervals: Vec<f64>,
     timeline: Timeline,
     cpus: f64,
     recorder: Option<Recorder>,
@@ -128,10 +149,7 @@ struct Observer<'a> {
     samples: u64,
     stacks: Stacks,
     lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
-    /// Number of readings of the machine's file locks.
-    lock_readings: u64,
-    /// Number of readings in which each observed process held a lock.
-    lock_holders: BTreeMap<i32, u64>,
+    file_locks: FileLocks,
     shows_calls: bool,
     unsampled: usize,
     /// Threads that have ended, as a sample has shown.
@@ -142,26 +160,30 @@ struct Observer<'a> {
     round: i32,
 }
 
-/// Observes the program. `progress` is called after each interval, with the time that has passed. The
-/// observation is empty if all processes have ended already.
+/// Observes the program. Calls `each` after each interval, which may end the observation. The observation
+/// is empty if all processes have ended already.
 ///
 /// # Errors
 /// Returns an error if a system call fails.
 pub fn observe(
     config: &Config,
     signals: &Signals,
-    progress: &mut dyn FnMut(Duration),
+    each: &mut dyn FnMut(&mut Observer<'_>) -> ControlFlow<()>,
 ) -> io::Result<Observation> {
     let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
     let cpu_before = child::own_usage().cpu();
     let load_before = Load::read();
     let found = processes::related(&config.targets, own);
     let (recorder, no_switches) = record_switches(config, &found);
-    let begun = Instant::now();
     let mut observer = Observer {
+        config,
+        begun: Instant::now(),
+        cpu_before,
+        load_before,
+        no_switches,
+        intervals: Vec::new(),
         timeline: Timeline::new(now(), recorder.is_some()),
         recorder,
-        config,
         cpus: 1.0,
         processes: BTreeMap::new(),
         samplers: BTreeMap::new(),
@@ -170,8 +192,7 @@ pub fn observe(
         samples: 0,
         stacks: Stacks::default(),
         lock_owners: BTreeMap::new(),
-        lock_readings: 0,
-        lock_holders: BTreeMap::new(),
+        file_locks: FileLocks::default(),
         shows_calls: false,
         unsampled: 0,
         vanished: Vec::new(),
@@ -184,49 +205,20 @@ pub fn observe(
         observer.add_process(pid, relation);
     }
     observer.search();
-    let mut intervals = Vec::new();
     let mut last = Instant::now();
     while !observer.has_ended() {
-        let over = config.limit.is_some_and(|limit| begun.elapsed() >= limit);
-        let ended = sleep(signals, &config.targets, next(config, begun, &last))?;
+        let over = config.limit.is_some_and(|limit| observer.elapsed() >= limit);
+        let ended = sleep(signals, &config.targets, next(config, observer.begun, &last))?;
         observer.step();
-        intervals.push(last.elapsed().as_secs_f64());
+        observer.intervals.push(last.elapsed().as_secs_f64());
         last = Instant::now();
-        progress(begun.elapsed());
-        if over || ended || signals.interrupted().is_some() {
+        let flow = each(&mut observer);
+        if over || ended || flow.is_break() || signals.interrupted().is_some() {
             break;
         }
     }
     observer.finish();
-    let processes = &observer.processes;
-    let codes =
-        observer.stacks.codes(|process| processes.get(&process).and_then(|known| known.runtime));
-    let readings = observer.lock_readings.max(1) as f64;
-    let file_lock_share = observer
-        .lock_holders
-        .values()
-        .map(|&count| count as f64 / readings)
-        // A process that always holds a lock marks its presence; nobody retries for that one.
-        .filter(|share| *share < ALWAYS)
-        .sum::<f64>()
-        .min(1.0);
-    Ok(Observation {
-        timeline: observer.timeline,
-        cpus: observer.cpus,
-        processes: observer.processes.into_values().collect(),
-        names: observer.names,
-        length: begun.elapsed(),
-        samples: observer.samples,
-        intervals,
-        no_switches,
-        shows_calls: observer.shows_calls,
-        unsampled: observer.unsampled,
-        own_cpu: child::own_usage().cpu().saturating_sub(cpu_before),
-        load: Load::read().since(load_before),
-        codes,
-        lock_owners: observer.lock_owners,
-        file_lock_share,
-    })
+    Ok(observer.into_observation())
 }
 
 /// Starts to record context switches of the found processes. Returns why that is not possible, if it
@@ -344,7 +336,72 @@ fn now() -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+impl FileLocks {
+    /// Returns the share of the readings in which a process held a lock, without processes that always do.
+    pub fn share(&self) -> f64 {
+        let readings = self.readings.max(1) as f64;
+        let shares = self.holders.values().map(|&count| count as f64 / readings);
+        // A process that always holds a lock marks its presence; nobody retries for that one.
+        shares.filter(|share| *share < ALWAYS).sum::<f64>().min(1.0)
+    }
+
+    /// Returns the readings since `earlier`, a previous state of these.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut increase = self.clone();
+        increase.readings -= earlier.readings.min(self.readings);
+        for (pid, count) in &mut increase.holders {
+            *count -= earlier.holders.get(pid).copied().unwrap_or(0).min(*count);
+        }
+        increase
+    }
+}
+
 impl Observer<'_> {
+    /// Returns the time since the observation began.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Returns the observation up to now, which continues. Samples all threads for that.
+    pub fn snapshot(&mut self) -> Observation {
+        self.sample_all();
+        let mut timeline = self.timeline.clone();
+        timeline.finish(now());
+        let intervals = self.intervals.len().saturating_sub(MAX_SNAPSHOT_INTERVALS);
+        self.results(timeline, self.intervals[intervals..].to_vec())
+    }
+
+    fn into_observation(mut self) -> Observation {
+        let timeline = std::mem::replace(&mut self.timeline, Timeline::new(0, false));
+        let intervals = std::mem::take(&mut self.intervals);
+        self.results(timeline, intervals)
+    }
+
+    /// Returns the results up to now, with a finished timeline.
+    fn results(&mut self, timeline: Timeline, intervals: Vec<f64>) -> Observation {
+        let processes = &self.processes;
+        let runtime_of = |pid| processes.get(&pid).and_then(|known: &Observed| known.runtime);
+        let codes = self.stacks.codes(runtime_of);
+        Observation {
+            timeline,
+            cpus: self.cpus,
+            processes: self.processes.values().map(Observed::snapshot).collect(),
+            names: self.names.clone(),
+            length: self.elapsed(),
+            samples: self.samples,
+            intervals,
+            no_switches: self.no_switches.clone(),
+            shows_calls: self.shows_calls,
+            unsampled: self.unsampled,
+            own_cpu: child::own_usage().cpu().saturating_sub(self.cpu_before),
+            load: Load::read().since(self.load_before),
+            codes,
+            lock_owners: self.lock_owners.clone(),
+            file_lock_share: self.file_locks.share(),
+            file_locks: self.file_locks.clone(),
+        }
+    }
+
     /// Reads context switches, finds new threads, and samples the threads that are due.
     fn step(&mut self) {
         self.tick += 1;
@@ -378,11 +435,11 @@ impl Observer<'_> {
     /// Reads who holds file locks now.
     fn read_file_locks(&mut self) {
         let holders = contend_sys::procfs::lock_holders();
-        self.lock_readings += 1;
+        self.file_locks.readings += 1;
         let observed: BTreeSet<i32> =
             holders.into_iter().filter(|pid| self.processes.contains_key(pid)).collect();
         for pid in observed {
-            *self.lock_holders.entry(pid).or_default() += 1;
+            *self.file_locks.holders.entry(pid).or_default() += 1;
         }
     }
 
@@ -412,10 +469,14 @@ impl Observer<'_> {
         }
     }
 
-    /// Samples all threads for the last time.
-    fn finish(&mut self) {
+    fn sample_all(&mut self) {
         let all = self.samplers.keys().copied().collect();
         self.sample(all);
+    }
+
+    /// Samples all threads for the last time.
+    fn finish(&mut self) {
+        self.sample_all();
         self.update_processes();
         self.timeline.finish(now());
     }

@@ -104,6 +104,17 @@ impl Observed {
         self.pipes = None;
     }
 
+    /// Returns a copy without open files, whose counters do not change any more.
+    pub fn snapshot(&self) -> Self {
+        let (command, pipes) = (self.command.clone(), self.pipes.clone());
+        Self { command, pipes, io: None, stat: None, ..*self }
+    }
+
+    /// Returns a snapshot whose counters begin at those of `earlier`, a previous one of this process.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self { first: earlier.last, first_io: earlier.last_io, ..self.snapshot() }
+    }
+
     /// Returns the increase of bytes and calls; `None` if they may not be read.
     pub fn io_increase(&self) -> Option<Io> {
         Some(self.last_io?.since(self.first_io?))

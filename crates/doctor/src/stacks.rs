@@ -25,6 +25,8 @@ pub struct Stacks {
     threads: BTreeMap<i32, Examined>,
     /// The code of each process, by PID.
     symbols: BTreeMap<i32, Symbols>,
+    /// What [`Stacks::codes`] has returned for a thread; with more samples, it is determined again.
+    known: BTreeMap<i32, Code>,
 }
 
 /// A thread that has been or is being examined.
@@ -91,16 +93,17 @@ impl Stacks {
     /// Returns where the threads execute. Threads with too few samples are left out. `runtime_of`
     /// returns the runtime of a process.
     pub fn codes(&mut self, runtime_of: impl Fn(i32) -> Option<Runtime>) -> BTreeMap<i32, Code> {
-        let mut codes = BTreeMap::new();
         for (id, examined) in &self.threads {
-            if examined.stacks.len() < MIN_SAMPLES {
+            let samples = examined.stacks.len();
+            let is_known = self.known.get(id).is_some_and(|code| code.samples == samples);
+            if samples < MIN_SAMPLES || is_known {
                 continue;
             }
             let process = examined.process.as_raw_nonzero().get();
             let Some(symbols) = self.symbols.get_mut(&process) else { continue };
-            codes.insert(*id, examined.code(runtime_of(process), symbols));
+            self.known.insert(*id, examined.code(runtime_of(process), symbols));
         }
-        codes
+        self.known.clone()
     }
 }
 

@@ -10,6 +10,8 @@
 //! A switch shows when a thread stops running, but not the reason. Until a sample finds that, the
 //! thread is assumed to be in the same wait as the last time.
 
+mod since;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -175,7 +177,7 @@ struct Alone {
 }
 
 /// The accumulated history of all threads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Timeline {
     /// Number of CPUs that the program may use: with as many running threads, it is busy.
     cpus: usize,
