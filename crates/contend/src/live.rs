@@ -13,6 +13,7 @@
 //! input is known. Narrow terminals get fewer columns. See [`crate::terminal`] for how the table is
 //! drawn. If the pipeline's output goes to a terminal, its first byte removes the table for good.
 
+pub mod watch;
 mod window;
 
 use std::io::IsTerminal as _;

@@ -82,10 +82,12 @@ fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
 
 /// Installs a panic hook that aborts the process after the panic's message, because without the
 /// panicking thread a measurement or the output of a plan is wrong. The release profile aborts
-/// anyway (`panic = "abort"`); the profiles for development and tests unwind.
+/// anyway (`panic = "abort"`); the profiles for development and tests unwind. If the terminal shows
+/// the live view, it is restored first, so that the message can be read.
 fn abort_on_panic() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        live::watch::restore();
         default_hook(panic);
         std::process::abort();
     }));

@@ -28,9 +28,19 @@ pub struct DoctorArgs {
 
     /// Stop observing after TIME, such as 10s, 500ms or 2m [default: 10s for a running process].
     ///
-    /// A command that contend has started continues; contend waits for its end.
+    /// A command that contend has started continues; contend waits for its end. With `--watch`, there
+    /// is no default.
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
     pub limit: Option<Duration>,
+
+    /// Show a live view on the whole screen until the program ends or `q` is pressed.
+    ///
+    /// The view is drawn on standard error, which must be a terminal, and updated once a second. The
+    /// report follows as usual. A COMMAND reads nothing from this terminal, and what it would write
+    /// there is shown only in part: the last lines. To give it input or keep all of its output, redirect
+    /// its standard streams.
+    #[arg(long)]
+    pub watch: bool,
 
     /// Show all findings, the threads, and how they were observed.
     #[arg(long, short)]
@@ -51,4 +61,5 @@ const EXAMPLES: &str = "\
 Examples:
   contend doctor 1234                     Observe a process for 10 seconds
   contend doctor --for 30s $(pgrep java)  Observe several processes
-  contend doctor -- python3 job.py        Observe a command until it ends";
+  contend doctor -- python3 job.py        Observe a command until it ends
+  contend doctor --watch 1234             Show a live view until `q` is pressed";

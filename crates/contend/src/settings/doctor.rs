@@ -11,9 +11,10 @@ use contend_sys::procfs::Stat;
 use super::Reports;
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
+use crate::live;
 use crate::output::ReportFile;
 
-/// Time for which a running process is observed if the user gives none.
+/// Time for which a running process is observed if the user gives none, without a live view.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 /// Settings of `contend doctor`.
@@ -23,6 +24,8 @@ pub struct Doctor {
     pub patient: Patient,
     /// Time after which the observation ends; `None` for the end of the program or a signal.
     pub limit: Option<Duration>,
+    /// Whether to show a live view.
+    pub watch: bool,
     /// Where the report goes.
     pub reports: Reports,
 }
@@ -40,8 +43,13 @@ pub enum Patient {
 ///
 /// # Errors
 /// Returns a [`UsageError`] if a process does not exist, has ended, is a thread of the kernel or
-/// contend itself, or a report cannot be written.
+/// contend itself, there is no terminal for a live view, or a report cannot be written.
 pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
+    if args.watch
+        && let Some(obstacle) = live::watch::obstacle()
+    {
+        return Err(UsageError(format!("`--watch` cannot show a live view: {obstacle}")).into());
+    }
     let prepare =
         |path: Option<std::path::PathBuf>| path.map(|path| ReportFile::prepare(&path)).transpose();
     let reports = Reports {
@@ -51,11 +59,12 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     };
     let (patient, limit) = if args.command.is_empty() {
         let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<_, _>>()?;
-        (Patient::Running(pids), Some(args.limit.unwrap_or(DEFAULT_TIME)))
+        let default = (!args.watch).then_some(DEFAULT_TIME);
+        (Patient::Running(pids), args.limit.or(default))
     } else {
         (Patient::Command(args.command), args.limit)
     };
-    Ok(Doctor { patient, limit, reports })
+    Ok(Doctor { patient, limit, watch: args.watch, reports })
 }
 
 /// Returns a process that can be observed.

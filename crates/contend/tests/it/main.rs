@@ -32,3 +32,4 @@ mod terminal;
 mod users;
 mod versus;
 mod waits;
+mod watch;

@@ -238,7 +238,8 @@ fn method(out: &mut String, record: &DoctorRecord, detail: Detail, width: usize)
     }
 }
 
-fn state_name(state: ThreadState) -> &'static str {
+/// Returns the name of a state in reports.
+pub fn state_name(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Running => "running",
         ThreadState::Runnable => "queued for a CPU",
@@ -258,7 +259,8 @@ fn state_name(state: ThreadState) -> &'static str {
     }
 }
 
-fn cause_name(cause: Cause) -> &'static str {
+/// Returns the name of a cause in reports.
+pub fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Busy => "all its CPUs busy",
         Cause::Serial => "some CPUs busy, no other thread ready",
@@ -274,7 +276,8 @@ fn cause_name(cause: Cause) -> &'static str {
     }
 }
 
-fn symptom_name(symptom: Symptom) -> &'static str {
+/// Returns the name of a symptom in reports.
+pub fn symptom_name(symptom: Symptom) -> &'static str {
     match symptom {
         Symptom::SleepPolling => "Sleep polling",
         Symptom::LockStep => "Working in turn",
