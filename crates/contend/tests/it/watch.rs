@@ -4,9 +4,11 @@
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
 use contend_sys::procfs::with_descendants;
 use contend_sys::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{kill_process, test_kill_process};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -53,16 +55,22 @@ impl Terminal {
     }
 
     /// Reads until a text is drawn, after the one that was waited for last. Unchanged parts of the
-    /// screen and spaces are not drawn again.
+    /// screen and spaces are not drawn again. Panics if the text is not drawn within a minute.
     fn wait_for(&mut self, text: &str) {
+        let begun = Instant::now();
         while !self.drawn[self.seen..].contains(text) {
-            assert!(self.read(), "no {text:?} after {}: {:?}", self.seen, self.drawn);
+            let goes_on = begun.elapsed() < Duration::from_mins(1) && self.read();
+            assert!(goes_on, "no {text:?} after {}: {:?}", self.seen, self.drawn);
         }
         self.seen += self.drawn[self.seen..].find(text).expect("found") + text.len();
     }
 
+    /// Reads what is drawn next. Returns `false` once the command has ended.
     fn read(&mut self) -> bool {
+        const MAX_SILENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
         let mut buffer = [0; 4096];
+        let ready = poll(&mut [PollFd::new(&self.screen, PollFlags::IN)], Some(&MAX_SILENCE));
+        assert_ne!(ready, Ok(0), "nothing more after {:?}", self.drawn);
         let length = self.screen.read(&mut buffer).unwrap_or(0);
         self.drawn.push_str(&String::from_utf8_lossy(&buffer[..length]));
         length > 0
@@ -87,7 +95,7 @@ impl Terminal {
     fn end(mut self) -> String {
         while self.read() {}
         self.script.wait().expect("a child");
-        let drawn = self.drawn;
+        let drawn = std::mem::take(&mut self.drawn);
         let is_mode = |line: &&str| line.matches(':').count() > 20;
         let modes: Vec<&str> = drawn.lines().filter(is_mode).map(str::trim).collect();
         assert!(modes.len() >= 2, "{drawn:?}");
@@ -96,6 +104,17 @@ impl Terminal {
         assert!(last(ENTER_SCREEN) < last(LEAVE_SCREEN), "{drawn:?}");
         assert!(last(HIDE_CURSOR) < last(SHOW_CURSOR), "{drawn:?}");
         drawn
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if let Ok(None) = self.script.try_wait() {
+            for pid in with_descendants(Pid::from_child(&self.script)) {
+                let _ = kill_process(pid, Signal::KILL); // it may have ended
+            }
+            let _ = self.script.wait();
+        }
     }
 }
 
