@@ -9,7 +9,8 @@ use crate::processes::Observed;
 
 impl Observation {
     /// Returns the observation of the time since `earlier`, a previous snapshot of the same
-    /// observation. Intervals, and where busy threads execute, are those of this snapshot.
+    /// observation. Intervals, where busy threads execute and who owned locks are those of this
+    /// snapshot.
     pub fn since(&self, earlier: &Self) -> Self {
         let before: HashMap<Pid, &Observed> =
             earlier.processes.iter().map(|process| (process.pid, process)).collect();
@@ -31,6 +32,7 @@ impl Observation {
             own_cpu: self.own_cpu.saturating_sub(earlier.own_cpu),
             load: self.load.since(earlier.load),
             codes: self.codes.clone(),
+            lock_owners: self.lock_owners.clone(),
             file_lock_share: file_locks.share(),
             file_locks,
         }

@@ -213,7 +213,8 @@ fn the_view_ends_with_the_command_whose_output_follows() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
     // The input is empty, and a program may open its standard error again.
-    let script = "echo first; echo second >/dev/stderr; read line; echo read=$? >&2; sleep 1; exit 7";
+    let script =
+        "echo first; echo second >/dev/stderr; read line; echo read=$? >&2; sleep 1; exit 7";
     let command = format!(
         "{} doctor --watch --json {} -- bash -c \"{}\"",
         contend(),

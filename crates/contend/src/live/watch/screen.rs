@@ -232,7 +232,8 @@ mod tests {
         let message = drawn.find("a message to read").expect("the message was printed");
         assert!(entered < left && shown < message && left < message, "{drawn:?}");
         assert!(drawn.contains("code=134"), "it was aborted: {drawn:?}");
-        let modes: Vec<&str> = drawn.lines().filter(|line| line.matches(':').count() > 20).collect();
+        let modes: Vec<&str> =
+            drawn.lines().filter(|line| line.matches(':').count() > 20).collect();
         assert_eq!(modes.len(), 2, "{drawn:?}");
         assert_eq!(modes[0], modes[1]);
     }

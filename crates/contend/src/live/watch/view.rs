@@ -238,7 +238,8 @@ fn side_by_side(
     start: usize,
 ) -> Vec<Line<'static>> {
     let count = left.len().max(right.len());
-    let rows = |lines: Vec<Line<'static>>| lines.into_iter().chain(std::iter::repeat(Line::default()));
+    let rows =
+        |lines: Vec<Line<'static>>| lines.into_iter().chain(std::iter::repeat(Line::default()));
     let joined = rows(left).zip(rows(right)).map(|(mut left, right)| {
         left.push_span(Span::raw(" ".repeat(start.saturating_sub(left.width()))));
         left.spans.extend(right.spans);

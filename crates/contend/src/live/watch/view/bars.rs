@@ -44,9 +44,11 @@ pub fn of_causes(record: &DoctorRecord, width: usize, room: usize) -> Vec<Line<'
     let longest = shown.iter().map(|(cause, _)| cause_name(*cause).width()).max().unwrap_or(0);
     let has_room = longest + PERCENT_COLUMNS + MIN_BAR_COLUMNS <= width;
     let name = if has_room { cause_name } else { short_name };
-    let rows = shown
-        .iter()
-        .map(|&(cause, share)| Row { label: name(cause), share, style: style_of_cause(cause) });
+    let rows = shown.iter().map(|&(cause, share)| Row {
+        label: name(cause),
+        share,
+        style: style_of_cause(cause),
+    });
     table("moments", &rows.collect::<Vec<_>>(), width, room)
 }
 

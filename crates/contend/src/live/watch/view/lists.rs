@@ -191,9 +191,8 @@ fn row(thread: &Thread, columns: Columns) -> Line<'static> {
 /// Returns the state in which a thread waits for longest, after its share of the time; empty for a
 /// thread that does not wait.
 fn longest_wait(thread: &Thread) -> String {
-    let is_wait = |state: ThreadState| {
-        !matches!(state, ThreadState::Running | ThreadState::Runnable)
-    };
+    let is_wait =
+        |state: ThreadState| !matches!(state, ThreadState::Running | ThreadState::Runnable);
     let waits = thread.state_seconds.iter().filter(|(state, _)| is_wait(**state));
     waits.max_by(|a, b| a.1.total_cmp(b.1)).map_or_else(String::new, |(state, time)| {
         format!("{:>4} {}", percent(*time, thread.observed_seconds), state_name(*state))
