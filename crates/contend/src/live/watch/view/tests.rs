@@ -21,7 +21,7 @@ fn view() -> View {
 
 fn thread(tid: i32, name: &str, states: &[(ThreadState, f64)]) -> Thread {
     Thread {
-        name: ThreadName { pid: 4711, tid, name: name.to_owned() },
+        name: ThreadName { pid: 4711, tid, name: name.to_owned(), function: None },
         observed_seconds: states.iter().map(|(_, time)| time).sum(),
         state_seconds: states.iter().copied().collect(),
         slices: 1000,
