@@ -107,6 +107,27 @@ pub enum ThreadState {
     Unknown,
 }
 
+impl ThreadState {
+    /// All states, in the order of their numbers.
+    pub const ALL: [Self; 15] = [
+        Self::Running,
+        Self::Runnable,
+        Self::Lock,
+        Self::Condition,
+        Self::Sleep,
+        Self::Pipe,
+        Self::Socket,
+        Self::Poll,
+        Self::Terminal,
+        Self::Disk,
+        Self::Child,
+        Self::PageFault,
+        Self::Stopped,
+        Self::Other,
+        Self::Unknown,
+    ];
+}
+
 /// Why the program did not use all its CPUs at a moment, or that it did.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -135,6 +156,23 @@ pub enum Cause {
     Stopped,
     /// No thread ran, and it is unknown why.
     Unknown,
+}
+
+impl Cause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Busy,
+        Self::Serial,
+        Self::OtherLoad,
+        Self::Limited,
+        Self::Lock,
+        Self::Sleep,
+        Self::Disk,
+        Self::Child,
+        Self::Idle,
+        Self::Stopped,
+        Self::Unknown,
+    ];
 }
 
 /// All moments with one cause.
@@ -353,4 +391,21 @@ pub struct Layer {
     pub used: bool,
     /// Why it was not used, and which permission would make it available; null if it was used.
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_states_and_causes_are_at_their_numbers() {
+        for (number, state) in ThreadState::ALL.into_iter().enumerate() {
+            assert_eq!(state as usize, number);
+        }
+        for (number, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, number);
+        }
+        assert_eq!(ThreadState::ALL.last(), Some(&ThreadState::Unknown));
+        assert_eq!(Cause::ALL.last(), Some(&Cause::Unknown));
+    }
 }

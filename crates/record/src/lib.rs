@@ -14,6 +14,7 @@ pub mod run;
 pub mod shell;
 pub mod signal;
 pub mod stats;
+pub mod trace;
 pub mod units;
 pub mod versus;
 pub mod warning;

@@ -238,7 +238,7 @@ fn method(out: &mut String, record: &DoctorRecord, detail: Detail, width: usize)
     }
 }
 
-/// Returns the name of a state in reports.
+/// Returns the name of a state in reports and traces.
 pub fn state_name(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Running => "running",
@@ -259,7 +259,7 @@ pub fn state_name(state: ThreadState) -> &'static str {
     }
 }
 
-/// Returns the name of a cause in reports.
+/// Returns the name of a cause in reports and traces.
 pub fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Busy => "all its CPUs busy",

@@ -15,6 +15,7 @@ pub mod run;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod trace;
 pub mod unit_costs;
 pub mod units;
 pub mod versus;
