@@ -5,7 +5,7 @@ mod standard;
 pub use standard::Stdout;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Read as _, Write};
+use std::io::{self, BufWriter, IsTerminal, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
@@ -95,6 +95,9 @@ pub struct ReportFile {
     path: PathBuf,
     target: Target,
 }
+
+/// Size of the buffer for output that is written as it is made, in bytes.
+const BUFFER_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 enum Target {
@@ -227,13 +230,32 @@ impl ReportFile {
     /// # Errors
     /// Returns an error if the file cannot be written, for example because the disk is full.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
-        let path = self.path;
-        let context = || format!("cannot write to {}", path.display());
         match self.target {
             Target::Stdout => stdout(text),
-            Target::Direct(mut file) => file.write_all(text.as_bytes()).with_context(context),
+            _ => self.write_with(|out| out.write_all(text.as_bytes())),
+        }
+    }
+
+    /// Writes what `fill` writes, as [`Self::write`] does. The output need not fit into memory.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written, or `fill` fails.
+    pub fn write_with(
+        self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let path = self.path;
+        let context = || format!("cannot write to {}", path.display());
+        let buffered = |file: &mut dyn Write| {
+            let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
+            fill(&mut buffer)?;
+            buffer.flush()
+        };
+        match self.target {
+            Target::Stdout => buffered(&mut io::stdout().lock()).with_context(context),
+            Target::Direct(mut file) => buffered(&mut file).with_context(context),
             Target::Replace(mut file, to) => {
-                file.write_all(text.as_bytes()).with_context(context)?;
+                buffered(&mut file).with_context(context)?;
                 file.persist(to).map_err(|error| error.error).with_context(context)?;
                 Ok(())
             }

@@ -23,6 +23,7 @@ mod json;
 mod pipe;
 mod run;
 mod script;
+mod trace;
 mod versus;
 
 use std::fs::File;
@@ -56,6 +57,7 @@ pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
 pub use run::{Run, run, stage};
+pub use trace::TraceFile;
 pub use versus::{Variant, Versus};
 
 /// Returns the opened file. Returns an error that mentions `name` if the file could not be opened,

@@ -12,7 +12,6 @@ use contend_record::warning::{Warning, WarningId};
 use crate::facts::{Facts, ThreadFacts, state_seconds};
 use crate::observe::Observation;
 use crate::symptom;
-use crate::timeline::CAUSES;
 
 /// Largest number of threads in a record.
 const MAX_THREADS: usize = 100;
@@ -20,38 +19,6 @@ const MAX_THREADS: usize = 100;
 const MAX_OTHERS: f64 = 0.1;
 /// Shortest observation from which a diagnosis is made, in seconds.
 const MIN_SECONDS: f64 = 0.2;
-
-const STATES: [ThreadState; 15] = [
-    ThreadState::Running,
-    ThreadState::Runnable,
-    ThreadState::Lock,
-    ThreadState::Condition,
-    ThreadState::Sleep,
-    ThreadState::Pipe,
-    ThreadState::Socket,
-    ThreadState::Poll,
-    ThreadState::Terminal,
-    ThreadState::Disk,
-    ThreadState::Child,
-    ThreadState::PageFault,
-    ThreadState::Stopped,
-    ThreadState::Other,
-    ThreadState::Unknown,
-];
-
-const CAUSE_LIST: [Cause; CAUSES] = [
-    Cause::Busy,
-    Cause::Serial,
-    Cause::OtherLoad,
-    Cause::Limited,
-    Cause::Lock,
-    Cause::Sleep,
-    Cause::Disk,
-    Cause::Child,
-    Cause::Idle,
-    Cause::Stopped,
-    Cause::Unknown,
-];
 
 /// Returns the record of an observation, without the fields about the machine and the command, which
 /// the caller knows. `cpus_online` is the number of CPUs of the machine.
@@ -88,13 +55,13 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
 }
 
 fn by_state(seconds: &[f64]) -> BTreeMap<ThreadState, f64> {
-    let all = STATES.iter().map(|&state| (state, seconds[state as usize]));
+    let all = ThreadState::ALL.iter().map(|&state| (state, seconds[state as usize]));
     all.filter(|(_, seconds)| *seconds > 0.0).collect()
 }
 
 fn moments(facts: &Facts) -> Vec<Moments> {
     let others = facts.others_share > MAX_OTHERS;
-    let mut moments: Vec<Moments> = CAUSE_LIST
+    let mut moments: Vec<Moments> = Cause::ALL
         .iter()
         .map(|&cause| {
             let share = facts.by(cause);
@@ -148,7 +115,7 @@ fn threads(facts: &Facts, findings: &[Finding]) -> Vec<Thread> {
     chosen.truncate(MAX_THREADS);
     let record = |thread: &ThreadFacts| {
         let states: Vec<f64> =
-            STATES.iter().map(|&state| thread.in_state(state) * facts.wall).collect();
+            ThreadState::ALL.iter().map(|&state| thread.in_state(state) * facts.wall).collect();
         Thread {
             name: thread.name.clone(),
             observed_seconds: states.iter().sum(),

@@ -14,6 +14,7 @@
 //! - [`timeline`]: what the threads did over time, in constant memory. Every moment has one cause.
 //! - [`facts`]: the figures on which symptoms are judged.
 //! - [`symptom`]: one file and one table row for each way in which a program loses time.
+//! - [`trace`]: what the threads did over time, for viewers. Collected only on request.
 //! - [`diagnosis`]: the record, with the diagnosis in words.
 //!
 //! The program is not changed: it is not traced or stopped, gets no signal, and no end of its pipes is
@@ -33,5 +34,6 @@ mod symbols;
 pub mod symptom;
 mod thread;
 pub mod timeline;
+pub mod trace;
 mod wait;
 mod window;

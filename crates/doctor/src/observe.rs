@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use contend_record::doctor::{Relation, Runtime};
+use contend_record::trace::{Clocks, ProcessTrace, Trace};
 use contend_sys::Pid;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
@@ -26,6 +27,7 @@ use crate::runtime;
 use crate::stacks::{Code, Stacks};
 use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
+use crate::trace::{Collector, Taken};
 use crate::wait::{Object, Wait};
 
 /// What to observe, and how.
@@ -41,6 +43,8 @@ pub struct Config {
     pub switches: bool,
     /// Quota of the program's cgroups, as a number of CPUs; `None` without a quota.
     pub quota: Option<f64>,
+    /// Largest number of spans of a trace, such as [`MAX_SPANS`](crate::trace::MAX_SPANS); `None` for no trace.
+    pub trace: Option<usize>,
 }
 
 /// The results of an observation, or of a part of it.
@@ -79,6 +83,8 @@ pub struct Observation {
     pub file_lock_share: f64,
     /// These readings.
     pub file_locks: FileLocks,
+    /// What each thread did over time, if that was requested.
+    pub trace: Option<Trace>,
 }
 
 /// Readings of the machine's file locks.
@@ -139,6 +145,7 @@ pub struct Observer<'a> {
     /// Times between two samples, in seconds.
     intervals: Vec<f64>,
     timeline: Timeline,
+    trace: Option<Collector>,
     cpus: f64,
     recorder: Option<Recorder>,
     processes: BTreeMap<i32, Observed>,
@@ -175,14 +182,17 @@ pub fn observe(
     let load_before = Load::read();
     let found = processes::related(&config.targets, own);
     let (recorder, no_switches) = record_switches(config, &found);
+    let timeline = Timeline::new(now(), recorder.is_some());
+    let trace = |limit| Collector::new(clocks(timeline.begun), recorder.is_some(), limit);
     let mut observer = Observer {
+        trace: config.trace.map(trace),
         config,
         begun: Instant::now(),
         cpu_before,
         load_before,
         no_switches,
         intervals: Vec::new(),
-        timeline: Timeline::new(now(), recorder.is_some()),
+        timeline,
         recorder,
         cpus: 1.0,
         processes: BTreeMap::new(),
@@ -218,7 +228,8 @@ pub fn observe(
         }
     }
     observer.finish();
-    Ok(observer.into_observation())
+    let trace = observer.end_trace();
+    Ok(Observation { trace, ..observer.into_observation() })
 }
 
 /// Starts to record context switches of the found processes. Returns why that is not possible, if it
@@ -331,7 +342,22 @@ fn sleep(signals: &Signals, targets: &[Pid], time: Duration) -> io::Result<bool>
 
 /// Returns the time in nanoseconds of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    read(ClockId::Monotonic)
+}
+
+/// Returns what other clocks read now, which is shortly after `monotonic`.
+fn clocks(monotonic: u64) -> Clocks {
+    let since = now() - monotonic;
+    let at_start = |clock| read(clock).saturating_sub(since);
+    Clocks {
+        monotonic,
+        boottime: at_start(ClockId::Boottime),
+        realtime: at_start(ClockId::Realtime),
+    }
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
@@ -399,6 +425,7 @@ impl Observer<'_> {
             lock_owners: self.lock_owners.clone(),
             file_lock_share: self.file_locks.share(),
             file_locks: self.file_locks.clone(),
+            trace: None,
         }
     }
 
@@ -479,6 +506,25 @@ impl Observer<'_> {
         self.sample_all();
         self.update_processes();
         self.timeline.finish(now());
+        self.note_moments();
+    }
+
+    fn note_moments(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.note_moments(&self.timeline);
+        }
+    }
+
+    /// Ends the trace, if there is one, where the timeline ends.
+    fn end_trace(&mut self) -> Option<Trace> {
+        let no_switches = self.no_switches.clone();
+        let end = self.timeline.begun + self.timeline.length();
+        let command = |process: &Observed| ProcessTrace {
+            pid: process.pid.as_raw_nonzero().get(),
+            command: process.command.clone(),
+        };
+        let processes = self.processes.values().map(command);
+        self.trace.take().map(|trace| trace.finish(end, no_switches, processes))
     }
 
     fn sample(&mut self, threads: Vec<i32>) {
@@ -487,6 +533,7 @@ impl Observer<'_> {
         for id in threads {
             let Some(sampler) = self.samplers.get_mut(&id) else { continue };
             let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
+            let before = now();
             match sampler.files.sample(runtime, &mut self.buffer) {
                 Ok(sample) => {
                     self.samples += 1;
@@ -496,7 +543,12 @@ impl Observer<'_> {
                     sampler.backoff =
                         if is_idle { MAX_BACKOFF.min(2 * sampler.backoff) } else { 1 };
                     sampler.due = self.tick + sampler.backoff;
-                    self.timeline.sample(id, now(), &sample);
+                    let after = now();
+                    self.timeline.sample(id, after, &sample);
+                    if let Some(trace) = &mut self.trace {
+                        let taken = Taken { before, after, sample: &sample };
+                        trace.sample(sampler.process, id, &taken);
+                    }
                     if let Some((address, owner)) = owner(sampler, &sample) {
                         found.push((address, owner));
                     }
@@ -505,6 +557,7 @@ impl Observer<'_> {
             }
         }
         self.timeline.tick(now(), run, queued);
+        self.note_moments();
         for (address, owner) in found {
             // Other primitives have something else in this place.
             if self.samplers.contains_key(&owner) && self.lock_owners.len() < MAX_LOCKS {
@@ -520,6 +573,7 @@ impl Observer<'_> {
         let mut executed: BTreeSet<i32> = BTreeSet::new();
         let Some(recorder) = &mut self.recorder else { return active };
         let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
+        let mut trace = self.trace.as_mut();
         let stacks = &mut self.stacks;
         let mut enough: Vec<i32> = Vec::new();
         recorder.read(now(), &mut |record| {
@@ -538,9 +592,13 @@ impl Observer<'_> {
                     }
                     return;
                 }
-                Event::Lost(_) => {}
+                Event::Renamed(_) | Event::Lost(_) => {}
             }
             timeline.record(&record);
+            if let Some(trace) = &mut trace {
+                trace.record(&record);
+                trace.note_moments(timeline);
+            }
         });
         for thread in enough.into_iter().filter_map(Pid::from_raw) {
             recorder.stop_sampling(thread);
@@ -608,10 +666,15 @@ impl Observer<'_> {
             let _ = recorder.follow(thread); // without it, samples still count
         }
         self.shows_calls |= files.shows_calls();
+        let before = now();
         let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
-        self.timeline.add(pid, id, now(), sample.state);
+        let after = now();
+        self.timeline.add(pid, id, after, sample.state);
         let name = thread::name(process, thread);
         self.timeline.set_runtime(id, runtime, runtime::is_helper(runtime, &name));
+        if let Some(trace) = &mut self.trace {
+            trace.add((pid, id), (before, after), sample.state, &name);
+        }
         self.names.insert(id, name);
         let on_cpu = files.sched.on_cpu;
         let sampler = Sampler { files, on_cpu, process: pid, due: self.tick + 1, backoff: 1 };
@@ -683,12 +746,16 @@ impl Observer<'_> {
     /// Forgets the files of a thread that has ended. With context switches, its record tells when.
     fn drop_thread(&mut self, id: i32) {
         let sampler = self.samplers.remove(&id);
+        let ended = now();
+        if let (Some(sampler), Some(trace)) = (&sampler, &mut self.trace) {
+            trace.end_at(sampler.process, id, ended);
+        }
         let process = sampler.and_then(|sampler| self.processes.get_mut(&sampler.process));
         if let Some(process) = process {
             process.threads = process.threads.saturating_sub(1);
         }
         if self.recorder.is_none() {
-            self.timeline.end_at(id, now());
+            self.timeline.end_at(id, ended);
         } else {
             self.vanished.push(id);
         }

@@ -316,7 +316,7 @@ impl Timeline {
             Event::Started { .. } => self.track(record.process, record.thread, record.time),
             Event::Ended => self.end(record.process, record.thread, record.time),
             Event::Executed(program) => self.execute(record.thread, program),
-            Event::At(_) | Event::Lost(_) => {}
+            Event::Renamed(_) | Event::At(_) | Event::Lost(_) => {}
         }
     }
 

@@ -35,6 +35,7 @@ impl Observation {
             lock_owners: self.lock_owners.clone(),
             file_lock_share: file_locks.share(),
             file_locks,
+            trace: None,
         }
     }
 }
@@ -75,6 +76,7 @@ mod tests {
             interval: Duration::from_millis(10),
             switches: true,
             quota: None,
+            trace: None,
         };
         let mut snapshots: Vec<Observation> = Vec::new();
         let all = observe(&config, &signals, &mut |observer| {

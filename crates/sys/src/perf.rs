@@ -55,6 +55,8 @@ pub enum Event {
     },
     /// Its process executed a program, whose file has this name; at most 15 bytes of it.
     Executed(Box<str>),
+    /// It got this name, of at most 15 bytes.
+    Renamed(Box<str>),
     /// It ended.
     Ended,
     /// What it was executing in user mode ([`Recorder::sample`]): the address of the instruction,
@@ -394,7 +396,13 @@ fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
     let mut thread = i32_at(whole, trailer + 4)?;
     let event = match kind {
         2 => Event::Lost(u64_at(whole, HEADER_BYTES + 8)?),
-        3 if flags & NAME_BY_EXEC != 0 => Event::Executed(name_in(whole)?),
+        3 => {
+            // The trailer is about the thread that wrote the record, which may have named another.
+            process = i32_at(whole, HEADER_BYTES)?;
+            thread = i32_at(whole, HEADER_BYTES + 4)?;
+            let name = name_in(whole)?;
+            if flags & NAME_BY_EXEC == 0 { Event::Renamed(name) } else { Event::Executed(name) }
+        }
         4 | 7 => {
             // The trailer is about the thread that wrote the record, which may be the creator.
             process = i32_at(whole, HEADER_BYTES)?;
@@ -496,7 +504,7 @@ mod tests {
             record(11, 0, &[0; 16]),
             record(14, SWITCH_OUT | SWITCH_OUT_PREEMPT, &[]),
             record(7, 0, &fork),
-            record(3, 0, &[0; 24]),
+            record(3, 0, b"\x14\0\0\0\x15\0\0\0worker 1\0\0\0\0\0\0\0\0"),
             record(3, NAME_BY_EXEC, b"\x07\0\0\0\x08\0\0\0sleep\0\0\0"),
             record(2, 0, &lost),
         ]
@@ -508,12 +516,14 @@ mod tests {
             Event::Blocked,
             Event::Preempted,
             Event::Started { parent: 7 },
+            Event::Renamed("worker 1".into()),
             Event::Executed("sleep".into()),
             Event::Lost(30),
         ];
         assert_eq!(events, expected);
         assert_eq!(parsed[0], Record { time: 99, process: 7, thread: 8, cpu: 1, event: Event::In });
         assert_eq!((parsed[3].process, parsed[3].thread), (20, 21));
+        assert_eq!((parsed[4].process, parsed[4].thread), (20, 21));
         assert_eq!(Records(&bytes[..40]).count(), 1, "an incomplete record is left out");
         assert_eq!(Records(&[0; 64]).count(), 0);
     }

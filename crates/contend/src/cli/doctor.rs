@@ -55,6 +55,13 @@ pub struct DoctorArgs {
     /// The schema is contend.doctor/1; `contend generate schema doctor` prints it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
+
+    /// Write what each thread did over time to FILE, for a viewer of traces.
+    ///
+    /// The name decides the format: .json or .json.gz for the Firefox Profiler
+    /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -62,4 +69,5 @@ Examples:
   contend doctor 1234                     Observe a process for 10 seconds
   contend doctor --for 30s $(pgrep java)  Observe several processes
   contend doctor -- python3 job.py        Observe a command until it ends
-  contend doctor --watch 1234             Show a live view until `q` is pressed";
+  contend doctor --watch 1234             Show a live view until `q` is pressed
+  contend doctor --trace t.pftrace 1234   Show the threads over time in Perfetto";

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use contend_doctor::diagnosis;
 use contend_doctor::observe::{Config, Observation, Observer, observe};
+use contend_doctor::trace::MAX_SPANS;
 use contend_record::doctor::DoctorRecord;
 use contend_record::shell::quote;
+use contend_record::trace::Trace;
 use contend_report::render;
 use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
@@ -20,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
 use crate::output::ReportFile;
-use crate::settings::{Doctor, Patient, Reports};
+use crate::settings::{Doctor, Patient, Reports, TraceFile};
 use crate::{host, output, version};
 
 /// Time between two samples.
@@ -35,18 +37,20 @@ const GRACE: Duration = Duration::from_secs(2);
 /// be written.
 pub fn run(settings: Doctor) -> Result<Exit> {
     let signals = Signals::block().context("cannot block signals")?;
-    let Doctor { patient, limit, watch, reports } = settings;
+    let Doctor { patient, limit, watch, reports, trace } = settings;
+    let to = Destinations { reports, trace };
     match patient {
         Patient::Running(pids) => {
             let program = Program { command: command_of(pids[0]), targets: pids, started: false };
-            let record = examine(program, limit, Display { watch, capture: None }, &signals)?;
-            write(&record, reports)?;
+            let display = Display { watch, capture: None };
+            let examined = examine(program, limit, display, to.max_spans(), &signals)?;
+            write(&examined, to)?;
             Ok(match signals.interrupted() {
                 Some(signal) if signal != Signal::INT.as_raw() => Exit::Signal(signal),
                 _ => Exit::Success,
             })
         }
-        Patient::Command(words) => run_command(&words, limit, watch, reports, &signals),
+        Patient::Command(words) => run_command(&words, limit, watch, to, &signals),
     }
 }
 
@@ -66,12 +70,31 @@ struct Display<'a> {
     capture: Option<&'a mut Capture>,
 }
 
+/// Where the results go.
+struct Destinations {
+    reports: Reports,
+    trace: Option<TraceFile>,
+}
+
+impl Destinations {
+    /// Returns the largest number of spans of the trace; `None` if no trace is written.
+    fn max_spans(&self) -> Option<usize> {
+        self.trace.is_some().then_some(MAX_SPANS)
+    }
+}
+
+/// The results of an observation.
+struct Examined {
+    record: DoctorRecord,
+    trace: Option<Trace>,
+}
+
 /// Starts a command, observes it, and returns its exit status.
 fn run_command(
     words: &[OsString],
     limit: Option<Duration>,
     watch: bool,
-    reports: Reports,
+    to: Destinations,
     signals: &Signals,
 ) -> Result<Exit> {
     let text: Vec<String> = words.iter().map(|word| quote(&word.to_string_lossy())).collect();
@@ -95,8 +118,8 @@ fn run_command(
     let pid = Pid::from_child(&child);
     let program = Program { command: text.join(" "), targets: vec![pid], started: true };
     let display = Display { watch, capture: capture.as_mut() };
-    let mut record = match examine(program, limit, display, signals) {
-        Ok(record) => record,
+    let mut examined = match examine(program, limit, display, to.max_spans(), signals) {
+        Ok(examined) => examined,
         Err(error) => {
             let _ = wait(pid, signals, capture); // the first error is the one to report
             return Err(error);
@@ -109,11 +132,11 @@ fn run_command(
     let has_ended = matches!(child::peek(Which::One(pid)), Ok(Some(_)));
     if has_ended || signals.interrupted().is_some() {
         let status = wait(pid, signals, capture)?;
-        record.exit_code = Some(status.shell_code());
-        write(&record, reports)?;
+        examined.record.exit_code = Some(status.shell_code());
+        write(&examined, to)?;
         return Ok(exit(status, signals));
     }
-    write(&record, reports)?;
+    write(&examined, to)?;
     if watch {
         output::stderr("The command continues; contend waits for its end.\n")?;
     }
@@ -151,19 +174,21 @@ fn wait(pid: Pid, signals: &Signals, mut capture: Option<Capture>) -> Result<Exi
     }
 }
 
-/// Observes the program, with a live view if there is to be one, and returns the record.
+/// Observes the program, with a live view if there is to be one, and returns the results.
 fn examine(
     program: Program,
     limit: Option<Duration>,
     display: Display<'_>,
+    max_spans: Option<usize>,
     signals: &Signals,
-) -> Result<DoctorRecord> {
+) -> Result<Examined> {
     let Program { command, targets, started } = program;
     let host = host::describe();
     let quota = cpu::quota_of(targets[0]);
     let cpus_online = host.cpus_online as f64;
     let started_at = super::now();
-    let config = Config { targets, limit, interval: INTERVAL, switches: true, quota };
+    let config =
+        Config { targets, limit, interval: INTERVAL, switches: true, quota, trace: max_spans };
     let record = |observation: &Observation| DoctorRecord {
         contend: Some(version::writer()),
         command: command.clone(),
@@ -183,7 +208,9 @@ fn examine(
     };
     let observation = observe(&config, signals, &mut each);
     drop(watch); // the report is not for its screen
-    Ok(record(&observation.context("cannot observe the program")?))
+    let mut observation = observation.context("cannot observe the program")?;
+    let trace = observation.trace.take();
+    Ok(Examined { record: record(&observation), trace })
 }
 
 /// Returns the command line of a process, with words separated by spaces.
@@ -194,8 +221,10 @@ fn command_of(pid: Pid) -> String {
     words.join(" ")
 }
 
-fn write(record: &DoctorRecord, reports: Reports) -> Result<()> {
-    let Reports { detail, output: report_file, json } = reports;
+/// Writes the report, then reports the first error of the other files.
+fn write(examined: &Examined, to: Destinations) -> Result<()> {
+    let Examined { record, trace } = examined;
+    let Reports { detail, output: report_file, json } = to.reports;
     let json = json.map_or(Ok(()), |file: ReportFile| {
         render::json::doctor(record).map_err(Into::into).and_then(|text| file.write(&text))
     });
@@ -204,5 +233,9 @@ fn write(record: &DoctorRecord, reports: Reports) -> Result<()> {
         Some(file) => file.write(&output::plain(&report))?,
         None => output::stderr(&report)?,
     }
-    json
+    let traced = match (trace, to.trace) {
+        (Some(trace), Some(file)) => super::trace::write(trace, record, file),
+        _ => Ok(()),
+    };
+    json.and(traced)
 }

@@ -1,4 +1,4 @@
-//! The verbs, one module each, and the advice of `contend pipe`. A verb takes checked settings and
+//! The verbs, one module each, the advice of `contend pipe`, and traces. A verb takes checked settings and
 //! returns an `Exit`.
 
 pub mod advice;
@@ -12,6 +12,7 @@ pub mod json;
 pub mod lab;
 pub mod pipe;
 pub mod run;
+mod trace;
 pub mod versus;
 
 use std::time::SystemTime;

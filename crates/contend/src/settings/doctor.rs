@@ -8,7 +8,7 @@ use contend_report::render::pipe::Detail;
 use contend_sys::Pid;
 use contend_sys::procfs::Stat;
 
-use super::Reports;
+use super::{Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
@@ -28,6 +28,8 @@ pub struct Doctor {
     pub watch: bool,
     /// Where the report goes.
     pub reports: Reports,
+    /// Where the trace goes; `None` if none is written.
+    pub trace: Option<TraceFile>,
 }
 
 /// What to observe.
@@ -43,7 +45,8 @@ pub enum Patient {
 ///
 /// # Errors
 /// Returns a [`UsageError`] if a process does not exist, has ended, is a thread of the kernel or
-/// contend itself, there is no terminal for a live view, or a report cannot be written.
+/// contend itself, there is no terminal for a live view, a report cannot be written, or the name of the
+/// trace stands for no format.
 pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     if args.watch
         && let Some(obstacle) = live::watch::obstacle()
@@ -57,6 +60,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         output: prepare(args.output)?,
         json: prepare(args.json)?,
     };
+    let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let (patient, limit) = if args.command.is_empty() {
         let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<_, _>>()?;
         let default = (!args.watch).then_some(DEFAULT_TIME);
@@ -64,7 +68,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     } else {
         (Patient::Command(args.command), args.limit)
     };
-    Ok(Doctor { patient, limit, watch: args.watch, reports })
+    Ok(Doctor { patient, limit, watch: args.watch, reports, trace })
 }
 
 /// Returns a process that can be observed.

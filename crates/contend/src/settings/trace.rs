@@ -1,0 +1,46 @@
+//! Settings for writing a trace.
+
+use std::path::Path;
+
+use anyhow::Result;
+use contend_report::render::trace::Format;
+
+use super::Reports;
+use crate::exit::UsageError;
+use crate::output::ReportFile;
+
+/// Where a trace goes.
+#[derive(Debug)]
+pub struct TraceFile {
+    /// The file.
+    pub file: ReportFile,
+    /// The format that the file's name stands for.
+    pub format: Format,
+}
+
+impl TraceFile {
+    /// Prepares to write a trace to `path`, in the format that its name stands for.
+    ///
+    /// # Errors
+    /// Returns a [`UsageError`] if the name stands for no format, if one of `reports` goes to the same
+    /// file, or if the file cannot be written.
+    pub fn prepare(path: &Path, reports: &Reports) -> Result<Self> {
+        let Some(format) = Format::of(path) else {
+            return Err(UsageError(format!(
+                "the name '{}' does not tell the format of the trace: it must end in .json or .json.gz \
+                 for the Firefox Profiler, or in .pftrace or .perfetto-trace for Perfetto",
+                path.display()
+            ))
+            .into());
+        };
+        let file = ReportFile::prepare(path)?;
+        for (option, report) in [("--json", &reports.json), ("--output", &reports.output)] {
+            if report.as_ref().is_some_and(|report| report.is_same_as(&file)) {
+                let message =
+                    format!("--trace and {option} name the same file: give them different names");
+                return Err(UsageError(message).into());
+            }
+        }
+        Ok(Self { file, format })
+    }
+}
