@@ -43,7 +43,7 @@ pub struct Config {
     pub switches: bool,
     /// Quota of the program's cgroups, as a number of CPUs; `None` without a quota.
     pub quota: Option<f64>,
-    /// Largest number of spans of a trace, such as [`MAX_SPANS`](crate::trace::MAX_SPANS); `None` for no trace.
+    /// Largest number of spans of a trace, such as [`crate::trace::MAX_SPANS`]; `None` for no trace.
     pub trace: Option<usize>,
 }
 

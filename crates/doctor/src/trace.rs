@@ -397,12 +397,14 @@ mod tests {
     fn a_lost_record_makes_the_time_unknown() {
         use perf::Event::{Blocked, In};
         let mut collector = collector(true);
-        for (time, event) in [(1100, In), (1200, In), (1300, Blocked), (1400, Blocked)] {
-            collector.record(&record(time, 2, event));
+        // Records that follow closely are of the same switch.
+        for (time, event) in [(11, In), (31, In), (32, In), (51, Blocked), (52, Blocked)] {
+            collector.record(&record(1000 * time, 2, event));
         }
-        let trace = end(collector, 1500);
+        let trace = end(collector, 60_000);
         let unknown = waiting(0, Evidence::None);
-        let expected = [(1100, 1200, unknown), (1200, 1300, RUNNING), (1300, 1500, unknown)];
+        let expected =
+            [(11_000, 31_000, unknown), (31_000, 51_000, RUNNING), (51_000, 60_000, unknown)];
         assert_eq!(spans(&trace.threads[0]), expected);
     }
 

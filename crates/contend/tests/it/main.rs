@@ -29,6 +29,7 @@ mod stdout;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;
+mod trace;
 mod users;
 mod versus;
 mod waits;

@@ -51,6 +51,10 @@ pub struct Traced {
     owed_queued: i64,
 }
 
+/// Time in which two equal records are of the same switch, in nanoseconds: a thread that was found while
+/// it started may be followed twice.
+const REPEATED_NANOS: u64 = 10_000;
+
 /// A wait about which nothing is known.
 const UNSEEN: Activity = Activity::Waiting { wait: UNKNOWN, evidence: Evidence::None };
 
@@ -118,7 +122,8 @@ impl Traced {
 
     /// Moves the thread to another position at `time`, by a record of a switch on `cpu`.
     pub fn enter(&mut self, next: Position, cpu: Option<u16>, time: u64) {
-        if self.has_ended() {
+        let is_repeated = next == self.position && !self.is_found;
+        if self.has_ended() || is_repeated && time < self.since + REPEATED_NANOS {
             return;
         }
         let time = time.max(self.since);
