@@ -148,7 +148,7 @@ fn predictions(args: &Args, inputs: &Path) -> Result<()> {
             }
         }
         applied.extend(found);
-        for candidate in record.candidates.iter().filter(|one| one.verdict.recommends()) {
+        for candidate in record.candidates.iter().filter(|one| one.measured.verdict.recommends()) {
             recommended += 1;
             let command = with_own_contend(&contend, &candidate.command);
             let (same, ratio) = checked(entry, inputs, &command, args.checks)?;
@@ -232,15 +232,19 @@ fn of_record(record: &PipeRecord) -> Vec<Applied> {
     let applied = record.candidates.iter().filter_map(|candidate| {
         let (is_wall, new, interval, old, measured) =
             match (candidate.predicted_wall_seconds, unchanged.wall_seconds) {
-                (Some(new), Some(old)) => {
-                    (true, new, candidate.predicted_interval?, old, candidate.wall_ratio.as_ref()?)
-                }
+                (Some(new), Some(old)) => (
+                    true,
+                    new,
+                    candidate.predicted_interval?,
+                    old,
+                    candidate.measured.wall_ratio.as_ref()?,
+                ),
                 _ => (
                     false,
                     candidate.predicted_cpu_seconds?,
                     candidate.predicted_cpu_interval?,
                     unchanged.cpu_seconds,
-                    candidate.cpu_ratio.as_ref()?,
+                    candidate.measured.cpu_ratio.as_ref()?,
                 ),
             };
         Some(Applied {
@@ -309,14 +313,14 @@ fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
             candidates += 1;
             let promised = candidate.safety == Safety::Always;
             always += usize::from(promised);
-            recommended += usize::from(candidate.verdict.recommends());
-            if !promised && !candidate.verdict.recommends() {
+            recommended += usize::from(candidate.measured.verdict.recommends());
+            if !promised && !candidate.measured.verdict.recommends() {
                 continue;
             }
             let command = with_own_contend(&contend, &candidate.command);
             let changed = pair.changed(&command, folder.path())?;
             let same = changed.stdout == output.stdout && changed.status == output.status;
-            if !same || promised && candidate.verdict == Verdict::Wrong {
+            if !same || promised && candidate.measured.verdict == Verdict::Wrong {
                 lies += 1;
                 println!(
                     "{number} ({:?}, {}): {}\n  {:?}: {}\n  {:?}, {:?} and {:?}",
@@ -325,7 +329,7 @@ fn awkward_pairs(args: &Args, count: usize) -> Result<()> {
                     pair.pipeline,
                     candidate.rewrite,
                     candidate.command,
-                    candidate.difference,
+                    candidate.measured.difference,
                     output.status,
                     changed.status,
                 );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use contend_commands::Simple;
 use contend_parallel::plan::planner::{self, Situation};
-use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
+use contend_record::advice::{Basis, Candidate, Measurement, RewriteId, Safety};
 use contend_record::pipe::{PipeRecord, Stage};
 use contend_record::run::Class;
 use contend_shell::runner::RunError;
@@ -108,14 +108,7 @@ pub fn candidate(
         predicted_cpu_seconds: Some(cpu),
         predicted_cpu_interval: Some(interval(cpu)),
         basis: Some(Basis::Costs),
-        measured_wall_seconds: None,
-        measured_interval: None,
-        measured_cpu_seconds: None,
-        wall_ratio: None,
-        cpu_ratio: None,
-        output_equal: None,
-        difference: None,
-        verdict: Verdict::NotTried,
+        measured: Measurement::default(),
     };
     Some(Prepared {
         candidate,

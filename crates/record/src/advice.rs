@@ -68,11 +68,12 @@ pub enum Safety {
     Environment,
 }
 
-/// The result of the trial for a candidate, compared with the original pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The result of the trial for a candidate, compared with the original.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The candidate was not tried, or no run of it has ended.
+    #[default]
     NotTried,
     /// The same output, and faster.
     Faster,
@@ -132,6 +133,14 @@ pub struct Candidate {
     pub predicted_cpu_interval: Option<[f64; 2]>,
     /// Basis of the prediction; null if there is none.
     pub basis: Option<Basis>,
+    /// What the trial has measured.
+    #[serde(flatten)]
+    pub measured: Measurement,
+}
+
+/// What a trial has measured of a candidate, compared with the original in the same rounds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
     /// Median wall time in the trial, in seconds; null if the candidate was not timed.
     pub measured_wall_seconds: Option<f64>,
     /// 95 % interval of the measured wall time, lower and upper end, in seconds, or the range of

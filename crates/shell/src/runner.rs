@@ -1,4 +1,5 @@
-//! Runs shell source, such as a pipeline or one of its stages, and measures its wall and CPU time.
+//! Runs shell source, such as a pipeline or one of its stages, or a command, and measures its wall and
+//! CPU time.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -30,13 +31,14 @@ pub struct Runner<'a> {
 /// The times and the exit status of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
-    /// Wall time from just before the shell's start until contend notices its exit.
+    /// Wall time from just before the start of the shell or the command until contend notices its
+    /// exit.
     pub wall: Duration,
-    /// User CPU time of the shell and of its descendants that were waited for.
+    /// User CPU time of the shell or the command, and of its descendants that were waited for.
     pub user: Duration,
-    /// System CPU time of the shell and of its descendants that were waited for.
+    /// System CPU time of the shell or the command, and of its descendants that were waited for.
     pub system: Duration,
-    /// The exit status of the shell.
+    /// The exit status of the shell or the command.
     pub status: ExitStatus,
 }
 
@@ -73,10 +75,10 @@ impl RunError {
     }
 }
 
-/// A running shell.
+/// A running shell or command, the leader of its process group.
 struct Started {
     pid: Pid,
-    /// A pidfd, readable once the shell has ended; `None` if it cannot be opened, as on kernels
+    /// A pidfd, readable once the process has ended; `None` if it cannot be opened, as on kernels
     /// before 5.3.
     ended: Option<OwnedFd>,
     begun: Instant,
@@ -122,10 +124,9 @@ impl Runner<'_> {
         for output in outputs.iter().copied() {
             empty(output).map_err(RunError::io("empty a temporary file"))?;
         }
-        let script = self.script(text);
         let mut started = Vec::new();
         for output in outputs.iter().take(copies) {
-            match self.start(&script, input, output) {
+            match start_with_files(self.command(text), input, output, self.signals) {
                 Ok(one) => started.push(one),
                 Err(error) => {
                     end_all(&started);
@@ -133,7 +134,7 @@ impl Runner<'_> {
                 }
             }
         }
-        self.wait_for(&started, limit)
+        wait_for(&started, limit, self.signals)
     }
 
     /// Runs shell source as in the middle of a pipeline. If `fed`, standard input is a pipe that a
@@ -179,100 +180,130 @@ impl Runner<'_> {
                 let drain = move || io::copy(&mut reader, &mut to).is_ok();
                 Builder::new().spawn_scoped(scope, drain).map_err(&threaded)?;
             }
-            let started = self.start_with(&self.script(text), stdin, stdout)?;
-            self.wait_for(&[started], limit)?.pop().ok_or(RunError::TooLong(limit))
+            let started = start(self.command(text), stdin, stdout, self.signals)?;
+            wait_for(&[started], limit, self.signals)?.pop().ok_or(RunError::TooLong(limit))
         })
     }
 
-    fn script(&self, text: &str) -> String {
+    /// Returns the command that runs the setup and `text` in the shell.
+    fn command(&self, text: &str) -> Command {
         let pipefail = if self.pipefail { "set -o pipefail\n" } else { "" };
-        match self.setup {
+        let script = match self.setup {
             // The setup runs in the same shell, with its output discarded. Job control must be off:
             // it would put stages into separate process groups, which could not be killed together.
             Some(setup) => {
                 format!("{{ {setup}\n}} >/dev/null 2>&1\nset +m\n{pipefail}{text}\n")
             }
             None => format!("{pipefail}{text}\n"),
-        }
-    }
-
-    fn start(
-        &self,
-        script: &str,
-        input: Option<&File>,
-        output: &File,
-    ) -> Result<Started, RunError> {
-        let stdin = match input {
-            Some(file) => Stdio::from(reopened(file).map_err(RunError::io("reopen the input"))?),
-            None => Stdio::null(),
         };
-        let stdout = output.try_clone().map_err(RunError::io("duplicate a temporary file"))?;
-        self.start_with(script, stdin, stdout.into())
-    }
-
-    fn start_with(&self, script: &str, stdin: Stdio, stdout: Stdio) -> Result<Started, RunError> {
         let mut command = Command::new(self.shell);
         if self.shell.rsplit('/').next() == Some("busybox") {
             command.arg("sh");
         }
-        command.arg("-c").arg(script).stdin(stdin).stdout(stdout).stderr(Stdio::null());
-        command.process_group(0);
-        // Orphans of the shell become children of contend, so that it can reap them. Kernels before
-        // 3.4 do not support this.
-        let _ = child::become_subreaper();
-        let begun = Instant::now();
-        let child =
-            spawn::spawn(&mut command, &[0, 1, 2], self.signals.mask_before(), Signal::TERM)
-                .map_err(RunError::io("start the shell"))?;
-        let pid = Pid::from_child(&child);
-        Ok(Started { pid, ended: pidfd_open(pid, PidfdFlags::empty()).ok(), begun })
+        command.arg("-c").arg(script);
+        command
     }
+}
 
-    fn wait_for(&self, started: &[Started], limit: Duration) -> Result<Vec<Timed>, RunError> {
-        let mut ended: Vec<Option<Timed>> = vec![None; started.len()];
-        while ended.iter().any(Option::is_none) {
-            for (one, slot) in started.iter().zip(&mut ended) {
-                let is_over =
-                    || matches!(child::peek(Which::One(one.pid)), Ok(Some((_, Change::Ended))));
-                if slot.is_none() && is_over() {
-                    let wall = one.begun.elapsed();
-                    let reaped =
-                        child::reap(one.pid).map_err(RunError::io("wait for the shell"))?;
-                    let (user, system) = (reaped.usage.user, reaped.usage.system);
-                    *slot = Some(Timed { wall, user, system, status: reaped.status });
-                }
-            }
-            if ended.iter().all(Option::is_some) {
-                break;
-            }
-            let running: Vec<&Started> =
-                started.iter().zip(&ended).filter(|(_, e)| e.is_none()).map(|(s, _)| s).collect();
-            let rest = limit.saturating_sub(running[0].begun.elapsed());
-            if let Some(error) = self.sleep(&running, rest, limit) {
-                end_all(running);
-                return Err(error);
-            }
-        }
-        Ok(ended.into_iter().flatten().collect())
-    }
+/// Runs a command, and waits for its end. `input`, `output`, `limit` and the standard error are as in
+/// [`Runner::run`].
+///
+/// # Errors
+/// Returns an error for the same reasons as [`Runner::run`].
+pub fn run_command(
+    command: Command,
+    input: Option<&File>,
+    output: &File,
+    limit: Duration,
+    signals: &Signals,
+) -> Result<Timed, RunError> {
+    empty(output).map_err(RunError::io("empty a temporary file"))?;
+    let started = start_with_files(command, input, output, signals)?;
+    wait_for(&[started], limit, signals)?.pop().ok_or(RunError::TooLong(limit))
+}
 
-    /// Sleeps until one of the `running` shells may have ended, or until `rest`, the part of
-    /// `limit` that is left, has passed. Returns an error if the run must be abandoned, and `None`
-    /// otherwise.
-    fn sleep(&self, running: &[&Started], rest: Duration, limit: Duration) -> Option<RunError> {
-        if rest.is_zero() {
-            return Some(RunError::TooLong(limit));
+fn start_with_files(
+    command: Command,
+    input: Option<&File>,
+    output: &File,
+    signals: &Signals,
+) -> Result<Started, RunError> {
+    let stdin = match input {
+        Some(file) => Stdio::from(reopened(file).map_err(RunError::io("reopen the input"))?),
+        None => Stdio::null(),
+    };
+    let stdout = output.try_clone().map_err(RunError::io("duplicate a temporary file"))?;
+    start(command, stdin, stdout.into(), signals)
+}
+
+/// Starts a command in a process group of its own, with its standard error discarded.
+fn start(
+    mut command: Command,
+    stdin: Stdio,
+    stdout: Stdio,
+    signals: &Signals,
+) -> Result<Started, RunError> {
+    command.stdin(stdin).stdout(stdout).stderr(Stdio::null()).process_group(0);
+    // Orphans of the command become children of contend, so that it can reap them. Kernels before
+    // 3.4 do not support this.
+    let _ = child::become_subreaper();
+    let begun = Instant::now();
+    let child = spawn::spawn(&mut command, &[0, 1, 2], signals.mask_before(), Signal::TERM)
+        .map_err(RunError::io("start a process"))?;
+    let pid = Pid::from_child(&child);
+    Ok(Started { pid, ended: pidfd_open(pid, PidfdFlags::empty()).ok(), begun })
+}
+
+fn wait_for(
+    started: &[Started],
+    limit: Duration,
+    signals: &Signals,
+) -> Result<Vec<Timed>, RunError> {
+    let mut ended: Vec<Option<Timed>> = vec![None; started.len()];
+    while ended.iter().any(Option::is_none) {
+        for (one, slot) in started.iter().zip(&mut ended) {
+            let is_over =
+                || matches!(child::peek(Which::One(one.pid)), Ok(Some((_, Change::Ended))));
+            if slot.is_none() && is_over() {
+                let wall = one.begun.elapsed();
+                let reaped = child::reap(one.pid).map_err(RunError::io("wait for a process"))?;
+                let (user, system) = (reaped.usage.user, reaped.usage.system);
+                *slot = Some(Timed { wall, user, system, status: reaped.status });
+            }
         }
-        let told = running.iter().filter_map(|one| one.ended.as_ref());
-        let mut fds: Vec<_> = told.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let longest =
-            if fds.len() == running.len() { Duration::from_hours(1) } else { POLL_INTERVAL };
-        fds.push(PollFd::new(self.signals, PollFlags::IN));
-        if let Ok(limit) = Timespec::try_from(rest.min(longest)) {
-            let _ = poll(&mut fds, Some(&limit)); // after an early wake-up the loop checks again
+        if ended.iter().all(Option::is_some) {
+            break;
         }
-        self.signals.interrupted().map(RunError::Interrupted)
+        let running: Vec<&Started> =
+            started.iter().zip(&ended).filter(|(_, e)| e.is_none()).map(|(s, _)| s).collect();
+        let rest = limit.saturating_sub(running[0].begun.elapsed());
+        if let Some(error) = sleep(&running, rest, limit, signals) {
+            end_all(running);
+            return Err(error);
+        }
     }
+    Ok(ended.into_iter().flatten().collect())
+}
+
+/// Sleeps until one of the `running` processes may have ended, or until `rest`, the part of `limit`
+/// that is left, has passed. Returns an error if the run must be abandoned, and `None` otherwise.
+fn sleep(
+    running: &[&Started],
+    rest: Duration,
+    limit: Duration,
+    signals: &Signals,
+) -> Option<RunError> {
+    if rest.is_zero() {
+        return Some(RunError::TooLong(limit));
+    }
+    let with_pidfd = running.iter().filter_map(|one| one.ended.as_ref());
+    let mut fds: Vec<_> = with_pidfd.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let longest = if fds.len() == running.len() { Duration::from_hours(1) } else { POLL_INTERVAL };
+    fds.push(PollFd::new(signals, PollFlags::IN));
+    if let Ok(limit) = Timespec::try_from(rest.min(longest)) {
+        let _ = poll(&mut fds, Some(&limit)); // after an early wake-up the loop checks again
+    }
+    signals.interrupted().map(RunError::Interrupted)
 }
 
 /// Truncates a file to length 0 and rewinds it.

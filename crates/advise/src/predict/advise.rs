@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use contend_record::advice::{Basis, Candidate, RewriteId, Safety, Verdict};
+use contend_record::advice::{Basis, Candidate, Measurement, RewriteId, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
 use contend_shell::environment::Environment;
 use contend_shell::runner::RunError;
@@ -67,7 +67,7 @@ impl Prepared {
     /// alone counts if the candidate is not slower or, with `under_load`, in any case. If the
     /// profile was disturbed, it is enough that CPU time does not increase by `MAX_DOUBTFUL_LOSS`.
     pub fn is_worth_trying(&self, under_load: bool) -> bool {
-        let Candidate { verdict, basis, .. } = self.candidate;
+        let (verdict, basis) = (self.candidate.measured.verdict, self.candidate.basis);
         let saves = self.expected_ratios.is_none_or(|(wall, cpu)| {
             if self.is_doubtful {
                 return cpu < 1.0 + MAX_DOUBTFUL_LOSS;
@@ -156,9 +156,10 @@ impl Adviser<'_> {
         draft: &Draft,
         tried: &[Prepared],
     ) -> Result<Option<Prepared>, RunError> {
-        let recommended = || tried.iter().filter(|one| one.candidate.verdict.recommends());
-        let ratio =
-            |one: &Prepared| one.candidate.wall_ratio.as_ref().map_or(1.0, |ratio| ratio.median);
+        let recommended = || tried.iter().filter(|one| one.candidate.measured.verdict.recommends());
+        let ratio = |one: &Prepared| {
+            one.candidate.measured.wall_ratio.as_ref().map_or(1.0, |ratio| ratio.median)
+        };
         let mut singles: Vec<&Prepared> =
             recommended().filter(|one| one.changes.len() == 1).collect();
         singles.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
@@ -406,16 +407,14 @@ impl Adviser<'_> {
             predicted_cpu_seconds: forecast.map(|forecast| forecast.cpu),
             predicted_cpu_interval: forecast.map(|forecast| interval(forecast.cpu)),
             basis: forecast.map(|_| plan.basis),
-            measured_wall_seconds: None,
-            measured_interval: None,
-            measured_cpu_seconds: None,
-            wall_ratio: None,
-            cpu_ratio: None,
-            output_equal: differs.then_some(false),
-            difference: plan
-                .difference
-                .map(|found| format!("on a small part of the input already, {found}")),
-            verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
+            measured: Measurement {
+                output_equal: differs.then_some(false),
+                difference: plan
+                    .difference
+                    .map(|found| format!("on a small part of the input already, {found}")),
+                verdict: if differs { Verdict::Wrong } else { Verdict::NotTried },
+                ..Measurement::default()
+            },
         };
         let now = self.model().forecast(1.0);
         let expected_ratios = forecast.map(|forecast| {
@@ -554,8 +553,8 @@ mod tests {
     fn prove(prepared: &mut [Prepared], rewrite: RewriteId, ratio: f64) {
         let one = prepared.iter_mut().find(|one| one.candidate.rewrite == rewrite);
         let one = &mut one.unwrap_or_else(|| panic!("{rewrite:?}")).candidate;
-        one.verdict = Verdict::Faster;
-        one.wall_ratio = Estimate::from_samples(vec![ratio], 1);
+        one.measured.verdict = Verdict::Faster;
+        one.measured.wall_ratio = Estimate::from_samples(vec![ratio], 1);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use contend_record::advice::{Candidate, Verdict};
+use contend_record::advice::{Measurement, Verdict};
 use contend_record::stats::{Estimate, median};
+
+use super::rounds::Mismatch;
 
 /// Minimum number of pairs of runs for a verdict of faster, slower or cheaper. A pair is one run of
 /// the candidate and one of the original in the same round.
@@ -53,26 +55,36 @@ impl Samples {
     }
 }
 
-/// A candidate and its state in the trial.
+/// A candidate and its state in the trial. `T` describes what runs.
 #[derive(Debug)]
-pub(super) struct CandidateRun {
+pub struct CandidateRun<T> {
     /// Index of the candidate among all candidates.
     pub place: usize,
-    /// The shell text to run.
-    pub text: String,
+    /// What to run.
+    pub what: T,
     samples: Samples,
     /// The samples on which the candidate first beat the original; `None` until then. Fresh samples
     /// must confirm the result: in repeated tests, chance alone may put a candidate ahead at some
     /// point.
     qualified: Option<Samples>,
     difference: Option<String>,
+    /// Whether `difference` is one of the output, rather than of the exit code.
+    is_of_output: bool,
     verdict: Option<Verdict>,
 }
 
-impl CandidateRun {
-    pub fn new(place: usize, text: String) -> Self {
-        let samples = Samples::default();
-        Self { place, text, samples, qualified: None, difference: None, verdict: None }
+impl<T> CandidateRun<T> {
+    /// Creates a candidate that has not run. `place` is its index among all candidates.
+    pub fn new(place: usize, what: T) -> Self {
+        Self {
+            place,
+            what,
+            samples: Samples::default(),
+            qualified: None,
+            difference: None,
+            is_of_output: false,
+            verdict: None,
+        }
     }
 
     /// Returns whether the candidate has no verdict yet, and so keeps running.
@@ -80,23 +92,36 @@ impl CandidateRun {
         self.verdict.is_none()
     }
 
-    /// Rejects the candidate because its output or its exit code differs from the original's, as
-    /// `difference` describes.
-    pub fn reject(&mut self, difference: String) {
-        self.difference = Some(difference);
+    /// Rejects the candidate because its output or its exit code differs from the original's.
+    pub(super) fn reject(&mut self, found: &Mismatch) {
+        self.difference = Some(found.to_string());
+        self.is_of_output = matches!(found, Mismatch::Output(_));
         self.verdict = Some(Verdict::Wrong);
+    }
+
+    /// Returns whether the candidate was rejected because of its output.
+    pub(super) fn is_rejected_for_output(&self) -> bool {
+        self.verdict == Some(Verdict::Wrong) && self.is_of_output
+    }
+
+    /// Withdraws the rejection of the candidate if it was because of its output.
+    pub(super) fn readmit(&mut self) {
+        if self.is_rejected_for_output() {
+            self.difference = None;
+            self.verdict = None;
+        }
     }
 
     /// Decides that the candidate is slower, because one run had not ended after `limit`, many
     /// times the wall time of the original.
-    pub fn give_up(&mut self, limit: Duration) {
+    pub(super) fn give_up(&mut self, limit: Duration) {
         self.difference = Some(format!("it had not ended after {limit:.1?}"));
         self.verdict = Some(Verdict::Slower);
     }
 
     /// Adds the wall and CPU time of the candidate, and those of the original in the same round, in
     /// seconds.
-    pub fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
+    pub(super) fn add(&mut self, (wall, cpu): (f64, f64), (own_wall, own_cpu): (f64, f64)) {
         self.samples.walls.push(wall);
         self.samples.cpus.push(cpu);
         self.samples.wall_ratios.push(wall / own_wall.max(1e-9));
@@ -107,7 +132,7 @@ impl CandidateRun {
     /// [`JUDGED_AFTER_PAIRS`]. Leaves the candidate undecided while its samples are inconclusive;
     /// after `MAX_PAIRS`, it counts as unclear. A first recommendation only sets the samples aside:
     /// fresh ones have to confirm it. `seed` seeds the resampling.
-    pub fn judge(&mut self, seed: u64) {
+    pub(super) fn judge(&mut self, seed: u64) {
         if self.verdict.is_some() || !JUDGED_AFTER_PAIRS.contains(&self.samples.count()) {
             return;
         }
@@ -116,6 +141,15 @@ impl CandidateRun {
             self.qualified = Some(std::mem::take(&mut self.samples));
         } else {
             self.verdict = verdict;
+        }
+    }
+
+    /// Tries to reach a verdict on an undecided candidate after the last of a fixed number of rounds,
+    /// by its interval. Does nothing if there are too few samples for an interval. `seed` seeds the
+    /// resampling.
+    pub(super) fn judge_at_end(&mut self, seed: u64) {
+        if self.verdict.is_none() && self.samples.count() >= MIN_PAIRS_FOR_MEDIAN {
+            self.verdict = self.verdict_now(seed);
         }
     }
 
@@ -145,7 +179,7 @@ impl CandidateRun {
     /// unclear unless the pairs [`agree`] on a relevant difference in wall time, or agree on a
     /// saving in CPU time while the median wall time has not increased. If there are fewer than
     /// [`MIN_PAIRS`] fresh pairs, those that have been set aside count as well.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if self.samples.count() < MIN_PAIRS
             && let Some(mut earlier) = self.qualified.take()
         {
@@ -171,29 +205,33 @@ impl CandidateRun {
         });
     }
 
-    /// Copies the measurements and the verdict into the candidate's record. `seed` seeds the
-    /// resampling.
-    pub fn report(&self, candidate: &mut Candidate, seed: u64) {
+    /// Returns the measurements and the verdict. `seed` seeds the resampling.
+    pub fn measurement(&self, seed: u64) -> Measurement {
         let estimate = |samples: &[f64]| {
             let mut estimate = Estimate::from_samples(samples.to_vec(), seed)?;
             estimate.ci95 = interval(samples, seed)?;
             Some(estimate)
         };
         let untried = self.samples.count() == 0 && self.qualified.is_none();
-        candidate.verdict =
-            self.verdict.unwrap_or(if untried { Verdict::NotTried } else { Verdict::Unclear });
-        candidate.difference.clone_from(&self.difference);
-        candidate.output_equal = match (&self.difference, self.samples.walls.is_empty()) {
-            (Some(_), _) if self.verdict == Some(Verdict::Wrong) => Some(false),
-            (None, false) => Some(true),
-            _ => None,
-        };
         let wall = estimate(&self.samples.walls);
-        candidate.measured_wall_seconds = wall.as_ref().map(|wall| wall.median);
-        candidate.measured_interval = wall.map(|wall| wall.ci95);
-        candidate.measured_cpu_seconds = estimate(&self.samples.cpus).map(|cpu| cpu.median);
-        candidate.wall_ratio = estimate(&self.samples.wall_ratios);
-        candidate.cpu_ratio = estimate(&self.samples.cpu_ratios);
+        Measurement {
+            measured_wall_seconds: wall.as_ref().map(|wall| wall.median),
+            measured_interval: wall.map(|wall| wall.ci95),
+            measured_cpu_seconds: estimate(&self.samples.cpus).map(|cpu| cpu.median),
+            wall_ratio: estimate(&self.samples.wall_ratios),
+            cpu_ratio: estimate(&self.samples.cpu_ratios),
+            output_equal: match (&self.difference, self.samples.walls.is_empty()) {
+                (Some(_), _) if self.verdict == Some(Verdict::Wrong) => Some(false),
+                (None, false) => Some(true),
+                _ => None,
+            },
+            difference: self.difference.clone(),
+            verdict: self.verdict.unwrap_or(if untried {
+                Verdict::NotTried
+            } else {
+                Verdict::Unclear
+            }),
+        }
     }
 }
 
@@ -241,7 +279,7 @@ mod tests {
     use super::*;
 
     fn judged(ratios: &[f64], cpu: f64) -> Verdict {
-        let mut one = CandidateRun::new(0, String::new());
+        let mut one = CandidateRun::new(0, ());
         for _ in 0..10 {
             for ratio in ratios {
                 one.add((*ratio, cpu), (1.0, 1.0));
@@ -263,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_winner_must_be_confirmed_by_fresh_samples() {
-        let mut one = CandidateRun::new(0, String::new());
+        let mut one = CandidateRun::new(0, ());
         for ratio in [0.9; 6] {
             one.add((ratio, 1.0), (1.0, 1.0));
         }
@@ -279,7 +317,7 @@ mod tests {
     #[test]
     fn few_pairs_must_all_agree() {
         let judged = |ratios: &[f64]| {
-            let mut one = CandidateRun::new(0, String::new());
+            let mut one = CandidateRun::new(0, ());
             for ratio in ratios {
                 one.add((*ratio, 1.0), (1.0, 1.0));
             }
@@ -301,7 +339,7 @@ mod tests {
     #[test]
     fn a_clear_saving_of_cpu_time_counts_if_wall_times_scatter() {
         let judged = |cpu: f64, shift: f64| {
-            let mut one = CandidateRun::new(0, String::new());
+            let mut one = CandidateRun::new(0, ());
             for wall in [0.6, 1.1, 0.8, 1.2, 0.9, 0.7, 1.05] {
                 one.add((wall + shift, cpu), (1.0, 1.0));
             }
@@ -314,10 +352,11 @@ mod tests {
     }
 
     #[test]
-    fn one_difference_is_enough() {
-        let mut one = CandidateRun::new(0, String::new());
+    fn one_different_exit_code_is_enough() {
+        let mut one = CandidateRun::new(0, ());
         one.add((0.1, 0.1), (1.0, 1.0));
-        one.reject("line 1".to_owned());
+        one.reject(&Mismatch::Status { found: 1, expected: 0 });
+        one.readmit();
         one.judge(1);
         assert!(!one.in_question());
         assert_eq!(one.verdict, Some(Verdict::Wrong));

@@ -64,11 +64,12 @@ pub fn sweep(
 /// first: without idle CPUs, these should be fastest.
 fn fittest(candidates: &[Prepared]) -> Vec<usize> {
     let equal = |one: &Prepared| {
-        one.candidate.output_equal == Some(true) && one.candidate.verdict != Verdict::Wrong
+        one.candidate.measured.output_equal == Some(true)
+            && one.candidate.measured.verdict != Verdict::Wrong
     };
     let mut places: Vec<usize> = (0..candidates.len()).filter(|&i| equal(&candidates[i])).collect();
     let cpu = |place: usize| {
-        let ratio = candidates[place].candidate.cpu_ratio.as_ref();
+        let ratio = candidates[place].candidate.measured.cpu_ratio.as_ref();
         ratio.map_or(f64::INFINITY, |ratio| ratio.median)
     };
     places.sort_by(|&a, &b| cpu(a).total_cmp(&cpu(b)));

@@ -9,6 +9,7 @@
 
 mod candidate_run;
 pub mod load;
+pub mod rounds;
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -20,8 +21,10 @@ use contend_shell::runner::{RunError, Runner};
 
 use crate::predict::advise::Prepared;
 use crate::rewrite::draft::Draft;
-use crate::sample::{difference, has_room, temporary};
-use candidate_run::CandidateRun;
+use crate::sample::temporary;
+use rounds::{Effort, Ended, Rounds, RoundsError, Rules, Unstable, check_room, mismatch};
+
+pub use candidate_run::CandidateRun;
 
 /// Parameters of a trial.
 #[derive(Debug)]
@@ -86,9 +89,15 @@ pub enum TrialError {
     NoPlaceForSample,
 }
 
-/// Share of the budget, from 0 to 1, after which the faster changes are combined, even if some
-/// candidates are undecided.
-const COMBINE_AFTER_SHARE: f64 = 0.75;
+impl From<RoundsError> for TrialError {
+    fn from(error: RoundsError) -> Self {
+        match error {
+            RoundsError::Run(error) => Self::Run(error),
+            RoundsError::NotRepeatable(found) => Self::NotRepeatable(found),
+            RoundsError::NoRoom => Self::NoRoom,
+        }
+    }
+}
 
 /// A function that combines the changes of the recommended candidates into a new candidate, or
 /// returns `None` if there is no new combination.
@@ -117,20 +126,40 @@ pub fn run(
     if candidates.is_empty() {
         return Ok(Trial::without_candidates(config.what.clone(), config.budget.as_secs_f64()));
     }
-    let mut trial_runner = TrialRunner::new(config, original)?;
-    let (rounds, settled) = run_rounds(&mut trial_runner, candidates, begun, together, on_round)?;
+    let text = text_of(original, &config.input).ok_or(TrialError::NoPlaceForSample)?;
+    let setup = setup_time(&config.runner)?;
+    let run = |text: &String, output: &File, limit: Duration| {
+        config.runner.run(text, config.input.stdin.as_ref(), output, limit)
+    };
+    let rules = Rules {
+        effort: Effort::Budget {
+            time: config.budget.saturating_sub(begun.elapsed()),
+            min_rounds: 0,
+        },
+        unstable: Unstable::Refuse,
+        output_bytes: config.output_bytes,
+        seed: config.seed,
+    };
+    // The setup is not part of the pipeline.
+    let mut rounds = Rounds::begin(&text, &run, rules, setup)?;
+    check_expected(config, rounds.reference())?;
+    rounds.repeat()?;
+    let ended = run_rounds(&mut rounds, config, candidates, together, on_round)?;
     let seconds = begun.elapsed().as_secs_f64();
+    let (walls, cpus) = rounds.original_times();
+    let [original_wall_seconds, original_cpu_seconds] =
+        [walls, cpus].map(|samples| Estimate::from_samples(samples.to_vec(), config.seed));
     let (winner, confirmed) = confirmed_winner(config, original, candidates)?;
     let winner = rank(candidates, winner);
     Ok(Trial {
         input: config.what.clone(),
-        rounds,
+        rounds: ended.rounds,
         seconds,
         budget_seconds: config.budget.as_secs_f64(),
-        settled,
+        settled: ended.settled,
         interrupted: config.runner.signals.interrupted().is_some(),
-        original_wall_seconds: Estimate::from_samples(trial_runner.walls.clone(), config.seed),
-        original_cpu_seconds: Estimate::from_samples(trial_runner.cpus.clone(), config.seed),
+        original_wall_seconds,
+        original_cpu_seconds,
         winner,
         confirmed_on_whole_input: confirmed.as_ref().map(|confirmed| confirmed.same),
         whole_wall_seconds: confirmed.map(|confirmed| confirmed.walls),
@@ -138,18 +167,16 @@ pub fn run(
     })
 }
 
-/// Runs rounds until every candidate is decided, the budget is used up, the original takes too
-/// long, or a signal asks contend to end. Returns the number of complete rounds, and whether all
-/// candidates were decided.
+/// Runs the rounds of the candidates that are worth trying and, once, of the one that `together` adds,
+/// and adds the measurements to the candidates.
 fn run_rounds(
-    trial_runner: &mut TrialRunner<'_>,
+    rounds: &mut Rounds<'_, String>,
+    config: &TrialConfig<'_>,
     candidates: &mut Vec<Prepared>,
-    begun: Instant,
     together: &mut Together<'_>,
     on_round: &mut dyn FnMut(usize, f64),
-) -> Result<(usize, bool), TrialError> {
-    let config = trial_runner.config;
-    let mut candidate_runs: Vec<CandidateRun> = candidates
+) -> Result<Ended, TrialError> {
+    let mut candidate_runs: Vec<CandidateRun<String>> = candidates
         .iter()
         .enumerate()
         .filter(|(_, one)| one.is_worth_trying(config.under_load))
@@ -157,44 +184,22 @@ fn run_rounds(
             Some(CandidateRun::new(place, text_of(&one.draft, &config.input)?))
         })
         .collect();
-    let mut rounds = 0;
-    let mut alone = true;
-    loop {
-        let share = begun.elapsed().as_secs_f64() / config.budget.as_secs_f64();
-        let open = candidate_runs.iter().any(CandidateRun::in_question);
-        if alone && (!open || share > COMBINE_AFTER_SHARE) {
-            alone = false;
-            report(&candidate_runs, candidates, config.seed);
-            if let Some(one) = together(candidates)? {
-                let text = text_of(&one.draft, &config.input);
-                if let Some(text) = text.filter(|_| one.candidate.verdict == Verdict::NotTried) {
-                    candidate_runs.push(CandidateRun::new(candidates.len(), text));
-                }
-                candidates.push(one);
-                continue;
-            }
+    let mut add = |runs: &[CandidateRun<String>]| {
+        for run in runs {
+            candidates[run.place].candidate.measured = run.measurement(config.seed);
         }
-        if !open || share >= 1.0 {
-            break;
-        }
-        match trial_runner.round(&mut candidate_runs, config.budget.saturating_sub(begun.elapsed()))
-        {
-            Ok(()) => rounds += 1,
-            // Keep the samples taken so far.
-            Err(TrialError::Run(RunError::TooLong(_) | RunError::Interrupted(_))) => break,
-            Err(error) => return Err(error),
-        }
-        for one in &mut candidate_runs {
-            one.judge(config.seed);
-        }
-        on_round(rounds, begun.elapsed().as_secs_f64() / config.budget.as_secs_f64());
+        let Some(one) = together(candidates)? else { return Ok(None) };
+        let is_untried = one.candidate.measured.verdict == Verdict::NotTried;
+        let text = text_of(&one.draft, &config.input).filter(|_| is_untried);
+        let run = text.map(|text| CandidateRun::new(candidates.len(), text));
+        candidates.push(one);
+        Ok(run)
+    };
+    let ended = rounds.run_all(&mut candidate_runs, &mut add, on_round)?;
+    for run in &candidate_runs {
+        candidates[run.place].candidate.measured = rounds.measurement(run);
     }
-    let settled = !candidate_runs.iter().any(CandidateRun::in_question);
-    for candidate_run in &mut candidate_runs {
-        candidate_run.finish();
-    }
-    report(&candidate_runs, candidates, config.seed);
-    Ok((rounds, settled))
+    Ok(ended)
 }
 
 /// Returns the index of the best candidate that is also better on the whole input, and the result
@@ -210,7 +215,7 @@ fn confirmed_winner(
             Err(TrialError::Run(RunError::Interrupted(_))) => None,
             confirmed => confirmed?,
         };
-        if candidates[place].candidate.verdict.recommends() {
+        if candidates[place].candidate.measured.verdict.recommends() {
             return Ok((Some(place), confirmed));
         }
     }
@@ -226,22 +231,17 @@ fn rank(candidates: &mut [Prepared], winner: Option<usize>) -> Option<usize> {
         others[..=place].rotate_right(1);
         others = &mut others[1..];
     }
-    let wall = |one: &Prepared| one.candidate.wall_ratio.as_ref().map_or(f64::MAX, |of| of.median);
-    let group = |one: &Prepared| match one.candidate.verdict {
+    let wall = |one: &Prepared| {
+        one.candidate.measured.wall_ratio.as_ref().map_or(f64::MAX, |of| of.median)
+    };
+    let group = |one: &Prepared| match one.candidate.measured.verdict {
         verdict if verdict.recommends() => 0,
         Verdict::Wrong => 2,
-        _ if one.candidate.wall_ratio.is_some() => 1,
+        _ if one.candidate.measured.wall_ratio.is_some() => 1,
         _ => 3,
     };
     others.sort_by(|a, b| group(a).cmp(&group(b)).then(wall(a).total_cmp(&wall(b))));
     winner.map(|_| 0)
-}
-
-/// Copies the measurements so far into the candidates' records.
-fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u64) {
-    for candidate_run in candidate_runs {
-        candidate_run.report(&mut candidates[candidate_run.place].candidate, seed);
-    }
 }
 
 /// Returns the index of the best recommended candidate, or `None` if none is recommended. A
@@ -249,16 +249,15 @@ fn report(candidate_runs: &[CandidateRun], candidates: &mut [Prepared], seed: u6
 /// kind, the one with the lowest ratio of its wall time to the original's is best.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
     let ratio = |place: &usize| {
-        let candidate = &candidates[*place].candidate;
+        let measured = &candidates[*place].candidate.measured;
         let of = |estimate: &Option<Estimate>| estimate.as_ref().map_or(1.0, |e| e.median);
-        (candidate.verdict != Verdict::Faster, of(&candidate.wall_ratio), of(&candidate.cpu_ratio))
+        (measured.verdict != Verdict::Faster, of(&measured.wall_ratio), of(&measured.cpu_ratio))
     };
-    (0..candidates.len()).filter(|&place| candidates[place].candidate.verdict.recommends()).min_by(
-        |a, b| {
-            let (a, b) = (ratio(a), ratio(b));
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
-        },
-    )
+    let is_recommended = |place: &usize| candidates[*place].candidate.measured.verdict.recommends();
+    (0..candidates.len()).filter(is_recommended).min_by(|a, b| {
+        let (a, b) = (ratio(a), ratio(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+    })
 }
 
 /// The result of the check on the whole input.
@@ -290,7 +289,7 @@ fn confirm(
         config.runner.run(&draft.text_with_output(), stdin.as_ref(), to, limit)
     };
     let (mut walls, mut cpus) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    let faster = winner.candidate.verdict == Verdict::Faster;
+    let faster = winner.candidate.measured.verdict == Verdict::Faster;
     let keeps = |walls: &[Vec<f64>; 2], cpus: &[Vec<f64>; 2]| {
         let of = |samples: &[Vec<f64>; 2]| {
             median(&samples[1]).unwrap_or(0.0) / median(&samples[0]).unwrap_or(0.0).max(1e-9)
@@ -312,11 +311,11 @@ fn confirm(
             samples.push(value.as_secs_f64());
         }
         let (own, other) = (reference.status.shell_code(), timed.status.shell_code());
-        if let Some(found) = found_difference((&ours, own), (&theirs, other))? {
-            let candidate = &mut winner.candidate;
-            candidate.output_equal = Some(false);
-            candidate.difference = Some(format!("on the whole input: {found}"));
-            candidate.verdict = Verdict::Wrong;
+        if let Some(found) = mismatch((&ours, own), (&theirs, other))? {
+            let measured = &mut winner.candidate.measured;
+            measured.output_equal = Some(false);
+            measured.difference = Some(format!("on the whole input: {found}"));
+            measured.verdict = Verdict::Wrong;
             return Ok(Some(Confirmed { same: false, walls: [0.0, 0.0] }));
         }
         if round == 0 && keeps(&walls, &cpus) {
@@ -326,29 +325,9 @@ fn confirm(
     let kept = keeps(&walls, &cpus);
     let walls = walls.map(|walls| median(&walls).unwrap_or(0.0));
     if !kept {
-        winner.candidate.verdict = Verdict::Unclear; // faster only on the sample
+        winner.candidate.measured.verdict = Verdict::Unclear; // faster only on the sample
     }
     Ok(Some(Confirmed { same: true, walls }))
-}
-
-/// Returns `TrialError::NoRoom` unless there is space for `more` further outputs of the size of
-/// `output`, and a reserve.
-fn check_room(output: &File, more: u64) -> Result<(), TrialError> {
-    let has_room = has_room(output, more).map_err(RunError::io("stat a temporary file"))?;
-    if has_room { Ok(()) } else { Err(TrialError::NoRoom) }
-}
-
-/// Returns a description of how the output and exit code in `theirs` differ from those in `ours`,
-/// or `None` if they are equal.
-fn found_difference(ours: (&File, i32), theirs: (&File, i32)) -> Result<Option<String>, RunError> {
-    let found = difference(ours.0, theirs.0).map_err(RunError::io("compare outputs"))?;
-    Ok(match found {
-        Some(found) => Some(found.to_string()),
-        None if ours.1 != theirs.1 => {
-            Some(format!("status {} instead of {}, with the same output", theirs.1, ours.1))
-        }
-        None => None,
-    })
 }
 
 /// Measures the setup without the start of the shell: the difference between the minima of several
@@ -373,128 +352,24 @@ fn setup_time(runner: &Runner<'_>) -> Result<(f64, f64), RunError> {
     Ok(((with.0 - without.0).max(0.0), (with.1 - without.1).max(0.0)))
 }
 
-/// The state of a trial between rounds.
-struct TrialRunner<'a> {
-    config: &'a TrialConfig<'a>,
-    original: String,
-    /// Output and exit code of the original's first run.
-    reference: (File, i32),
-    output: File,
-    walls: Vec<f64>,
-    cpus: Vec<f64>,
-    /// Wall and CPU time of the setup, in seconds. They are subtracted from the times of each run,
-    /// because the setup is not part of the pipeline.
-    setup: (f64, f64),
-    random: fastrand::Rng,
-}
-
-impl<'a> TrialRunner<'a> {
-    /// Prepares a trial. Runs the original twice: its first output is the reference for all
-    /// candidates, and the second one must equal it.
-    fn new(config: &'a TrialConfig<'a>, original: &Draft) -> Result<Self, TrialError> {
-        let file =
-            || temporary(config.output_bytes).map_err(RunError::io("create a temporary file"));
-        let mut trial_runner = Self {
-            config,
-            original: text_of(original, &config.input).ok_or(TrialError::NoPlaceForSample)?,
-            reference: (file()?, 0),
-            output: file()?,
-            walls: Vec::new(),
-            cpus: Vec::new(),
-            setup: setup_time(&config.runner)?,
-            random: fastrand::Rng::with_seed(config.seed),
-        };
-        let (runner, limit) = (&config.runner, Duration::from_hours(24));
-        let text = trial_runner.original.clone();
-        let first = runner.run(&text, trial_runner.stdin(), &trial_runner.reference.0, limit)?;
-        trial_runner.reference.1 = first.status.shell_code();
-        check_room(&trial_runner.reference.0, 1)?;
-        trial_runner.check_expected()?;
-        let second = runner.run(&text, trial_runner.stdin(), &trial_runner.output, limit)?;
-        match trial_runner.difference(second.status.shell_code())? {
-            Some(found) => Err(TrialError::NotRepeatable(found)),
-            None => Ok(trial_runner),
-        }
+/// Checks that the original's exit code and output size in the trial are those of the profiled run, as
+/// far as these are known.
+fn check_expected(
+    config: &TrialConfig<'_>,
+    (output, status): (&File, i32),
+) -> Result<(), TrialError> {
+    let Some(expected) = config.expected else { return Ok(()) };
+    let written = output.metadata().map_err(RunError::io("stat a file"))?.len();
+    let differs = |what: &str, then: u64, now: u64| {
+        Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
+    };
+    let number = |status: i32| u64::from(status.unsigned_abs());
+    if expected.status != status {
+        return differs("status", number(expected.status), number(status));
     }
-
-    fn stdin(&self) -> Option<&'a File> {
-        self.config.input.stdin.as_ref()
-    }
-
-    /// Checks that the original's exit code and output size are those of the profiled run, as far
-    /// as these are known.
-    fn check_expected(&self) -> Result<(), TrialError> {
-        let Some(expected) = self.config.expected else { return Ok(()) };
-        let written = self.reference.0.metadata().map_err(RunError::io("stat a file"))?.len();
-        let differs = |what: &str, then: u64, now: u64| {
-            Err(TrialError::NotRepeatable(format!("{what} {then} when profiled, {now} when tried")))
-        };
-        let status = |status: i32| u64::from(status.unsigned_abs());
-        if expected.status != self.reference.1 {
-            return differs("status", status(expected.status), status(self.reference.1));
-        }
-        match expected.bytes {
-            Some(bytes) if bytes != written => differs("bytes of output:", bytes, written),
-            _ => Ok(()),
-        }
-    }
-
-    fn difference(&self, status: i32) -> Result<Option<String>, RunError> {
-        found_difference((&self.reference.0, self.reference.1), (&self.output, status))
-    }
-
-    /// Runs the original and every undecided candidate once, in random order, and adds their times
-    /// to the samples. Rejects a candidate whose output or exit code differs, and counts one that
-    /// takes too long as slower. `rest` is the remaining part of the budget.
-    fn round(
-        &mut self,
-        candidate_runs: &mut [CandidateRun],
-        rest: Duration,
-    ) -> Result<(), TrialError> {
-        let mut order: Vec<Option<usize>> = (0..candidate_runs.len())
-            .filter(|&i| candidate_runs[i].in_question())
-            .map(Some)
-            .collect();
-        order.push(None);
-        self.random.shuffle(&mut order);
-        let mut taken = vec![None; candidate_runs.len()];
-        let mut own = None;
-        // A candidate that exceeds the limit counts as slower. The limit may exceed the remaining
-        // budget, so that a round can complete.
-        let slowest = self.walls.iter().copied().fold(0.0, f64::max).max(0.1);
-        let limit = rest.max(Duration::from_secs_f64(20.0 * slowest));
-        for who in order {
-            let text = who.map_or(&self.original, |index| &candidate_runs[index].text);
-            let timed = match (self.config.runner.run(text, self.stdin(), &self.output, limit), who)
-            {
-                (Err(RunError::TooLong(limit)), Some(index)) => {
-                    candidate_runs[index].give_up(limit);
-                    continue;
-                }
-                (timed, _) => timed?,
-            };
-            let found = self.difference(timed.status.shell_code())?;
-            let less = |time: f64, setup: f64| (time - setup).max(0.0);
-            let figures = (
-                less(timed.wall.as_secs_f64(), self.setup.0),
-                less(timed.cpu().as_secs_f64(), self.setup.1),
-            );
-            match (who, found) {
-                (None, Some(found)) => return Err(TrialError::NotRepeatable(found)),
-                (None, None) => own = Some(figures),
-                (Some(index), Some(found)) => candidate_runs[index].reject(found),
-                (Some(index), None) => taken[index] = Some(figures),
-            }
-        }
-        let Some(own) = own else { return Ok(()) };
-        self.walls.push(own.0);
-        self.cpus.push(own.1);
-        for (candidate_run, figures) in candidate_runs.iter_mut().zip(taken) {
-            if let Some(figures) = figures {
-                candidate_run.add(figures, own);
-            }
-        }
-        Ok(())
+    match expected.bytes {
+        Some(bytes) if bytes != written => differs("bytes of output:", bytes, written),
+        _ => Ok(()),
     }
 }
 

@@ -177,7 +177,7 @@ fn rewrite_name(id: RewriteId) -> &'static str {
 /// Describes whether a candidate's output is identical to that of the original, by their comparison
 /// or, without one, by the safety of the rewrite.
 fn output_name(candidate: &Candidate) -> &'static str {
-    match (candidate.output_equal, candidate.safety) {
+    match (candidate.measured.output_equal, candidate.safety) {
         (Some(true), _) => "output identical",
         (Some(false), _) => "output differs",
         (None, Safety::Always) => "same output",
@@ -201,7 +201,7 @@ fn verdict_name(verdict: Verdict) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contend_record::advice::WhatIf;
+    use contend_record::advice::{Measurement, WhatIf};
 
     /// Returns a candidate with the given predictions of wall and CPU time, in seconds.
     pub(super) fn candidate(wall: Option<f64>, cpu: f64) -> Candidate {
@@ -218,14 +218,7 @@ mod tests {
             predicted_cpu_seconds: Some(cpu),
             predicted_cpu_interval: Some([cpu / 2.0, cpu * 2.0]),
             basis: Some(Basis::Costs),
-            measured_wall_seconds: None,
-            measured_interval: None,
-            measured_cpu_seconds: None,
-            wall_ratio: None,
-            cpu_ratio: None,
-            output_equal: None,
-            difference: None,
-            verdict: Verdict::NotTried,
+            measured: Measurement::default(),
         }
     }
 

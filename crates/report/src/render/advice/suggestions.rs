@@ -123,7 +123,7 @@ fn left_out(out: &mut String, record: &PipeRecord, width: usize) {
 /// about 12 % of CPU time while wall time grows by less than 2 %. An unknown wall time counts as
 /// unchanged. Returns `false` for a candidate whose output is known to differ.
 fn is_promising(record: &PipeRecord, candidate: &Candidate) -> bool {
-    if candidate.verdict == Verdict::Wrong {
+    if candidate.measured.verdict == Verdict::Wrong {
         return false;
     }
     if candidate.rewrite == RewriteId::ParallelRun {

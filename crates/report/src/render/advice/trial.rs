@@ -53,7 +53,8 @@ fn use_this(
     let advice = if failed { "Fastest form of the failing pipeline" } else { "Use this instead" };
     let ratio =
         |ratio: &Option<Estimate>, of: &str| ratio.as_ref().map(|ratio| change_of(ratio, of));
-    let gains = [ratio(&winner.wall_ratio, "wall"), ratio(&winner.cpu_ratio, "CPU")];
+    let gains =
+        [ratio(&winner.measured.wall_ratio, "wall"), ratio(&winner.measured.cpu_ratio, "CPU")];
     let gains = gains.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let _ = writeln!(out, "{GOOD}{advice}: {gains}{GOOD:#}\n");
     let _ = writeln!(out, "  {BOLD}{}{BOLD:#}\n", pasted(&winner.command));
@@ -78,11 +79,11 @@ fn without_contend(out: &mut String, record: &PipeRecord, winner: &Candidate, wi
     }
     let is_other = |one: &&Candidate| {
         one.rewrite != RewriteId::ParallelRun
-            && one.verdict.recommends()
-            && one.wall_ratio.is_some()
+            && one.measured.verdict.recommends()
+            && one.measured.wall_ratio.is_some()
     };
     let Some(other) = record.candidates.iter().find(is_other) else { return };
-    let gain = other.wall_ratio.as_ref().map(|ratio| change_of(ratio, "wall"));
+    let gain = other.measured.wall_ratio.as_ref().map(|ratio| change_of(ratio, "wall"));
     paragraph(out, "", &format!("Without contend: {}", gain.unwrap_or_default()), width);
     let _ = writeln!(out, "\n  {BOLD}{}{BOLD:#}", pasted(&other.command));
 }
@@ -99,7 +100,7 @@ fn no_winner(record: &PipeRecord, trial: &Trial) -> String {
         };
         return line.to_owned();
     }
-    let open = record.candidates.iter().any(|one| one.verdict == Verdict::Unclear);
+    let open = record.candidates.iter().any(|one| one.measured.verdict == Verdict::Unclear);
     let failed = record.warnings.iter().any(|warning| warning.id == WarningId::FailedStage);
     let line = if failed {
         "No rewrite was measurably faster, but the pipeline failed: see the exit codes below."
@@ -134,16 +135,16 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
         };
         let cells = [
             (place + 1).to_string(),
-            verdict_name(candidate.verdict).to_owned(),
+            verdict_name(candidate.measured.verdict).to_owned(),
             cut(&candidate_name(candidate), room),
-            ratio(&candidate.wall_ratio, change_with_interval),
-            ratio(&candidate.cpu_ratio, |cpu| change(cpu.median)),
+            ratio(&candidate.measured.wall_ratio, change_with_interval),
+            ratio(&candidate.measured.cpu_ratio, |cpu| change(cpu.median)),
         ];
         table.add_row(cells.into_iter().enumerate().map(cell));
     }
     out.push_str(&styled_lines(table, marked, width));
-    for candidate in record.candidates.iter().filter(|one| one.verdict == Verdict::Wrong) {
-        if let Some(difference) = &candidate.difference {
+    for candidate in record.candidates.iter().filter(|one| one.measured.verdict == Verdict::Wrong) {
+        if let Some(difference) = &candidate.measured.difference {
             let name = candidate_name(candidate);
             let _ = write!(out, "{WARN}!{WARN:#}");
             paragraph(out, " ", &format!("{name}: {}", printable(difference)), width);
@@ -153,7 +154,7 @@ fn rows(out: &mut String, record: &PipeRecord, trial: &Trial, width: usize) {
 
 /// Returns whether the candidate was timed, or is known to have a different output.
 fn was_tried(candidate: &Candidate) -> bool {
-    candidate.wall_ratio.is_some() || candidate.verdict == Verdict::Wrong
+    candidate.measured.wall_ratio.is_some() || candidate.measured.verdict == Verdict::Wrong
 }
 
 /// Describes how many rounds ran, on which input, and why the trial ended.
@@ -205,10 +206,12 @@ fn details(out: &mut String, record: &PipeRecord, width: usize) {
 }
 
 fn measured(candidate: &Candidate) -> Option<String> {
-    let wall = candidate.measured_wall_seconds?;
-    let ratio = candidate.wall_ratio.as_ref()?;
+    let wall = candidate.measured.measured_wall_seconds?;
+    let ratio = candidate.measured.wall_ratio.as_ref()?;
     let mut line = format!("measured {} ({})", change_of(ratio, "wall"), seconds(wall));
-    if let Some((cpu, time)) = candidate.cpu_ratio.as_ref().zip(candidate.measured_cpu_seconds) {
+    if let Some((cpu, time)) =
+        candidate.measured.cpu_ratio.as_ref().zip(candidate.measured.measured_cpu_seconds)
+    {
         line.push_str(&format!(", {} ({})", change_of(cpu, "CPU"), seconds(time)));
     }
     Some(line)
@@ -242,6 +245,7 @@ mod tests {
     use super::super::super::testing::plain_output;
     use super::super::tests::{candidate, record};
     use super::*;
+    use contend_record::advice::Measurement;
 
     fn ratio(median: f64) -> Option<Estimate> {
         Estimate::from_samples(vec![median * 0.98, median, median, median * 1.02], 1)
@@ -249,20 +253,22 @@ mod tests {
 
     fn tried() -> PipeRecord {
         let one = |wall: f64, verdict: Verdict| Candidate {
-            wall_ratio: ratio(wall),
-            cpu_ratio: ratio(wall),
-            measured_wall_seconds: Some(wall),
-            measured_cpu_seconds: Some(wall),
-            output_equal: Some(verdict != Verdict::Wrong),
-            verdict,
+            measured: Measurement {
+                wall_ratio: ratio(wall),
+                cpu_ratio: ratio(wall),
+                measured_wall_seconds: Some(wall),
+                measured_cpu_seconds: Some(wall),
+                output_equal: Some(verdict != Verdict::Wrong),
+                verdict,
+                ..Measurement::default()
+            },
             ..candidate(Some(3.0), 4.0)
         };
         let mut record = record(Some(4.0), candidate(Some(4.0), 5.0));
         record.candidates.extend([one(0.9, Verdict::Unclear), one(0.6, Verdict::Faster)]);
-        record.candidates.push(Candidate {
-            difference: Some("line 3, byte 7: `b` instead of `a`".to_owned()),
-            ..one(0.5, Verdict::Wrong)
-        });
+        let mut wrong = one(0.5, Verdict::Wrong);
+        wrong.measured.difference = Some("line 3, byte 7: `b` instead of `a`".to_owned());
+        record.candidates.push(wrong);
         let input = TrialInput::Sample { bytes: 112_000_000, of_bytes: 250_000_000 };
         record.trial = Some(Trial {
             rounds: 20,
