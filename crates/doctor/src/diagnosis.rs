@@ -91,6 +91,7 @@ fn processes(observation: &Observation, facts: &Facts) -> Vec<Process> {
                 parent: process.parent,
                 command: process.command.clone(),
                 runtime: process.runtime,
+                libraries: process.libraries.found(),
                 threads: process.most_threads,
                 cpu_seconds: threads.map(|thread| thread.running * facts.wall).sum(),
                 read_bytes: io.map(|io| io.read_bytes),

@@ -25,6 +25,7 @@ pub mod facts;
 mod futex;
 mod goroutines;
 mod histogram;
+mod libraries;
 pub mod observe;
 mod processes;
 mod runtime;

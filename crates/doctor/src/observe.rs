@@ -122,6 +122,9 @@ const MAX_FOLLOWED: usize = 2000;
 /// Largest number of times between two samples in a snapshot.
 const MAX_SNAPSHOT_INTERVALS: usize = 1000;
 
+/// Largest number of executables that are searched for libraries.
+const MAX_SEARCHED: usize = 8;
+
 /// A thread with its files, and when it is sampled next.
 #[derive(Debug)]
 struct Sampler {
@@ -228,6 +231,7 @@ pub fn observe(
         }
     }
     observer.finish();
+    observer.search_executables();
     let trace = observer.end_trace();
     Ok(Observation { trace, ..observer.into_observation() })
 }
@@ -525,6 +529,18 @@ impl Observer<'_> {
         };
         let processes = self.processes.values().map(command);
         self.trace.take().map(|trace| trace.finish(end, no_switches, processes))
+    }
+
+    /// Looks for statically linked libraries of processes with several threads. Those of known
+    /// runtimes, whose executables are large, have none that matter.
+    fn search_executables(&mut self) {
+        let may_have =
+            |process: &&mut Observed| process.runtime.is_none() && process.most_threads > 1;
+        self.processes
+            .values_mut()
+            .filter(may_have)
+            .take(MAX_SEARCHED)
+            .for_each(|process| process.libraries.search_executable());
     }
 
     fn sample(&mut self, threads: Vec<i32>) {

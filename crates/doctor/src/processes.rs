@@ -10,6 +10,7 @@ use contend_record::doctor::{Relation, Runtime};
 use contend_sys::Pid;
 use contend_sys::procfs::{Io, ProcFile, Stat, children, parse_pids};
 
+use crate::libraries::Libraries;
 use crate::runtime;
 
 /// An observed process.
@@ -25,6 +26,8 @@ pub struct Observed {
     pub command: String,
     /// Its runtime, if it was recognised.
     pub runtime: Option<Runtime>,
+    /// Its libraries that determine which remedies have an effect.
+    pub libraries: Libraries,
     /// Number of its threads that are observed now.
     pub threads: usize,
     /// Largest number of its threads that were observed at the same time.
@@ -65,6 +68,7 @@ impl Observed {
             relation,
             command: command(pid),
             runtime: runtime::recognise(pid),
+            libraries: Libraries::default(),
             threads: 0,
             most_threads: 0,
             first: Some(stat),
@@ -87,8 +91,10 @@ impl Observed {
             // It has ended, and needs no descriptors any more.
             _ => (self.io, self.stat) = (None, None),
         }
-        if self.stat.is_some() && self.pipes.is_none() {
-            self.pipes = Some(standard_pipes(self.pid.as_raw_nonzero().get()));
+        if self.stat.is_some() {
+            self.libraries.update(self.pid);
+            let pid = self.pid.as_raw_nonzero().get();
+            self.pipes.get_or_insert_with(|| standard_pipes(pid));
         }
     }
 
@@ -97,17 +103,24 @@ impl Observed {
         self.stat.is_none()
     }
 
-    /// Updates command and runtime, after it has executed another program.
+    /// Updates command, runtime and libraries, after it has executed another program.
     pub fn update_program(&mut self) {
         self.command = command(self.pid);
         self.runtime = runtime::recognise(self.pid);
         self.pipes = None;
+        self.libraries = Libraries::default();
     }
 
     /// Returns a copy without open files, whose counters do not change any more.
     pub fn snapshot(&self) -> Self {
-        let (command, pipes) = (self.command.clone(), self.pipes.clone());
-        Self { command, pipes, io: None, stat: None, ..*self }
+        Self {
+            command: self.command.clone(),
+            pipes: self.pipes.clone(),
+            libraries: self.libraries.clone(),
+            io: None,
+            stat: None,
+            ..*self
+        }
     }
 
     /// Returns a snapshot whose counters begin at those of `earlier`, a previous one of this process.

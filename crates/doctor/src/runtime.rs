@@ -26,6 +26,8 @@ pub fn recognise(process: Pid) -> Option<Runtime> {
 
 /// Recognises a runtime by the name of its program, with or without a version.
 fn by_name(name: &str) -> Option<Runtime> {
+    // Builds without a global interpreter lock end in `t`.
+    let name = name.strip_suffix('t').filter(|name| name.starts_with("python3.")).unwrap_or(name);
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     match stem {
         "python" => Some(Runtime::Python),
@@ -131,6 +133,7 @@ mod tests {
     #[test]
     fn programs_are_recognised_by_name_library_or_contents() {
         assert_eq!(by_name("python3.11"), Some(Runtime::Python));
+        assert_eq!(by_name("python3.13t"), Some(Runtime::Python));
         assert_eq!(by_name("bash"), Some(Runtime::Shell));
         assert_eq!(by_name("pythonic"), None);
         let maps = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/jvm/lib/server/libjvm.so\n";

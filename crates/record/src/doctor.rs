@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::remedy::{Library, RemedyTrial};
 use crate::{Host, Warning, Writer};
 
 /// Name and version of the schema.
@@ -56,6 +57,9 @@ pub struct DoctorRecord {
     pub cpus: f64,
     /// What could be better, largest gain first. Empty if nothing was found.
     pub findings: Vec<Finding>,
+    /// What remedies that need no change of code brought (`--try`); null if none were tried.
+    #[serde(default)]
+    pub trials: Option<RemedyTrial>,
     /// The observed processes, those with the most threads' time first.
     pub processes: Vec<Process>,
     /// The observed threads with the most CPU time, and those that findings name. At most 100.
@@ -285,6 +289,10 @@ pub struct Process {
     pub command: String,
     /// The runtime that the program was recognised to use; null if none was.
     pub runtime: Option<Runtime>,
+    /// Libraries that determine which remedies have an effect; null if its map of memory may not be
+    /// read.
+    #[serde(default)]
+    pub libraries: Option<Vec<Library>>,
     /// Largest number of its threads that were observed at the same time.
     pub threads: usize,
     /// CPU time of its threads during the observation, in seconds.

@@ -10,6 +10,7 @@ pub mod host;
 pub mod lab;
 pub mod parameters;
 pub mod pipe;
+pub mod remedy;
 pub mod run;
 pub mod shell;
 pub mod signal;
