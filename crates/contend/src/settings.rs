@@ -21,6 +21,7 @@ mod doctor;
 mod history;
 mod json;
 mod pipe;
+mod remedies;
 mod run;
 mod script;
 mod trace;
@@ -49,13 +50,14 @@ use crate::suggest;
 
 pub use attach::{Attach, Reports};
 pub use compare::{Compare, ComparedRuns, compare};
-pub use doctor::{Doctor, Patient, doctor};
+pub use doctor::{Doctor, Patient, command_of, doctor, words_of};
 pub use history::{History, HistoryAction, history, saving_of_run};
 pub use json::{Json, JsonInput, json};
 use pipe::shell;
 pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
+pub use remedies::{MIN_ROUNDS, Remedies};
 pub use run::{Run, run, stage};
 pub use trace::TraceFile;
 pub use versus::{Variant, Versus};

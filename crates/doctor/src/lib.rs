@@ -16,6 +16,7 @@
 //! - [`symptom`]: one file and one table row for each way in which a program loses time.
 //! - [`trace`]: what the threads did over time, for viewers. Collected only on request.
 //! - [`diagnosis`]: the record, with the diagnosis in words.
+//! - [`remedy`]: remedies that need no change of code, for a trial.
 //!
 //! The program is not changed: it is not traced or stopped, gets no signal, and no end of its pipes is
 //! held.
@@ -28,6 +29,7 @@ mod histogram;
 mod libraries;
 pub mod observe;
 mod processes;
+pub mod remedy;
 mod runtime;
 mod spin;
 mod stacks;

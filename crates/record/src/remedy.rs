@@ -95,7 +95,8 @@ pub struct RemedyTrial {
     /// Whether outputs were compared. If not, the output of the unchanged command differed from run to
     /// run, and only exit codes were compared.
     pub output_compared: bool,
-    /// The remedies, most plausible first; empty if none applies.
+    /// The remedies; empty if none applies. The winner comes first, then other recommended ones, those
+    /// without a gain, those with another output, and those that were not tried.
     pub remedies: Vec<TriedRemedy>,
 }
 
@@ -110,8 +111,8 @@ pub struct TriedRemedy {
     pub command: String,
     /// What the remedy does, in a clause.
     pub effect: String,
-    /// The symptom that it may relieve; null if it was tried for another reason.
-    pub symptom: Option<Symptom>,
+    /// The symptoms that were found and that it may relieve; empty if it was tried for another reason.
+    pub symptoms: Vec<Symptom>,
     /// What the trial has measured.
     #[serde(flatten)]
     pub measured: Measurement,

@@ -23,7 +23,8 @@ pub enum WarningId {
     Unobserved,
     /// A case of the lab has too few samples for an interval.
     FewSamples,
-    /// The runs of a pipeline (`--runs`) did not all end with the same exit status.
+    /// The runs of a pipeline (`--runs`) did not all end with the same exit status; or a command did
+    /// not do the same work in the runs of `contend doctor --try` as in its first one.
     RunsDiffer,
     /// The cost of the clock and of empty loops could not be measured, or it could not be detected
     /// whether the hypervisor moves virtual CPUs.
@@ -38,13 +39,14 @@ pub enum WarningId {
     InvoluntarySwitches,
     /// Changes to the pipeline could not be looked for, or copies could not run at the same time.
     NoAdvice,
-    /// A stage failed when the pipeline was profiled, so the results of `--try` may not apply to a
+    /// A stage or a command failed when it was observed, so the results of `--try` may not apply to a
     /// run that succeeds.
     FailedStage,
     /// The pipeline or its setup may have side effects each time it runs, so candidates cannot be
     /// tried.
     NotRepeatable,
-    /// Only the beginning of standard input was read, because `--try` reads it several times.
+    /// Only the beginning of standard input was read, because `--try` reads it several times; or the
+    /// runs read an empty input instead of a terminal.
     PartOfInput,
     /// Compared runs were measured on different machines.
     MachinesDiffer,

@@ -16,6 +16,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::{Pid, Signal};
+use rustix::thread::CpuSet;
 
 use crate::inherited;
 use crate::signal::Mask;
@@ -53,6 +54,18 @@ pub fn spawn(
         })
     };
     command.spawn()
+}
+
+/// Lets the program that `command` starts run only on the CPU with the number `cpu`, with all the
+/// processes that it starts itself. The program is not started if it may not run there.
+///
+/// # Panics
+/// Panics if `cpu` is `CpuSet::MAX_CPU` or more.
+pub fn restrict_to_cpu(command: &mut Command, cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    // SAFETY: the closure runs between fork and exec and makes one async-signal-safe call.
+    unsafe { command.pre_exec(move || Ok(rustix::thread::sched_setaffinity(None, &set)?)) };
 }
 
 /// A program with its arguments and environment, ready to be started without allocating.
@@ -376,6 +389,20 @@ mod tests {
         command.args(["-c", "kill -TERM $$; echo alive"]);
         let (out, _, status) = done(&command, "");
         assert_eq!((out.as_str(), status), ("", ExitStatus::Signaled(libc::SIGTERM)));
+    }
+
+    #[test]
+    fn a_restricted_program_has_one_cpu() {
+        let cpu = crate::cpu::allowed_list().pop().expect("a CPU");
+        let mut command = Command::new("/bin/grep");
+        command.args(["Cpus_allowed_list", "/proc/self/status"]);
+        restrict_to_cpu(&mut command, cpu);
+        let signals = Signals::block().expect("signals");
+        command.stdout(std::process::Stdio::piped());
+        let child = spawn(&mut command, &[1], signals.mask_before(), Signal::TERM).expect("grep");
+        let output = child.wait_with_output().expect("ours");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text.trim(), format!("Cpus_allowed_list:\t{cpu}"));
     }
 
     #[test]

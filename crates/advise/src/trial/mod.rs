@@ -9,6 +9,7 @@
 
 mod candidate_run;
 pub mod load;
+pub mod ranking;
 pub mod rounds;
 
 use std::fs::File;
@@ -150,7 +151,7 @@ pub fn run(
     let [original_wall_seconds, original_cpu_seconds] =
         [walls, cpus].map(|samples| Estimate::from_samples(samples.to_vec(), config.seed));
     let (winner, confirmed) = confirmed_winner(config, original, candidates)?;
-    let winner = rank(candidates, winner);
+    let winner = ranking::sort(candidates, winner, |one| &one.candidate.measured);
     Ok(Trial {
         input: config.what.clone(),
         rounds: ended.rounds,
@@ -222,42 +223,11 @@ fn confirmed_winner(
     Ok((None, None))
 }
 
-/// Moves the winner to the front, and sorts the other candidates: recommended ones, those without a
-/// gain, wrong ones, and finally those without measurements. Candidates of a group are in ascending
-/// order of wall time, or keep their order if they have none. Returns the new index of the winner.
-fn rank(candidates: &mut [Prepared], winner: Option<usize>) -> Option<usize> {
-    let mut others = &mut *candidates;
-    if let Some(place) = winner {
-        others[..=place].rotate_right(1);
-        others = &mut others[1..];
-    }
-    let wall = |one: &Prepared| {
-        one.candidate.measured.wall_ratio.as_ref().map_or(f64::MAX, |of| of.median)
-    };
-    let group = |one: &Prepared| match one.candidate.measured.verdict {
-        verdict if verdict.recommends() => 0,
-        Verdict::Wrong => 2,
-        _ if one.candidate.measured.wall_ratio.is_some() => 1,
-        _ => 3,
-    };
-    others.sort_by(|a, b| group(a).cmp(&group(b)).then(wall(a).total_cmp(&wall(b))));
-    winner.map(|_| 0)
-}
-
 /// Returns the index of the best recommended candidate, or `None` if none is recommended. A
 /// candidate that is faster is better than one that saves only CPU time. Among several of the same
 /// kind, the one with the lowest ratio of its wall time to the original's is best.
 fn winner(candidates: &[Prepared]) -> Option<usize> {
-    let ratio = |place: &usize| {
-        let measured = &candidates[*place].candidate.measured;
-        let of = |estimate: &Option<Estimate>| estimate.as_ref().map_or(1.0, |e| e.median);
-        (measured.verdict != Verdict::Faster, of(&measured.wall_ratio), of(&measured.cpu_ratio))
-    };
-    let is_recommended = |place: &usize| candidates[*place].candidate.measured.verdict.recommends();
-    (0..candidates.len()).filter(is_recommended).min_by(|a, b| {
-        let (a, b) = (ratio(a), ratio(b));
-        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
-    })
+    ranking::best(candidates, |one| &one.candidate.measured)
 }
 
 /// The result of the check on the whole input.

@@ -225,6 +225,11 @@ impl<'a, T> Rounds<'a, T> {
         (&self.walls, &self.cpus)
     }
 
+    /// Returns the longest wall time of a run of the original so far.
+    pub fn longest_run(&self) -> Duration {
+        self.slowest
+    }
+
     /// Returns the wall time since the start of the trial.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()

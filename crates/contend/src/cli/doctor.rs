@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::remedies::TryArgs;
+
 /// Find out why a program does not use the CPUs, and what would help.
 ///
 /// Observes processes that are already running, or a command, with all their threads and children and
@@ -39,7 +41,7 @@ pub struct DoctorArgs {
     /// report follows as usual. A COMMAND reads nothing from this terminal, and what it would write
     /// there is shown only in part: the last lines. To give it input or keep all of its output, redirect
     /// its standard streams.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "remedies")]
     pub watch: bool,
 
     /// Show all findings, the threads, and how they were observed.
@@ -62,6 +64,9 @@ pub struct DoctorArgs {
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub remedies: TryArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -70,4 +75,5 @@ Examples:
   contend doctor --for 30s $(pgrep java)  Observe several processes
   contend doctor -- python3 job.py        Observe a command until it ends
   contend doctor --watch 1234             Show a live view until `q` is pressed
-  contend doctor --trace t.pftrace 1234   Show the threads over time in Perfetto";
+  contend doctor --trace t.pftrace 1234   Show the threads over time in Perfetto
+  contend doctor --try -- python3 job.py  Then measure whether remedies help";

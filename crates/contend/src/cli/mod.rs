@@ -9,6 +9,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 pub mod pipe;
+pub mod remedies;
 pub mod run;
 
 use std::ops::{Bound, RangeBounds};

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
 use contend_doctor::diagnosis;
 use contend_doctor::observe::{Config, Observation, Observer, observe};
+use contend_doctor::remedy::change::command_line;
 use contend_doctor::trace::MAX_SPANS;
 use contend_record::doctor::DoctorRecord;
-use contend_record::shell::quote;
 use contend_record::trace::Trace;
 use contend_report::render;
 use contend_sys::child::{self, ExitStatus, Which};
@@ -19,10 +19,12 @@ use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::advice::input::CommandInput;
+use super::remedies::{self, Subject, name_commands};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
 use crate::output::ReportFile;
-use crate::settings::{Doctor, Patient, Reports, TraceFile};
+use crate::settings::{Doctor, Patient, Remedies, Reports, TraceFile, command_of, words_of};
 use crate::{host, output, version};
 
 /// Time between two samples.
@@ -36,21 +38,27 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns an error if the command cannot be started, no process can be observed, or the report cannot
 /// be written.
 pub fn run(settings: Doctor) -> Result<Exit> {
+    let Doctor { patient, limit, watch, remedies, reports, trace } = settings;
+    // Before signals are blocked, because that may wait for input.
+    let remedies = remedies.map(|one| Ok::<_, Error>((one, CommandInput::read()?))).transpose()?;
     let signals = Signals::block().context("cannot block signals")?;
-    let Doctor { patient, limit, watch, reports, trace } = settings;
     let to = Destinations { reports, trace };
     match patient {
         Patient::Running(pids) => {
-            let program = Program { command: command_of(pids[0]), targets: pids, started: false };
+            let (first, words) = (pids[0], words_of(pids[0]));
+            let program = Program { command: command_of(first), targets: pids, started: false };
             let display = Display { watch, capture: None };
-            let examined = examine(program, limit, display, to.max_spans(), &signals)?;
+            let mut examined = examine(program, limit, display, to.max_spans(), &signals)?;
+            name_commands(&mut examined.record, &words, Some(first));
             write(&examined, to)?;
             Ok(match signals.interrupted() {
                 Some(signal) if signal != Signal::INT.as_raw() => Exit::Signal(signal),
                 _ => Exit::Success,
             })
         }
-        Patient::Command(words) => run_command(&words, limit, watch, to, &signals),
+        Patient::Command(words) => {
+            run_command(&words, limit, watch, remedies.as_ref(), to, &signals)
+        }
     }
 }
 
@@ -94,29 +102,34 @@ fn run_command(
     words: &[OsString],
     limit: Option<Duration>,
     watch: bool,
+    remedies: Option<&(Remedies, CommandInput)>,
     to: Destinations,
     signals: &Signals,
 ) -> Result<Exit> {
-    let text: Vec<String> = words.iter().map(|word| quote(&word.to_string_lossy())).collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    let (mut capture, redirected) = if watch {
+    let (mut capture, mut redirected) = if watch {
         let (capture, redirected) =
             Capture::redirect(&mut command).context("cannot redirect the command's output")?;
         (Some(capture), redirected)
     } else {
         (None, Vec::new())
     };
+    if let Some(saved) = remedies.map(|(_, input)| input.saved()).transpose()?.flatten() {
+        command.stdin(saved);
+        redirected.push(0);
+    }
+    let begun = Instant::now();
     let child = match spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM) {
         Ok(child) => child,
         Err(error) => {
-            output::error(&format!("cannot execute {}: {error}", text[0]));
+            output::error(&format!("cannot execute {}: {error}", command_line(&words[..1])));
             let is_missing = error.kind() == io::ErrorKind::NotFound;
             return Ok(Exit::Shell(if is_missing { 127 } else { 126 }));
         }
     };
     let pid = Pid::from_child(&child);
-    let program = Program { command: text.join(" "), targets: vec![pid], started: true };
+    let program = Program { command: command_line(words), targets: vec![pid], started: true };
     let display = Display { watch, capture: capture.as_mut() };
     let mut examined = match examine(program, limit, display, to.max_spans(), signals) {
         Ok(examined) => examined,
@@ -128,19 +141,34 @@ fn run_command(
     if let Some(capture) = &mut capture {
         capture.print_end();
     }
-    // If the time is over, the report does not wait for the end of the command.
+    // If the time is over, the report does not wait for the end of the command, but a trial does.
     let has_ended = matches!(child::peek(Which::One(pid)), Ok(Some(_)));
-    if has_ended || signals.interrupted().is_some() {
-        let status = wait(pid, signals, capture)?;
-        examined.record.exit_code = Some(status.shell_code());
+    if !has_ended && signals.interrupted().is_none() && remedies.is_none() {
+        name_commands(&mut examined.record, words, None);
         write(&examined, to)?;
-        return Ok(exit(status, signals));
+        if watch {
+            output::stderr("The command continues; contend waits for its end.\n")?;
+        }
+        return Ok(exit(wait(pid, signals, capture)?, signals));
     }
-    write(&examined, to)?;
-    if watch {
-        output::stderr("The command continues; contend waits for its end.\n")?;
+    let status = wait(pid, signals, capture)?;
+    examined.record.exit_code = Some(status.shell_code());
+    let tried = match remedies {
+        Some((settings, input)) if signals.interrupted().is_none() => {
+            let subject = Subject { words, input, first_run: begun.elapsed() };
+            remedies::add(&mut examined.record, subject, settings, signals)
+        }
+        _ => Ok(()),
+    };
+    name_commands(&mut examined.record, words, None);
+    let written = write(&examined, to);
+    let exit = exit(status, signals);
+    match tried.and(written) {
+        // The exit status of a failed command takes precedence.
+        Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
+        result => result?,
     }
-    Ok(exit(wait(pid, signals, capture)?, signals))
+    Ok(exit)
 }
 
 fn exit(status: ExitStatus, signals: &Signals) -> Exit {
@@ -211,14 +239,6 @@ fn examine(
     let mut observation = observation.context("cannot observe the program")?;
     let trace = observation.trace.take();
     Ok(Examined { record: record(&observation), trace })
-}
-
-/// Returns the command line of a process, with words separated by spaces.
-fn command_of(pid: Pid) -> String {
-    let text = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let words: Vec<String> = text.split('\0').filter(|word| !word.is_empty()).map(quote).collect();
-    words.join(" ")
 }
 
 /// Writes the report, then reports the first error of the other files.

@@ -11,6 +11,7 @@ pub mod history;
 pub mod json;
 pub mod lab;
 pub mod pipe;
+pub mod remedies;
 pub mod run;
 mod trace;
 pub mod versus;

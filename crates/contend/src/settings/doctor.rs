@@ -1,13 +1,16 @@
 //! Settings of `contend doctor`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use anyhow::Result;
+use contend_doctor::remedy::change::command_line;
 use contend_report::render::pipe::Detail;
 use contend_sys::Pid;
 use contend_sys::procfs::Stat;
 
+use super::remedies::{Remedies, remedies};
 use super::{Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
@@ -26,6 +29,8 @@ pub struct Doctor {
     pub limit: Option<Duration>,
     /// Whether to show a live view.
     pub watch: bool,
+    /// The trial of remedies; `None` without one. The patient is a command if there is one.
+    pub remedies: Option<Remedies>,
     /// Where the report goes.
     pub reports: Reports,
     /// Where the trace goes; `None` if none is written.
@@ -45,8 +50,8 @@ pub enum Patient {
 ///
 /// # Errors
 /// Returns a [`UsageError`] if a process does not exist, has ended, is a thread of the kernel or
-/// contend itself, there is no terminal for a live view, a report cannot be written, or the name of the
-/// trace stands for no format.
+/// contend itself, there is no terminal for a live view, a report cannot be written, the name of the
+/// trace stands for no format, or remedies are to be tried for a running process.
 pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     if args.watch
         && let Some(obstacle) = live::watch::obstacle()
@@ -61,14 +66,40 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         json: prepare(args.json)?,
     };
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
+    let remedies = remedies(args.remedies)?;
     let (patient, limit) = if args.command.is_empty() {
-        let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<_, _>>()?;
+        let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<Vec<_>, _>>()?;
+        if remedies.is_some() {
+            return Err(needs_command(&pids).into());
+        }
         let default = (!args.watch).then_some(DEFAULT_TIME);
         (Patient::Running(pids), args.limit.or(default))
     } else {
         (Patient::Command(args.command), args.limit)
     };
-    Ok(Doctor { patient, limit, watch: args.watch, reports, trace })
+    Ok(Doctor { patient, limit, watch: args.watch, remedies, reports, trace })
+}
+
+/// Returns the error for `--try` with running processes.
+fn needs_command(pids: &[Pid]) -> UsageError {
+    let command = pids.first().map(|&pid| command_of(pid)).unwrap_or_default();
+    let command = if command.is_empty() { "COMMAND".to_owned() } else { command };
+    UsageError(format!(
+        "--try starts the program several times: give its command, as in `contend doctor --try -- \
+         {command}`"
+    ))
+}
+
+/// Returns the words of a process's command line; none if it has ended, or is a zombie.
+pub fn words_of(pid: Pid) -> Vec<OsString> {
+    let text = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    let words = text.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| OsString::from_vec(word.to_vec())).collect()
+}
+
+/// Returns the command line of a process, ready to paste.
+pub fn command_of(pid: Pid) -> String {
+    command_line(&words_of(pid))
 }
 
 /// Returns a process that can be observed.

@@ -8,6 +8,7 @@ mod cli;
 mod compare;
 mod deadline;
 mod doctor;
+mod doctor_try;
 mod figures;
 mod history;
 mod inherited;

@@ -5,6 +5,7 @@
 //!               ├─ diagnosis ─── in a paragraph
 //!               ├─ states ────── where the time of all threads went
 //!               ├─ findings ──── evidence, gain, remedy, threads
+//!               ├─ remedies ──── what remedies brought, if they were tried
 //!               ├─ warnings
 //!               └─ method ────── which sources were used, and what others would need
 //! ```
@@ -48,6 +49,7 @@ pub fn report(record: &DoctorRecord, detail: Detail, width: usize) -> String {
     out.push('\n');
     states(&mut out, record, width);
     findings(&mut out, record, detail, width);
+    super::remedies::section(&mut out, record, detail, width);
     if detail == Detail::Full {
         threads(&mut out, record, width);
     }

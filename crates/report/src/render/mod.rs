@@ -11,6 +11,7 @@ pub mod listing;
 pub mod mechanisms;
 mod page;
 pub mod pipe;
+mod remedies;
 pub mod run;
 #[cfg(test)]
 mod testing;

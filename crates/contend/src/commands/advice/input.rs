@@ -88,7 +88,6 @@ pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
     if !may_read_standard_input(&settings.parsed) {
         return Ok(None);
     }
-    let is_pipe = |kind| matches!(kind, FileType::Fifo | FileType::Socket);
     let from: Box<dyn io::Read> = match settings.pipeline.open_stdin()? {
         Some(file) if is_pipe(kind_of(&file)) => Box::new(file),
         None if io::stdin().is_terminal() => {
@@ -97,7 +96,7 @@ pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
             return Err(UsageError(message.to_owned()).into());
         }
         None if is_pipe(kind_of(&io::stdin())) => {
-            warn_if_silent();
+            warn_if_silent("--stdin /dev/null");
             Box::new(io::stdin().lock())
         }
         _ => return Ok(None),
@@ -106,20 +105,96 @@ pub fn save(settings: &mut PipeRun) -> Result<Option<SavedInput>> {
         Some(SampleSize::Bytes(bytes)) => bytes.min(MAX_SAVED_BYTES),
         _ => MAX_SAVED_BYTES,
     };
-    let sample =
-        Sample::beginning(from, most).context("cannot save standard input to a temporary file")?;
+    let sample = save_beginning(from, most)?;
     settings.pipeline.stdin = Some(proc_path(&sample.file).into());
     Ok(Some(SavedInput { file: sample.file, what: sample.what }))
 }
 
-/// Waits for up to a second for standard input, and prints a hint if no data arrives: the pipeline
-/// may not need any.
-fn warn_if_silent() {
+/// The standard input of contend, for a command that runs several times.
+#[derive(Debug)]
+pub enum CommandInput {
+    /// A regular file, which each run reads from its beginning.
+    File(File),
+    /// The beginning of an input that can be read only once.
+    Saved(SavedInput),
+    /// A terminal.
+    Terminal,
+    /// Another device, or nothing.
+    Other,
+}
+
+impl CommandInput {
+    /// Opens standard input again, or saves at most `MAX_SAVED_BYTES` of it if it can be read only
+    /// once.
+    ///
+    /// # Errors
+    /// Returns an error if the input cannot be read or saved.
+    pub fn read() -> Result<Self> {
+        let stdin = io::stdin();
+        match kind_of(&stdin) {
+            FileType::RegularFile => {
+                let file =
+                    File::open(STANDARD_INPUT).context("cannot open standard input again")?;
+                Ok(Self::File(file))
+            }
+            kind if is_pipe(kind) => {
+                warn_if_silent("</dev/null");
+                let sample = save_beginning(stdin.lock(), MAX_SAVED_BYTES)?;
+                Ok(Self::Saved(SavedInput { file: sample.file, what: sample.what }))
+            }
+            _ if stdin.is_terminal() => Ok(Self::Terminal),
+            _ => Ok(Self::Other),
+        }
+    }
+
+    /// Returns the saved input, to be read from its beginning; `None` if the command can read standard
+    /// input itself.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be opened again.
+    pub fn saved(&self) -> Result<Option<File>> {
+        let Self::Saved(saved) = self else { return Ok(None) };
+        let file = File::open(proc_path(&saved.file)).context("cannot open a temporary file")?;
+        Ok(Some(file))
+    }
+
+    /// Returns the file that the runs read; `None` for an empty input.
+    pub fn file(&self) -> Option<&File> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Saved(saved) => Some(&saved.file),
+            Self::Terminal | Self::Other => None,
+        }
+    }
+
+    /// Returns the description of the input for a record.
+    pub fn what(&self) -> TrialInput {
+        match self {
+            Self::File(file) => {
+                TrialInput::Whole { bytes: file.metadata().map_or(0, |data| data.len()) }
+            }
+            Self::Saved(saved) => saved.what.clone(),
+            Self::Terminal | Self::Other => TrialInput::Own,
+        }
+    }
+}
+
+fn save_beginning(from: impl io::Read, most: u64) -> Result<Sample> {
+    Sample::beginning(from, most).context("cannot save standard input to a temporary file")
+}
+
+fn is_pipe(kind: FileType) -> bool {
+    matches!(kind, FileType::Fifo | FileType::Socket)
+}
+
+/// Waits for up to a second for standard input, and prints a hint if no data arrives: there may not be
+/// a need for any. `instead` is what the user can add to the command line.
+fn warn_if_silent(instead: &str) {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let second = Timespec { tv_sec: 1, tv_nsec: 0 };
     if matches!(poll(&mut fds, Some(&second)), Ok(0)) {
-        output::error("waiting for standard input; if there is none, use --stdin /dev/null");
+        output::error(&format!("waiting for standard input; if there is none, use {instead}"));
     }
 }
 

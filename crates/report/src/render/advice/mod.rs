@@ -94,13 +94,13 @@ fn indented(out: &mut String, indent: usize, text: &str, width: usize) {
 /// Formats a command for pasting into a shell. Leaves it unchanged, unless it contains control
 /// characters other than tabs and newlines, which might affect the terminal. In that case, replaces
 /// all control characters.
-fn pasted(command: &str) -> String {
+pub(super) fn pasted(command: &str) -> String {
     let harmless = |c: char| c == '\t' || c == '\n' || !c.is_control();
     if command.chars().all(harmless) { command.to_owned() } else { printable(command) }
 }
 
 /// Formats a ratio as a change in percent, as in `−40 %`; `±0 %` below half a percent.
-fn change(ratio: f64) -> String {
+pub(super) fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     if percent.abs() < 0.5 {
         "±0 %".to_owned()
@@ -111,7 +111,7 @@ fn change(ratio: f64) -> String {
 
 /// Formats a ratio and its interval as changes in percent, as in `−40 % [−41 %, −39 %]`. With fewer
 /// than three samples, the interval is left out.
-fn change_with_interval(ratio: &Estimate) -> String {
+pub(super) fn change_with_interval(ratio: &Estimate) -> String {
     let [low, high] = ratio.ci95;
     if ratio.samples.len() < 3 {
         return change(ratio.median); // too few samples for an interval
@@ -121,7 +121,7 @@ fn change_with_interval(ratio: &Estimate) -> String {
 
 /// Formats the ratio of a quantity, such as `wall`, and its interval as changes in percent, as in
 /// `−40 % wall [−41 %, −39 %]`. With fewer than three samples, the interval is left out.
-fn change_of(ratio: &Estimate, quantity: &str) -> String {
+pub(super) fn change_of(ratio: &Estimate, quantity: &str) -> String {
     let text = change_with_interval(ratio);
     let (median, interval) = text.split_once(" [").unwrap_or((&text, ""));
     let interval = if interval.is_empty() { String::new() } else { format!(" [{interval}") };
@@ -186,7 +186,8 @@ fn output_name(candidate: &Candidate) -> &'static str {
     }
 }
 
-fn verdict_name(verdict: Verdict) -> &'static str {
+/// Returns the name of a verdict in a table.
+pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NotTried => "not tried",
         Verdict::Faster => "faster",
