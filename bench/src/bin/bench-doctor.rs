@@ -205,7 +205,7 @@ fn examine(
 ) -> Result<DoctorRecord> {
     let file = tempfile::NamedTempFile::new().context("cannot create a file")?;
     let status = Command::new(built_program("contend")?)
-        .args(["doctor", "--output", "/dev/null", "--json"])
+        .args(["doctor", "--no-store", "--output", "/dev/null", "--json"])
         .arg(file.path())
         .arg("--")
         .args(command)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::history::SaveArgs;
 use super::remedies::TryArgs;
 
 /// Find out why a program does not use the CPUs, and what would help.
@@ -67,6 +68,9 @@ pub struct DoctorArgs {
 
     #[command(flatten)]
     pub remedies: TryArgs,
+
+    #[command(flatten)]
+    pub save: SaveArgs,
 }
 
 const EXAMPLES: &str = "\

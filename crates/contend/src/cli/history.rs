@@ -40,6 +40,7 @@ Configuration:
     [history]
     pipe = true              # false: contend pipe saves nothing
     run = true               # false: contend run saves nothing
+    doctor = true            # false: contend doctor saves nothing
     max_runs = 1000          # of each kind; older ones without a label are removed
     redact = ['key-[0-9]+', 'pin (?P<secret>[0-9]+)']
 
@@ -84,6 +85,8 @@ pub enum KindArg {
     Versus,
     /// A pipeline that `contend run` ran.
     Run,
+    /// A program that `contend doctor` observed.
+    Doctor,
     /// Experiments of the lab.
     Lab,
 }

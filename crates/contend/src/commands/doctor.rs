@@ -11,7 +11,7 @@ use contend_doctor::diagnosis;
 use contend_doctor::observe::{Config, Observation, Observer, observe};
 use contend_doctor::remedy::change::command_line;
 use contend_doctor::trace::MAX_SPANS;
-use contend_record::doctor::DoctorRecord;
+use contend_record::doctor::{DoctorRecord, SCHEMA};
 use contend_record::trace::Trace;
 use contend_report::render;
 use contend_sys::child::{self, ExitStatus, Which};
@@ -24,6 +24,7 @@ use super::remedies::{self, Subject, name_commands};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
 use crate::output::ReportFile;
+use crate::records::save::Saving;
 use crate::settings::{Doctor, Patient, Remedies, Reports, TraceFile, command_of, words_of};
 use crate::{host, output, version};
 
@@ -38,11 +39,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns an error if the command cannot be started, no process can be observed, or the report cannot
 /// be written.
 pub fn run(settings: Doctor) -> Result<Exit> {
-    let Doctor { patient, limit, watch, remedies, reports, trace } = settings;
+    let Doctor { patient, limit, watch, remedies, reports, saving, trace } = settings;
     // Before signals are blocked, because that may wait for input.
     let remedies = remedies.map(|one| Ok::<_, Error>((one, CommandInput::read()?))).transpose()?;
     let signals = Signals::block().context("cannot block signals")?;
-    let to = Destinations { reports, trace };
+    let to = Destinations { reports, saving, trace };
     match patient {
         Patient::Running(pids) => {
             let (first, words) = (pids[0], words_of(pids[0]));
@@ -81,6 +82,7 @@ struct Display<'a> {
 /// Where the results go.
 struct Destinations {
     reports: Reports,
+    saving: Option<Saving>,
     trace: Option<TraceFile>,
 }
 
@@ -241,6 +243,12 @@ fn examine(
     Ok(Examined { record: record(&observation), trace })
 }
 
+/// Returns how an observation ended, for the list of saved runs: its length and, if it is known and not
+/// 0, the exit code.
+fn ending(record: &DoctorRecord) -> String {
+    super::pipe::ending(record.observed_seconds, record.exit_code.unwrap_or(0))
+}
+
 /// Writes the report, then reports the first error of the other files.
 fn write(examined: &Examined, to: Destinations) -> Result<()> {
     let Examined { record, trace } = examined;
@@ -252,6 +260,9 @@ fn write(examined: &Examined, to: Destinations) -> Result<()> {
     match report_file {
         Some(file) => file.write(&output::plain(&report))?,
         None => output::stderr(&report)?,
+    }
+    if let Some(saving) = &to.saving {
+        super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record);
     }
     let traced = match (trace, to.trace) {
         (Some(trace), Some(file)) => super::trace::write(trace, record, file),

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_record::{pipe, run, versus};
+use contend_record::{doctor, pipe, run, versus};
 use contend_report::render;
 use contend_report::store::{Entry, Filter, Store, StoredRun};
 use serde_json::{Value, json};
@@ -76,6 +76,10 @@ fn report(entry: &Entry, text: &str, detail: render::lab::Detail) -> Result<Stri
         versus::SCHEMA => {
             let record = serde_json::from_str(text).with_context(damaged)?;
             render::versus::report(&record, of_pipe, width)
+        }
+        doctor::SCHEMA => {
+            let record = serde_json::from_str(text).with_context(damaged)?;
+            render::doctor::report(&record, of_pipe, width)
         }
         run::SCHEMA => {
             let record = serde_json::from_str(text).with_context(damaged)?;

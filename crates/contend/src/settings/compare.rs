@@ -142,6 +142,13 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
         };
         UsageError(format!("cannot compare {name}: {what}"))
     };
+    let is_diagnosis =
+        |text: &Text| records::schema_of(&text.json) == contend_record::doctor::SCHEMA;
+    if let Some(place) = texts.iter().position(is_diagnosis) {
+        let what = "it is a diagnosis of `contend doctor`; compare the program's wall time before and \
+                    after a change, for instance with `contend pipe --vs`";
+        return Err(wrong(place, what.to_owned()).into());
+    }
     let are_pipelines = texts.first().is_some_and(|first| records::is_of_pipelines(&first.json));
     if are_pipelines {
         let read = |(place, text): (usize, &Text)| {

@@ -10,12 +10,14 @@ use contend_report::render::pipe::Detail;
 use contend_sys::Pid;
 use contend_sys::procfs::Stat;
 
+use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
 use super::{Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
 use crate::output::ReportFile;
+use crate::records::save::Saving;
 
 /// Time for which a running process is observed if the user gives none, without a live view.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
@@ -33,6 +35,8 @@ pub struct Doctor {
     pub remedies: Option<Remedies>,
     /// Where the report goes.
     pub reports: Reports,
+    /// How the diagnosis is saved; `None` if it is not.
+    pub saving: Option<Saving>,
     /// Where the trace goes; `None` if none is written.
     pub trace: Option<TraceFile>,
 }
@@ -67,6 +71,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     };
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let remedies = remedies(args.remedies)?;
+    let saving = saving(args.save, Saver::Doctor)?;
     let (patient, limit) = if args.command.is_empty() {
         let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<Vec<_>, _>>()?;
         if remedies.is_some() {
@@ -77,7 +82,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     } else {
         (Patient::Command(args.command), args.limit)
     };
-    Ok(Doctor { patient, limit, watch: args.watch, remedies, reports, trace })
+    Ok(Doctor { patient, limit, watch: args.watch, remedies, reports, saving, trace })
 }
 
 /// Returns the error for `--try` with running processes.

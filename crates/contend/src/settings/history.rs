@@ -33,6 +33,8 @@ struct HistorySection {
     pipe: bool,
     /// Whether `contend run` saves its runs.
     run: bool,
+    /// Whether `contend doctor` saves its diagnoses.
+    doctor: bool,
     /// Maximum number of runs without a label to keep, for each kind.
     max_runs: usize,
     /// Regular expressions of secrets.
@@ -41,15 +43,16 @@ struct HistorySection {
 
 impl Default for HistorySection {
     fn default() -> Self {
-        Self { pipe: true, run: true, max_runs: DEFAULT_MAX_RUNS, redact: Vec::new() }
+        Self { pipe: true, run: true, doctor: true, max_runs: DEFAULT_MAX_RUNS, redact: Vec::new() }
     }
 }
 
-/// A verb that saves pipelines.
+/// A verb that saves its runs unless that is turned off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Saver {
     Pipe,
     Run,
+    Doctor,
 }
 
 /// Returns how the records of a verb are saved, or `None` if they are not: with `--no-store`, or,
@@ -70,6 +73,7 @@ pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, Usa
     let is_on = match saver {
         Saver::Pipe => section.pipe,
         Saver::Run => section.run,
+        Saver::Doctor => section.doctor,
     };
     if !is_on && !given {
         return Ok(None);
@@ -219,6 +223,7 @@ fn filter(args: FilterArgs) -> Filter {
             KindArg::Pipe => contend_record::pipe::SCHEMA,
             KindArg::Versus => contend_record::versus::SCHEMA,
             KindArg::Run => contend_record::run::SCHEMA,
+            KindArg::Doctor => contend_record::doctor::SCHEMA,
             KindArg::Lab => contend_record::lab::SCHEMA,
         };
         schema.to_owned()

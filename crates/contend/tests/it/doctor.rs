@@ -180,3 +180,28 @@ fn a_terminated_observation_ends_the_command() {
     let command = started.expect("it was seen");
     assert!(test_kill_process(command).is_err(), "the command has ended");
 }
+
+#[test]
+fn a_diagnosis_is_saved_and_shown_again_but_not_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let store = store.to_str().expect("UTF-8");
+    let first = doctor(&["--label", "before", "--store", store, "--", "sleep", "0.3"]);
+    let report = text(&first.stderr);
+    assert!(report.ends_with("Saved as run 1 (before).\n"), "{report}");
+    let history = |arguments: &[&str]| {
+        let mut command = Command::new(contend());
+        command.args(arguments).args(["--store", store]).stdin(Stdio::null());
+        command.output().expect("contend starts")
+    };
+    let list = text(&history(&["history", "--kind", "doctor"]).stdout);
+    assert!(list.contains("  doctor  ") && list.contains("sleep 0.3"), "{list}");
+    let again = text(&history(&["history", "show", "1"]).stdout);
+    assert!(report.starts_with(&again), "{report}\n{again}");
+    let compared = history(&["compare", "1", "1"]);
+    assert_eq!(compared.status.code(), Some(2));
+    assert!(text(&compared.stderr).contains("cannot compare run 1: "), "{compared:?}");
+    let unsaved = doctor(&["--no-store", "--", "sleep", "0.3"]);
+    assert_eq!(unsaved.status.code(), Some(0));
+    assert_eq!(text(&history(&["history"]).stdout).lines().count(), 2);
+}
