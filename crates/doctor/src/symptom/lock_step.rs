@@ -95,7 +95,7 @@ fn goroutines(facts: &Facts) -> Option<Found> {
 
 /// Finds threads or processes that exchange small messages through pipes or sockets, so that most of
 /// the time is spent in the kernel.
-fn messages(facts: &Facts) -> Option<Found> {
+pub fn messages(facts: &Facts) -> Option<Found> {
     let exchanges = |thread: &&ThreadFacts| {
         let waits = thread.in_state(ThreadState::Pipe) + thread.in_state(ThreadState::Socket);
         let others = thread.in_state(ThreadState::Lock) + thread.in_state(ThreadState::Condition);

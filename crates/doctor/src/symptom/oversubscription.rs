@@ -6,7 +6,7 @@
 
 use contend_record::doctor::ThreadState;
 
-use super::{Found, MIN_GAIN, length, names, percent, rate};
+use super::{Found, MIN_GAIN, length, lock_step, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Mean number of queued threads for each CPU.
@@ -83,7 +83,12 @@ fn queued(facts: &Facts) -> Option<Found> {
         facts.threads.iter().filter(|thread| thread.queued > 0.02).collect();
     let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
     let is_crowded = threads.len() as f64 > 1.5 * facts.cpus && queued >= MIN_QUEUED;
-    if !is_crowded || facts.others_share > MAX_OTHERS || facts.running < 0.5 * facts.cpus {
+    // Threads that exchange messages are queued because they wake each other.
+    if !is_crowded
+        || lock_step::messages(facts).is_some()
+        || facts.others_share > MAX_OTHERS
+        || facts.running < 0.5 * facts.cpus
+    {
         return None;
     }
     // Threads that spin use the CPUs which the others are queued for.
