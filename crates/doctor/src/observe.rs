@@ -376,6 +376,7 @@ impl FileLocks {
     }
 
     /// Returns the readings since `earlier`, a previous state of these.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut increase = self.clone();
         increase.readings -= earlier.readings.min(self.readings);

@@ -11,6 +11,7 @@ impl Observation {
     /// Returns the observation of the time since `earlier`, a previous snapshot of the same
     /// observation. Intervals, where busy threads execute and who owned locks are those of this
     /// snapshot.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before: HashMap<Pid, &Observed> =
             earlier.processes.iter().map(|process| (process.pid, process)).collect();

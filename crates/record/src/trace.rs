@@ -278,10 +278,7 @@ mod tests {
     fn thread(tid: i32, end: u64, spans: &[(u64, bool)]) -> ThreadTrace {
         let span = |&(start, is_running): &(u64, bool)| Span {
             start,
-            activity: match is_running {
-                true => Activity::Running { cpu: None },
-                false => Activity::Queued,
-            },
+            activity: if is_running { Activity::Running { cpu: None } } else { Activity::Queued },
         };
         ThreadTrace {
             pid: 1,

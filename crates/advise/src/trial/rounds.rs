@@ -272,7 +272,9 @@ impl<'a, T> Rounds<'a, T> {
                 Err(error) => return Err(error),
             }
             if !self.has_fixed_rounds() {
-                candidates.iter_mut().for_each(|one| one.judge(self.rules.seed));
+                for one in candidates.iter_mut() {
+                    one.judge(self.rules.seed);
+                }
             }
             on_round(rounds, self.share(rounds));
         }

@@ -188,7 +188,9 @@ impl<'a> Watch<'a> {
         self.snapshots.push_back(observer.snapshot());
         let length = |snapshot: Option<&Observation>| snapshot.map_or(Duration::ZERO, |s| s.length);
         let last = length(self.snapshots.back());
-        while self.snapshots.len() > 1 && last - length(self.snapshots.get(1)) >= RECENT {
+        while self.snapshots.len() > 1
+            && last.saturating_sub(length(self.snapshots.get(1))) >= RECENT
+        {
             self.snapshots.pop_front();
         }
         if !self.view.is_paused {

@@ -5,6 +5,7 @@ use super::{Ended, Executions, STATES, Timeline, Track, WaitTime, Wakes};
 impl Timeline {
     /// Returns the history from the end of `earlier` to the end of this one. `earlier` is a previous
     /// state of this timeline, and both are finished.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut window = self.clone();
         window.begun = earlier.now;

@@ -93,7 +93,7 @@ impl Capture {
     /// terminal.
     pub fn print_end(&mut self) {
         let _ = self.read(); // what was read before can still be printed
-        let lines: String = self.last_lines().iter().map(|line| format!("{line}\n")).collect();
+        let lines = self.last_lines().join("\n") + "\n";
         let _ = output::command_stderr(lines.as_bytes());
     }
 

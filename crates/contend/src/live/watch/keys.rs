@@ -41,9 +41,10 @@ impl Keys {
     fn next(&mut self, byte: u8) -> Option<Key> {
         let (state, key) = match (self.state, byte) {
             (_, b'\x1b') => (State::Escape, None),
-            (State::Escape, b'[' | b'O') => (State::Sequence, None),
             // Parameters, as with a modifier: ESC [ 1 ; 5 A.
-            (State::Sequence, b' '..=b'?') => (State::Sequence, None),
+            (State::Escape, b'[' | b'O') | (State::Sequence, b' '..=b'?') => {
+                (State::Sequence, None)
+            }
             (State::Sequence, b'A') => (State::Ground, Some(Key::Previous)),
             (State::Sequence, b'B') => (State::Ground, Some(Key::Next)),
             (State::Sequence, _) => (State::Ground, None),

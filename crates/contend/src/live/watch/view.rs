@@ -167,7 +167,7 @@ fn heading(record: &DoctorRecord, view: &View, width: usize) -> Vec<Line<'static
     let first = between(vec![subject], Span::styled(status, style), width);
 
     let used = record.cpu_seconds / record.observed_seconds.max(f64::MIN_POSITIVE);
-    let cpus = if record.cpus.fract() < 0.05 { 0 } else { 1 };
+    let cpus = usize::from(record.cpus.fract() >= 0.05);
     let columns = (width / 4).min(20);
     let bar = bars::bar(used / record.cpus.max(f64::MIN_POSITIVE), columns);
     let left = vec![

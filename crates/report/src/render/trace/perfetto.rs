@@ -410,7 +410,7 @@ mod tests {
     fn packets(trace: &Trace) -> Vec<Fields> {
         let mut bytes = Vec::new();
         write(trace, &testing::record(), &mut bytes).expect("memory");
-        Fields::decode(&bytes).all(1).map(|packet| packet.fields()).collect()
+        Fields::decode(&bytes).all(1).map(Value::fields).collect()
     }
 
     /// Numbers of fields, from Perfetto's definitions: packets.
@@ -433,7 +433,7 @@ mod tests {
         let names = names(packets);
         let mut found = Vec::new();
         for packet in packets {
-            let Some(event) = packet.get(TRACK_EVENT).map(|event| event.fields()) else { continue };
+            let Some(event) = packet.get(TRACK_EVENT).map(Value::fields) else { continue };
             if event.get(11).expect("a track").integer() == track {
                 let time = packet.get(TIMESTAMP).expect("a time").integer();
                 let name = event.get(10).map(|number| names[&number.integer()].clone());
@@ -447,7 +447,7 @@ mod tests {
     /// Returns the descriptor of each track by its number.
     fn descriptors(packets: &[Fields]) -> HashMap<u64, Fields> {
         let tracks = packets.iter().filter_map(|packet| packet.get(TRACK_DESCRIPTOR));
-        let tracks = tracks.map(|track| track.fields());
+        let tracks = tracks.map(Value::fields);
         tracks.map(|track| (track.get(1).expect("a number").integer(), track)).collect()
     }
 
@@ -462,7 +462,7 @@ mod tests {
         let snapshot = packets[0].get(6).expect("a snapshot").fields();
         let clocks: HashMap<u64, u64> = snapshot
             .all(1)
-            .map(|clock| clock.fields())
+            .map(Value::fields)
             .map(|clock| {
                 let time = clock.get(2).expect("a time").integer();
                 (clock.get(1).expect("a clock").integer(), time / MICRO)
@@ -517,7 +517,7 @@ mod tests {
     fn the_counter_has_the_number_of_running_threads() {
         let mut values = Vec::new();
         for packet in packets(&testing::trace()) {
-            let Some(event) = packet.get(TRACK_EVENT).map(|event| event.fields()) else { continue };
+            let Some(event) = packet.get(TRACK_EVENT).map(Value::fields) else { continue };
             if let Some(value) = event.get(30) {
                 assert_eq!(event.get(9).expect("a type").integer(), COUNTER);
                 let time = packet.get(TIMESTAMP).expect("a time").integer();
@@ -531,11 +531,15 @@ mod tests {
     fn waits_have_their_object() {
         let mut annotations = Vec::new();
         for packet in packets(&testing::trace()) {
-            let Some(event) = packet.get(TRACK_EVENT).map(|event| event.fields()) else { continue };
-            for annotation in event.all(4).map(|annotation| annotation.fields()) {
+            let Some(event) = packet.get(TRACK_EVENT).map(Value::fields) else { continue };
+            for annotation in event.all(4).map(Value::fields) {
                 let name = annotation.get(1).expect("a name").integer();
                 let (field, value) = annotation.0[1].clone();
-                annotations.push((ANNOTATIONS[name as usize - 1], field, value));
+                annotations.push((
+                    ANNOTATIONS[usize::try_from(name).expect("small") - 1],
+                    field,
+                    value,
+                ));
             }
         }
         let integer = |name, field, value| (name, field, Value::Integer(value));
