@@ -1,4 +1,5 @@
-//! The live view of `contend pipe`: a table of the stages, redrawn about ten times a second.
+//! The live view of `contend pipe`: a table of the stages, redrawn about ten times a second. That of
+//! `contend doctor` is [`watch`].
 //!
 //! ```text
 //! 12 s, 3 of 3 stages running   [######..............] 31 %, 27 s left

@@ -14,7 +14,7 @@ use crate::stacks::Code;
 use crate::timeline::{self, Ended, Executions, Timeline, Track, Wakes};
 use crate::wait::{Object, Wait};
 
-/// Length of a run that only looks at a condition, and goes back to sleep, in nanoseconds.
+/// Length of a run that only checks a condition, and goes back to sleep, in nanoseconds.
 const GLANCE_NANOS: u64 = 262_144;
 
 /// Figures about the program. Shares are of the length of the observation, unless stated otherwise.
@@ -113,7 +113,7 @@ pub struct ProcessFacts {
     pub pipes: HashSet<PipeEnd>,
     /// Mean number of its threads that ran.
     pub running: f64,
-    /// What its goroutines do; `None` if it is not a program in Go, or that was not examined.
+    /// The work of its goroutines; `None` if it is not a program in Go, or that was not examined.
     pub goroutines: Option<Goroutines>,
 }
 

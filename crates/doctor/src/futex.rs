@@ -79,7 +79,7 @@ impl Futex {
     }
 
     /// Returns the ID of the thread that owns the lock of glibc at this address; `None` if it is another
-    /// primitive, nobody owns it, or the memory cannot be read.
+    /// primitive, no thread owns it, or the memory cannot be read.
     pub fn owner(&self, process: Pid) -> Option<i32> {
         if self.primitive != Primitive::Lock {
             return None;

@@ -115,7 +115,7 @@ const MAX_LOCKS: usize = 1000;
 const ALWAYS: f64 = 0.8;
 /// Largest number of processes that are sampled. Others are only in the records.
 const MAX_PROCESSES: usize = 10_000;
-/// A thread whose stacks are sampled is on a CPU for one in this many parts of the time.
+/// A thread whose stacks are sampled is on a CPU for at least this part of the time: one divided by the number.
 const MIN_BUSY: u64 = 20;
 /// Largest number of threads whose context switches are recorded from the start.
 const MAX_FOLLOWED: usize = 2000;
@@ -371,7 +371,7 @@ impl FileLocks {
     pub fn share(&self) -> f64 {
         let readings = self.readings.max(1) as f64;
         let shares = self.holders.values().map(|&count| count as f64 / readings);
-        // A process that always holds a lock marks its presence; nobody retries for that one.
+        // A process that always holds a lock marks its presence; no process retries for that one.
         shares.filter(|share| *share < ALWAYS).sum::<f64>().min(1.0)
     }
 
@@ -464,7 +464,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Reads who holds file locks now.
+    /// Reads the holders of file locks.
     fn read_file_locks(&mut self) {
         let holders = contend_sys::procfs::lock_holders();
         self.file_locks.readings += 1;

@@ -94,11 +94,9 @@ pub fn is_helper(runtime: Option<Runtime>, name: &str) -> bool {
 /// Returns whether a function with this name belongs to the runtime or its standard library rather than
 /// to the program.
 pub fn is_internal(runtime: Option<Runtime>, name: &str) -> bool {
-    const GO: &[&str] = &["runtime.", "runtime/", "internal/", "sync.", "sync/", "time.", "_rt0_"];
-    match runtime {
-        Some(Runtime::Go) => GO.iter().any(|start| name.starts_with(start)),
-        _ => false,
-    }
+    const PACKAGES: &[&str] = &["internal", "runtime", "sync", "time"];
+    let package = name.split(['.', '/']).next().unwrap_or_default();
+    runtime == Some(Runtime::Go) && (PACKAGES.contains(&package) || name.starts_with("_rt0_"))
 }
 
 /// Returns whether a function of Go with this name takes or releases a contended lock.

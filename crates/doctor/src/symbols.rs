@@ -40,7 +40,7 @@ struct FileSymbols {
 }
 
 impl Symbols {
-    /// Reads what the process has mapped now. Keeps what is known if it has ended.
+    /// Reads the process's mappings. Keeps the earlier ones if it has ended.
     pub fn update(&mut self, process: Pid) {
         let folder = format!("/proc/{}", process.as_raw_nonzero());
         let Ok(text) = fs::read_to_string(format!("{folder}/maps")) else { return };

@@ -507,7 +507,7 @@ impl Timeline {
     /// Notes the program that a thread has executed.
     fn execute(&mut self, thread: i32, program: &str) {
         let is_sleep = only_sleeps(program);
-        // The length of the sleep is not known yet. The earlier ones tell how long it will be.
+        // The length of the sleep is not known yet. The earlier ones show how long it will be.
         let is_short = is_sleep
             && self
                 .programs

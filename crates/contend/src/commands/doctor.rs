@@ -183,10 +183,11 @@ fn exit(status: ExitStatus, signals: &Signals) -> Exit {
 fn wait(pid: Pid, signals: &Signals, mut capture: Option<Capture>) -> Result<ExitStatus> {
     let mut asked: Option<Instant> = None;
     loop {
+        let has_ended = matches!(child::peek(Which::One(pid)), Ok(Some(_)));
         if let Some(capture) = &mut capture {
             capture.print_new();
         }
-        if let Ok(Some(_)) = child::peek(Which::One(pid)) {
+        if has_ended {
             return Ok(child::reap(pid).context("cannot wait for the command")?.status);
         }
         if let (Some(signal), None) = (signals.interrupted(), asked) {

@@ -23,7 +23,7 @@ use contend_doctor::remedy::{
 use contend_record::advice::{Measurement, Trial, TrialInput};
 use contend_record::doctor::{DoctorRecord, Finding};
 use contend_record::remedy::{RemedyTrial, TriedRemedy};
-use contend_record::stats::{Estimate, median};
+use contend_record::stats::Estimate;
 use contend_record::warning::{Warning, WarningId};
 use contend_report::render::units;
 use contend_shell::environment::in_path;
@@ -40,8 +40,9 @@ use crate::terminal::{StatusLine, bar};
 const OUTPUT_BYTES: u64 = 64 << 20;
 /// Time limit of the text of `--prepare`.
 const PREPARATION_LIMIT: Duration = Duration::from_hours(24);
-/// Share of the first run's wall time below which the other runs seem not to do the same work.
-const MIN_SAME_WORK: f64 = 0.2;
+/// Shares of the first run's wall time and CPU time below which the other runs seem not to do the same
+/// work. The first run may take longer because it is observed, and because of other load.
+const MIN_SAME_WORK: [f64; 2] = [0.2, 0.5];
 /// Wall time of the first run from which that is judged, in seconds.
 const MIN_JUDGED_SECONDS: f64 = 0.2;
 
@@ -255,9 +256,12 @@ fn warn_of_input(record: &mut DoctorRecord, input: &CommandInput) {
 fn warn_of_other_work(record: &mut DoctorRecord, first_run: Duration, status: i32) {
     let Some(trial) = &record.trials else { return };
     let first = first_run.as_secs_f64();
-    let later = trial.trial.original_wall_seconds.as_ref().and_then(|wall| median(&wall.samples));
-    let is_shorter =
-        first >= MIN_JUDGED_SECONDS && later.is_some_and(|later| later < MIN_SAME_WORK * first);
+    let median = |times: &Option<Estimate>| times.as_ref().map(|times| times.median);
+    let later = median(&trial.trial.original_wall_seconds);
+    let cpu = median(&trial.trial.original_cpu_seconds);
+    let is_shorter = first >= MIN_JUDGED_SECONDS
+        && later.is_some_and(|later| later < MIN_SAME_WORK[0] * first)
+        && cpu.is_some_and(|cpu| cpu <= MIN_SAME_WORK[1] * record.cpu_seconds);
     let message = if record.exit_code.is_some_and(|code| code != status) {
         let code = record.exit_code.unwrap_or_default();
         format!(

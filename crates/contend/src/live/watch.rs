@@ -39,7 +39,8 @@ pub use screen::{obstacle, restore};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time from the start of the observation to the first snapshot.
 const FIRST: Duration = Duration::from_millis(300);
-/// Time between two snapshots, as a multiple of the time that one takes, if that is longer.
+/// Time between two snapshots, as a multiple of the time that one takes, if that is longer than
+/// [`INTERVAL`], as with many threads.
 const INTERVAL_RATIO: u32 = 50;
 /// Time that [`Scope::Recent`] covers.
 const RECENT: Duration = Duration::from_secs(10);
@@ -58,6 +59,8 @@ pub struct Watch<'a> {
     snapshots: VecDeque<Observation>,
     /// When the next snapshot is due, as a time since the start of the observation.
     due: Duration,
+    /// Time that the last snapshot took, with its record.
+    cost: Duration,
     shown: Option<DoctorRecord>,
     /// While the display is paused, the record of the other scope at the same time.
     hidden: Option<DoctorRecord>,
@@ -86,6 +89,7 @@ impl<'a> Watch<'a> {
             view: View { has_styles: has_styles(), ..View::default() },
             snapshots: VecDeque::new(),
             due: FIRST,
+            cost: Duration::ZERO,
             shown: None,
             hidden: None,
             stopped: signals.stopped(),
@@ -196,8 +200,9 @@ impl<'a> Watch<'a> {
         if !self.view.is_paused {
             self.refresh();
         }
-        // With many threads, a snapshot takes so long that it would disturb the program.
-        self.due = observer.elapsed() + INTERVAL.max(INTERVAL_RATIO * begun.elapsed());
+        // The first snapshot takes longer, because it reads symbols.
+        let cost = begun.elapsed().min(std::mem::replace(&mut self.cost, begun.elapsed()));
+        self.due = observer.elapsed() + INTERVAL.max(INTERVAL_RATIO * cost);
     }
 
     /// Shows the record of the last snapshot.

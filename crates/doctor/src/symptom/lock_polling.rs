@@ -29,7 +29,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
     file_lock(facts).or_else(|| programs(facts)).or_else(|| poll(facts))
 }
 
-/// Finds scripts that call `flock` again and again, with a sleep between.
+/// Finds scripts that call `flock` repeatedly, with a sleep between.
 fn programs(facts: &Facts) -> Option<Found> {
     let sleeps = facts.sleep_programs();
     let (_, locks) = facts.programs.iter().find(|(name, _)| &**name == "flock")?;
@@ -76,7 +76,7 @@ fn file_lock(facts: &Facts) -> Option<Found> {
     if facts.file_lock_share < MIN_LOCKED || threads.len() < 2 {
         return None;
     }
-    // With a lock that wakes the next one at once, nobody would sleep; but the program takes at least as
+    // With a lock that wakes the next one at once, no thread would sleep; but the program takes at least as
     // long as the lock is held, as its busiest thread runs, and as its work takes on all CPUs.
     let count = threads.len() as f64;
     let asleep = threads.iter().map(|thread| thread.in_timers()).sum::<f64>() / count;

@@ -4,7 +4,7 @@
 //! Healthy programs that look alike: other programs use the CPUs (named as such), and a queue of
 //! threads that compute in long slices, which costs little.
 
-use contend_record::doctor::ThreadState;
+use contend_record::doctor::{Runtime, ThreadState};
 
 use super::{Found, MIN_GAIN, length, lock_step, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -14,7 +14,9 @@ const MIN_QUEUED: f64 = 0.5;
 /// Load of other programs, as a share of the CPUs, from which they may be the reason.
 const MAX_OTHERS: f64 = 0.2;
 /// Number of threads for each CPU from which they are a crowd.
-const MIN_CROWD: f64 = 8.0;
+const MIN_CROWD: f64 = 3.0;
+/// The same where they may wait for a lock, which fewer threads would relieve less.
+const MIN_CROWD_WITH_LOCKS: f64 = 8.0;
 /// Longest mean run of a thread of a crowd, in seconds.
 const MAX_CROWD_RUN_SECONDS: f64 = 2e-4;
 /// Number of times per second that the threads of a crowd begin to run.
@@ -30,16 +32,23 @@ pub fn find(facts: &Facts) -> Option<Found> {
 
 /// Finds many more threads than CPUs that each do little work before they wait for the others.
 fn crowd(facts: &Facts) -> Option<Found> {
+    // A visible lock is contention. Java and Go put threads that wait for one aside, so that it looks
+    // like a condition.
     let takes_part = |thread: &&ThreadFacts| {
         !thread.is_helper()
             && thread.running > 0.001
             && (0.0..MAX_CROWD_RUN_SECONDS).contains(&thread.run_length)
-            && thread.in_state(ThreadState::Condition) + thread.in_state(ThreadState::Lock) > 0.5
+            && thread.in_state(ThreadState::Condition) + thread.queued > 0.5
+            && thread.in_state(ThreadState::Lock) < 0.1
     };
+    let hides_locks = facts.processes.iter().any(|process| {
+        matches!(process.runtime, Some(Runtime::Java | Runtime::Go)) && process.running > 0.1
+    });
+    let min_crowd = if hides_locks { MIN_CROWD_WITH_LOCKS } else { MIN_CROWD };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(takes_part).collect();
     let running: f64 = threads.iter().map(|thread| thread.running).sum();
     let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
-    let is_crowd = threads.len() as f64 >= MIN_CROWD * facts.cpus
+    let is_crowd = threads.len() as f64 >= min_crowd * facts.cpus
         && switches >= MIN_SWITCHES
         && running > 0.7 * facts.running;
     if !is_crowd {

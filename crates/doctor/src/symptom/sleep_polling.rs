@@ -41,7 +41,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
     threads(facts, lost).or_else(|| goroutines(facts, lost)).or_else(|| programs(facts, lost))
 }
 
-/// Finds scripts that execute `sleep` again and again, while other processes run in the meantime.
+/// Finds scripts that execute `sleep` repeatedly, while other processes run in the meantime.
 fn programs(facts: &Facts, lost: f64) -> Option<Found> {
     let sleeps = facts.sleep_programs();
     let events = sleeps.sleeps_with_event as f64;
@@ -70,7 +70,7 @@ fn programs(facts: &Facts, lost: f64) -> Option<Found> {
     })
 }
 
-/// Finds a program in Go, one of whose goroutines sleeps again and again, while others do the work.
+/// Finds a program in Go, one of whose goroutines sleeps repeatedly, while others do the work.
 fn goroutines(facts: &Facts, lost: f64) -> Option<Found> {
     let (process, goroutines) =
         facts.processes.iter().find_map(|process| Some((process, process.goroutines.as_ref()?)))?;
@@ -115,7 +115,7 @@ fn evidence(per_second: f64, period: f64, lost: f64) -> Vec<(&'static str, f64)>
     vec![("sleeps_per_second", per_second), ("sleep_seconds", period), ("lost_share", lost)]
 }
 
-/// Finds threads that sleep again and again, while other threads run in the meantime.
+/// Finds threads that sleep repeatedly, while other threads run in the meantime.
 fn threads(facts: &Facts, lost: f64) -> Option<Found> {
     let sleepers: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| polls(facts, thread)).collect();

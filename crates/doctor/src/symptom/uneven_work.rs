@@ -1,5 +1,5 @@
 //! Uneven work: some threads end or idle long before others, so that CPUs are idle at the end; or too few
-//! workers, so that tasks are done one after the other.
+//! workers, so that tasks wait for each other.
 //!
 //! Healthy programs that look alike: even work, and a pool whose work is over.
 
@@ -25,7 +25,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
     one_at_a_time(facts).or_else(|| pool(facts)).or_else(|| straggler(facts))
 }
 
-/// Finds many executions of one program, one after the other, that compute on one CPU.
+/// Finds many executions of one program in turn that compute on one CPU.
 fn one_at_a_time(facts: &Facts) -> Option<Found> {
     let (name, all) = facts.programs.iter().max_by_key(|(_, all)| all.busy_run_nanos)?;
     let count = all.busy.max(1) as f64;
