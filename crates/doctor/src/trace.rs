@@ -124,13 +124,7 @@ impl Collector {
             perf::Event::In => self.enter(record, Position::OnCpu(cpu), time),
             perf::Event::Blocked => self.enter(record, Position::Waiting, time),
             perf::Event::Preempted => self.enter(record, Position::Queued, time),
-            perf::Event::Started { parent } => {
-                let index = self.create(record.process, record.thread, time, Position::Queued);
-                // A thread has the name of its creator at first.
-                if let Some(&parent) = self.by_id.get(&(*parent, *parent)) {
-                    self.threads[index].trace.name = self.threads[parent].trace.name.clone();
-                }
-            }
+            perf::Event::Started { parent } => self.start(record, *parent, time),
             perf::Event::Ended => {
                 if let Some(index) = self.living(record, time) {
                     self.count_spans(index, |thread| thread.end(time));
@@ -244,8 +238,11 @@ impl Collector {
     fn create(&mut self, process: i32, id: i32, time: u64, position: Position) -> usize {
         let index = self.threads.len();
         self.threads.push(Traced::new(process, id, time, position));
-        self.by_id.insert((process, id), index);
         self.used += 1;
+        if let Some(before) = self.by_id.insert((process, id), index) {
+            // The record of its end was lost, unless it has ended.
+            self.count_spans(before, |thread| thread.end(time));
+        }
         index
     }
 
@@ -255,6 +252,20 @@ impl Collector {
         match self.by_id.get(&(record.process, record.thread)) {
             Some(&index) => (!self.threads[index].has_ended()).then_some(index),
             None => Some(self.create(record.process, record.thread, time, Position::Waiting)),
+        }
+    }
+
+    /// Adds a thread that a thread of process `parent` has started.
+    fn start(&mut self, record: &Record, parent: i32, time: u64) {
+        if let Some(&index) = self.by_id.get(&(record.process, record.thread))
+            && self.threads[index].begin(time)
+        {
+            return;
+        }
+        let index = self.create(record.process, record.thread, time, Position::Queued);
+        // A thread has the name of its creator at first.
+        if let Some(&parent) = self.by_id.get(&(parent, parent)) {
+            self.threads[index].trace.name = self.threads[parent].trace.name.clone();
         }
     }
 
@@ -452,6 +463,31 @@ mod tests {
         let renamed = Event { time: 1120, kind: EventKind::Renamed, name: "worker".to_owned() };
         assert_eq!(*events, [renamed]);
         assert_eq!(spans(&trace.threads[1])[0], (1100, 1110, Activity::Queued));
+    }
+
+    /// A thread may be found before the record of its start is read.
+    #[test]
+    fn a_thread_that_was_found_begins_with_its_start() {
+        use perf::Event::{Blocked, Ended, In, Started};
+        let mut collector = collector(true);
+        collector.add((1, 1), (1000, 1001), Sampled::Active, "main");
+        collector.add((1, 2), (1200, 1210), lock(64), "worker");
+        for (time, event) in
+            [(1100, Started { parent: 1 }), (1110, In), (1120, Blocked), (1300, In), (1400, Ended)]
+        {
+            collector.record(&record(time, 2, event));
+        }
+        let trace = end(collector, 1500);
+        assert_eq!(trace.threads.len(), 2);
+        let expected = [
+            (1100, 1110, Activity::Queued),
+            (1110, 1120, RUNNING),
+            (1120, 1300, waiting(1, Evidence::Sampled)),
+            (1300, 1400, RUNNING),
+        ];
+        assert_eq!(spans(&trace.threads[1]), expected);
+        assert_eq!(trace.threads[1].name, "worker");
+        assert!(trace.threads[1].has_ended);
     }
 
     /// The thread that executes a program takes the ID of the process.

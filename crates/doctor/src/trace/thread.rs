@@ -112,6 +112,19 @@ impl Traced {
         self.note_wait(before, after, wait);
     }
 
+    /// Moves the beginning of a thread that was found by a sample to `time`, by the record of its start.
+    /// Returns whether the record is about this thread: not if it has ended, or has a record.
+    pub fn begin(&mut self, time: u64) -> bool {
+        let is_this = self.is_found && !self.has_ended() && time <= self.since;
+        if is_this {
+            self.trace.begun = time;
+            self.since = time;
+            self.position = Position::Queued;
+            self.is_found = false;
+        }
+        is_this
+    }
+
     /// Notes that a sample, taken between `before` and `after`, has found the thread in a wait. Does
     /// nothing if it did not wait.
     pub fn note_wait(&mut self, before: u64, after: u64, wait: Option<u32>) {
