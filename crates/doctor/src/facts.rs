@@ -1,5 +1,8 @@
 //! What the observation has shown, as the figures on which symptoms are judged.
 
+#[cfg(test)]
+pub mod testing;
+
 use std::collections::{BTreeMap, HashSet};
 
 use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};

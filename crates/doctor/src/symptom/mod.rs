@@ -18,6 +18,8 @@ mod pipeline;
 mod serial_section;
 mod sleep_polling;
 mod spinning;
+#[cfg(test)]
+mod tests;
 mod tiny_io;
 mod uneven_work;
 

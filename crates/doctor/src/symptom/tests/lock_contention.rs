@@ -1,0 +1,111 @@
+use contend_record::doctor::Runtime;
+
+use super::super::lock_contention::find;
+use super::{finds, is_silent};
+use crate::facts::testing::{PID, Program, Thread, futex};
+use crate::futex::Primitive;
+use crate::goroutines::Goroutines;
+
+const ADDRESS: u64 = 0x1000;
+
+/// Four threads, one of which runs while the others wait for its lock.
+pub fn one_mutex() -> Program {
+    locking(0.72)
+}
+
+/// Four threads that run for a quarter of the time each, and wait for a lock for `share` of it.
+fn locking(share: f64) -> Program {
+    let lock = futex(Primitive::Lock, ADDRESS);
+    Program::on(2.0)
+        .threads(1..=4, |thread| thread.runs(0.25, 5_000.0).waits(lock, share))
+        .levels(&[0.9, 0.05])
+}
+
+/// Threads of a program in Java, each with its share of a CPU and its number of runs per second. The
+/// waits for a monitor look like those for a condition variable.
+fn monitor(threads: &[(f64, f64)]) -> Program {
+    let wait = futex(Primitive::Condition, ADDRESS);
+    let program = Program::on(2.0).levels(&[0.85, 0.05]);
+    threads.iter().zip(1..).fold(program, |program, (&(running, per_second), id)| {
+        let thread = Thread::new(id).runtime(Runtime::Java).runs(running, per_second);
+        program.thread(thread.waits(wait, 1.0 - running))
+    })
+}
+
+/// A program in Go that spends this share of its CPU time in locks, and in channels.
+fn goroutines(locking: f64, channels: f64) -> Program {
+    Program::on(2.0)
+        .threads(1..=3, |thread| thread.runtime(Runtime::Go).runs(0.3, 1_000.0))
+        .levels(&[0.85, 0.05])
+        .process(PID, |process| {
+            let goroutines = Goroutines { locking, channels, ..Goroutines::default() };
+            process.goroutines = Some(goroutines);
+        })
+}
+
+#[test]
+fn threads_at_one_lock_are_found_with_its_owner() {
+    let found = finds(find, one_mutex(), 0.49..=0.51);
+    assert!(found.message.contains("4 threads wait for a lock (at 0x1000)"), "{}", found.message);
+    let owned = one_mutex().with(|facts| {
+        facts.lock_owners.entry(ADDRESS).or_default().extend([(3, 80), (4, 20)]);
+    });
+    let message = finds(find, owned, 0.49..=0.51).message;
+    assert!(message.ends_with("thread-3 (3) held it in 80 % of the samples."), "{message}");
+    let shared = one_mutex().with(|facts| {
+        facts.lock_owners.entry(ADDRESS).or_default().extend([(2, 40), (3, 40), (4, 20)]);
+    });
+    let message = finds(find, shared, 0.49..=0.51).message;
+    assert!(!message.contains("held it"), "{message}");
+}
+
+#[test]
+fn the_kernel_s_part_of_the_cpu_time_is_saved_as_well() {
+    finds(find, one_mutex().in_kernel(0.4), 0.69..=0.71);
+}
+
+#[test]
+fn locks_of_java_and_of_go_are_found() {
+    finds(find, monitor(&[(0.3, 100.0); 3]), 0.54..=0.56);
+    finds(find, goroutines(0.1, 0.0), 0.54..=0.56);
+}
+
+#[test]
+fn a_lock_that_is_held_for_a_small_part_of_the_time_is_healthy() {
+    is_silent(find, locking(0.09), "0.4 threads wait");
+}
+
+#[test]
+fn an_idle_pool_is_healthy() {
+    is_silent(find, monitor(&[(0.07, 100.0); 8]), "0.6 of a CPU suffices for all work");
+}
+
+#[test]
+fn several_running_threads_do_not_block_each_other() {
+    is_silent(find, monitor(&[(0.48, 100.0); 3]), "1.4 threads run");
+}
+
+#[test]
+fn long_waits_are_not_for_a_lock() {
+    is_silent(find, monitor(&[(0.3, 10.0); 3]), "each waits for 70 ms");
+}
+
+#[test]
+fn two_busy_threads_among_idle_ones_work_in_turn() {
+    let shares = [(0.42, 100.0), (0.4, 100.0), (0.06, 100.0)];
+    is_silent(find, monitor(&shares), "the third one hardly takes part");
+}
+
+#[test]
+fn threads_that_wake_each_other_in_a_ring_work_in_turn() {
+    let ring =
+        |program: Program| program.wakes(1, 2, 5_000.0).wakes(2, 3, 5_000.0).wakes(3, 1, 5_000.0);
+    finds(find, monitor(&[(0.3, 5_000.0); 3]), 0.54..=0.56);
+    is_silent(find, ring(monitor(&[(0.3, 5_000.0); 3])), "each wakes the next one");
+}
+
+#[test]
+fn goroutines_that_mostly_use_channels_do_not_contend() {
+    is_silent(find, goroutines(0.1, 0.2), "more time in channels than in locks");
+    is_silent(find, goroutines(0.003, 0.0), "hardly any time in locks");
+}
