@@ -50,7 +50,8 @@ fn crowd(facts: &Facts) -> Option<Found> {
     let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
     let is_crowd = threads.len() as f64 >= min_crowd * facts.cpus
         && switches >= MIN_SWITCHES
-        && running > 0.7 * facts.running;
+        && running > 0.7 * facts.running
+        && facts.others_share <= MAX_OTHERS;
     if !is_crowd {
         return None;
     }

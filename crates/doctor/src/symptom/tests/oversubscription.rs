@@ -67,7 +67,7 @@ fn a_long_queue_has_an_unknown_gain() {
 
 #[test]
 fn as_many_threads_as_cpus_are_no_crowd() {
-    is_silent(find, barrier(12, 5_000.0), "six for each CPU");
+    is_silent(find, barrier(5, 5_000.0), "five threads on two CPUs");
     let three = Program::on(2.0)
         .threads(1..=3, |thread| thread.runs(0.6, 2_000.0).queued(0.4))
         .in_kernel(0.4);
