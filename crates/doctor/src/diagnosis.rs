@@ -144,6 +144,7 @@ fn layers(observation: &Observation) -> Vec<Layer> {
             observation.no_switches.is_none(),
             observation.no_switches.as_deref(),
         ),
+        layer(LayerId::Wakes, observation.no_wakes.is_none(), observation.no_wakes.as_deref()),
         layer(LayerId::SystemCalls, observation.shows_calls, Some(owner)),
         layer(LayerId::WaitChannels, !observation.shows_calls, Some("system calls tell more")),
         layer(

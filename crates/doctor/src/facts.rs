@@ -218,7 +218,7 @@ impl Facts {
         self.causes.get(cause as usize).copied().unwrap_or(0.0)
     }
 
-    /// Returns the number of times that `waker` probably woke `woken`.
+    /// Returns the number of times that `waker` woke `woken`, as recorded or inferred.
     pub fn wakes(&self, waker: i32, woken: i32) -> Wakes {
         let pair = self.wakes.iter().find(|(pair, _)| *pair == (waker, woken));
         pair.map_or_else(Wakes::default, |(_, wakes)| *wakes)

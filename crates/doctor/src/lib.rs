@@ -4,7 +4,7 @@
 //! ```text
 //!  /proc ──▶ thread, processes ─┐
 //!                               ├─▶ observe ─▶ timeline ─▶ facts ─▶ symptom::TABLE ─▶ diagnosis
-//!  perf ───▶ context switches ──┘                                        │
+//!  perf ───▶ switches, wake-ups ┘                                        │
 //!                                                                        ▼
 //!                                                                  DoctorRecord
 //! ```
@@ -39,4 +39,5 @@ mod thread;
 pub mod timeline;
 pub mod trace;
 mod wait;
+mod wakes;
 mod window;

@@ -17,6 +17,7 @@ use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::{Event, Recorder};
 use contend_sys::procfs::with_descendants;
+use contend_sys::waking::Waking;
 use contend_sys::{child, cpu};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -29,6 +30,7 @@ use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
 use crate::trace::{Collector, Taken};
 use crate::wait::{Object, Wait};
+use crate::wakes;
 
 /// What to observe, and how.
 #[derive(Debug, Clone)]
@@ -41,6 +43,9 @@ pub struct Config {
     pub interval: Duration,
     /// Whether to record context switches, if that is permitted.
     pub switches: bool,
+    /// Whether to record wake-ups together with context switches, if that is permitted. Otherwise, they
+    /// are inferred from the order of context switches.
+    pub wakes: bool,
     /// Quota of the program's cgroups, as a number of CPUs; `None` without a quota.
     pub quota: Option<f64>,
     /// Largest number of spans of a trace, such as [`crate::trace::MAX_SPANS`]; `None` for no trace.
@@ -66,6 +71,8 @@ pub struct Observation {
     pub intervals: Vec<f64>,
     /// Why context switches were not recorded; `None` if they were.
     pub no_switches: Option<String>,
+    /// Why wake-ups were not recorded; `None` if they were.
+    pub no_wakes: Option<String>,
     /// Whether the system calls of at least one thread could be read.
     pub shows_calls: bool,
     /// Number of threads that could not be sampled, without free descriptors.
@@ -145,6 +152,7 @@ pub struct Observer<'a> {
     cpu_before: Duration,
     load_before: Load,
     no_switches: Option<String>,
+    no_wakes: Option<String>,
     /// Times between two samples, in seconds.
     intervals: Vec<f64>,
     timeline: Timeline,
@@ -184,8 +192,10 @@ pub fn observe(
     let cpu_before = child::own_usage().cpu();
     let load_before = Load::read();
     let found = processes::related(&config.targets, own);
-    let (recorder, no_switches) = record_switches(config, &found);
-    let timeline = Timeline::new(now(), recorder.is_some());
+    let waking = wakes::find(config.wakes);
+    let (recorder, no_switches) = record_switches(config, &found, waking.as_ref().ok().copied());
+    let no_wakes = wakes::missing(waking, recorder.as_ref());
+    let timeline = Timeline::new(now(), recorder.is_some()).with_recorded_wakes(no_wakes.is_none());
     let trace = |limit| Collector::new(clocks(timeline.begun), recorder.is_some(), limit);
     let mut observer = Observer {
         trace: config.trace.map(trace),
@@ -194,6 +204,7 @@ pub fn observe(
         cpu_before,
         load_before,
         no_switches,
+        no_wakes,
         intervals: Vec::new(),
         timeline,
         recorder,
@@ -236,11 +247,12 @@ pub fn observe(
     Ok(Observation { trace, ..observer.into_observation() })
 }
 
-/// Starts to record context switches of the found processes. Returns why that is not possible, if it
-/// is not.
+/// Starts to record context switches of the found processes, and wake-ups by `waking`. Returns why that
+/// is not possible, if it is not.
 fn record_switches(
     config: &Config,
     found: &[(Pid, Relation)],
+    waking: Option<Waking>,
 ) -> (Option<Recorder>, Option<String>) {
     if !config.switches {
         return (None, Some("it was not requested".to_owned()));
@@ -268,7 +280,7 @@ fn record_switches(
             followed.insert(thread);
             let result = match &mut recorder {
                 Some(recorder) => recorder.follow(thread),
-                None => Recorder::new(thread, &cpu::online_list()).map(|new| recorder = Some(new)),
+                None => wakes::recorder(thread, waking).map(|new| recorder = Some(new)),
             };
             match result {
                 Ok(()) => {}
@@ -422,6 +434,7 @@ impl Observer<'_> {
             samples: self.samples,
             intervals,
             no_switches: self.no_switches.clone(),
+            no_wakes: self.no_wakes.clone(),
             shows_calls: self.shows_calls,
             unsampled: self.unsampled,
             own_cpu: child::own_usage().cpu().saturating_sub(self.cpu_before),
@@ -609,6 +622,7 @@ impl Observer<'_> {
                     }
                     return;
                 }
+                Event::Woke { .. } => return timeline.record(&record),
                 Event::Renamed(_) | Event::Lost(_) => {}
             }
             timeline.record(&record);

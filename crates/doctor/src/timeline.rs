@@ -2,7 +2,9 @@
 //! how long each runs and waits, and who wakes whom.
 //!
 //! ```text
-//! context switches ─▶ levels, causes, run and wait lengths, wake-ups      exact, if recorded
+//! context switches ─▶ levels, causes, run and wait lengths                exact, if recorded
+//!          └────────▶ wake-ups, where these are not recorded              inferred
+//! wake-ups ─────────▶ who wakes whom                                      exact, if recorded
 //! samples ──────────▶ time by state and by object                         amounts exact, kinds sampled
 //!          └────────▶ levels and causes, where no switches are recorded   estimated
 //! ```
@@ -11,6 +13,7 @@
 //! thread is assumed to be in the same wait as the last time.
 
 mod since;
+mod wakes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -21,6 +24,7 @@ use contend_sys::perf::{Event, Record};
 use crate::histogram::Histogram;
 use crate::thread::{Sample, Sampled};
 use crate::wait::{Object, Wait};
+use wakes::{Waker, Waking};
 
 /// Largest number of running threads that is counted on its own.
 const MAX_LEVEL: usize = 64;
@@ -106,6 +110,8 @@ pub struct Track {
     wait: Wait,
     /// Whether an event has been counted for the current sleep.
     has_event: bool,
+    /// The last wake-up since it began to run, if these are recorded.
+    waking: Option<Waking>,
     /// Time that is known to be waiting but not yet for what, in nanoseconds; negative while the
     /// scheduler's counters lag.
     unassigned: i64,
@@ -123,9 +129,10 @@ enum Position {
 /// Number of wake-ups of one thread by another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wakes {
-    /// Number of times that the one began to run right after or while the other ran.
+    /// Number of times that the one began to run because the other woke it or, where that is
+    /// inferred, right after or while the other ran.
     pub count: u64,
-    /// Number of these in which no other thread of the program ran.
+    /// Number of these in which no thread of the program ran, or only the waker.
     pub alone: u64,
     /// Number of these on another CPU than that of the waker.
     pub across_cpus: u64,
@@ -218,12 +225,14 @@ pub struct Timeline {
     pub past_states: [u64; STATES],
     /// Time for which these threads were observed, in nanoseconds.
     pub past_nanos: u64,
-    /// Number of records.
+    /// Number of records, without wake-ups.
     pub records: u64,
     /// Number of records that the kernel could not deliver.
     pub lost: u64,
     /// Whether context switches are recorded.
     has_switches: bool,
+    /// Whether wake-ups are recorded.
+    has_wakes: bool,
 }
 
 impl Timeline {
@@ -254,6 +263,7 @@ impl Timeline {
             records: 0,
             lost: 0,
             has_switches,
+            has_wakes: false,
         }
     }
 
@@ -289,8 +299,12 @@ impl Timeline {
         self.arrive(thread);
     }
 
-    /// Records a context switch, the start or the end of a thread.
+    /// Records a context switch, a wake-up, the start or the end of a thread.
     pub fn record(&mut self, record: &Record) {
+        if let Event::Woke { thread, by } = record.event {
+            self.note_waking(record, thread, by);
+            return;
+        }
         self.records += 1;
         if let Event::Lost(count) = record.event {
             self.lost += count;
@@ -309,6 +323,7 @@ impl Timeline {
                 let waits = record.event == Event::Blocked;
                 let position = if waits { Position::Waiting } else { Position::Queued };
                 self.enter(record.thread, position, record.time);
+                self.forget_waking(record.thread, record.time);
                 self.on_cpu.remove(&record.cpu);
                 // A thread that wakes another one is often preempted by it.
                 self.last_left = Some((record.thread, record.time, record.cpu));
@@ -316,7 +331,7 @@ impl Timeline {
             Event::Started { .. } => self.track(record.process, record.thread, record.time),
             Event::Ended => self.end(record.process, record.thread, record.time),
             Event::Executed(program) => self.execute(record.thread, program),
-            Event::Renamed(_) | Event::At(_) | Event::Lost(_) => {}
+            Event::Renamed(_) | Event::At(_) | Event::Woke { .. } | Event::Lost(_) => {}
         }
     }
 
@@ -552,41 +567,36 @@ impl Timeline {
         }
     }
 
-    /// Counts who probably woke the thread that begins to run, and the sleeps during which it does.
+    /// Counts who woke the thread that begins to run, and the sleeps during which it does.
     fn note_wake(&mut self, record: &Record) {
+        let recorded = self.take_waker(record.thread);
         let Some(track) = self.tracks.get_mut(&record.thread) else { return };
         let was_waiting = track.position == Position::Waiting;
         let is_monitor =
             track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
-        let has_slept = was_waiting && track.has_slept(record.time.saturating_sub(track.since));
+        let has_slept = was_waiting
+            && !matches!(recorded, Some(Waker::Thread { .. }))
+            && track.has_slept(record.time.saturating_sub(track.since));
         if has_slept {
             track.short_sleeps += 1;
             track.sleeps_with_event += u64::from(track.has_event);
         }
+        let waker = if self.has_wakes { recorded } else { self.inferred_waker(record) };
         if was_waiting
             && !has_slept
-            && let Some((waker, cpu)) = self.waker(record)
-            && (self.wakes.len() < MAX_PAIRS || self.wakes.contains_key(&(waker, record.thread)))
+            && let Some(Waker::Thread { id, cpu }) = waker
+            && (self.wakes.len() < MAX_PAIRS || self.wakes.contains_key(&(id, record.thread)))
         {
-            let wakes = self.wakes.entry((waker, record.thread)).or_default();
+            let is_alone = self.runs_at_most(id);
+            let wakes = self.wakes.entry((id, record.thread)).or_default();
             wakes.count += 1;
-            wakes.alone += u64::from(self.running <= 1);
+            wakes.alone += u64::from(is_alone);
             wakes.across_cpus += u64::from(cpu != record.cpu);
         }
         // The monitor thread of Go wakes by the clock, whatever happens.
         if was_waiting && self.running == 0 && self.short_sleepers > 0 && !is_monitor {
             self.note_event(record.thread);
         }
-    }
-
-    /// Returns the thread that runs now, or that has just left the CPU, and its CPU.
-    fn waker(&self, record: &Record) -> Option<(i32, u32)> {
-        let other = self.on_cpu.iter().find(|(_, thread)| **thread != record.thread);
-        let left = self.last_left.filter(|(thread, time, _)| {
-            *thread != record.thread && record.time.saturating_sub(*time) < WAKE_NANOS
-        });
-        // The thread that has just left is the more probable one.
-        left.map(|(thread, _, cpu)| (thread, cpu)).or(other.map(|(cpu, thread)| (*thread, *cpu)))
     }
 
     /// Counts an event, the run of `thread`, in the sleep of every other thread in a short sleep.
@@ -687,6 +697,7 @@ impl Track {
             since: now,
             wait: Wait::UNKNOWN,
             has_event: false,
+            waking: None,
             unassigned: 0,
             sampled_at: now,
         }

@@ -136,7 +136,7 @@ impl Collector {
                     self.note(index, time, EventKind::Renamed, name);
                 }
             }
-            perf::Event::At(_) | perf::Event::Lost(_) => {}
+            perf::Event::At(_) | perf::Event::Woke { .. } | perf::Event::Lost(_) => {}
         }
     }
 

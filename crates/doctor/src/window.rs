@@ -28,6 +28,7 @@ impl Observation {
             samples: self.samples.saturating_sub(earlier.samples),
             intervals: self.intervals.clone(),
             no_switches: self.no_switches.clone(),
+            no_wakes: self.no_wakes.clone(),
             shows_calls: self.shows_calls,
             unsampled: self.unsampled,
             own_cpu: self.own_cpu.saturating_sub(earlier.own_cpu),
@@ -76,6 +77,7 @@ mod tests {
             limit: None,
             interval: Duration::from_millis(10),
             switches: true,
+            wakes: true,
             quota: None,
             trace: None,
         };

@@ -388,6 +388,9 @@ pub enum LayerId {
     Io,
     /// A record of each context switch.
     Switches,
+    /// A record of each wake-up: which thread has woken which. Without it, that is inferred from the
+    /// order of context switches.
+    Wakes,
 }
 
 /// Whether a source of information was available.

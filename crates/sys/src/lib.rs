@@ -10,7 +10,7 @@
 //! | [`dispositions`], [`inherited`] | signal state and descriptors inherited across execve(2) |
 //! | [`spawn`], [`process`], [`thread`] | creating processes and threads |
 //! | [`child`], [`trace`] | waiting for children, and stopping them with ptrace(2) as they exit |
-//! | [`procfs`], [`syscall`], [`pipe`], [`memory`], [`descriptor`], [`perf`] | observing other processes |
+//! | [`procfs`], [`syscall`], [`pipe`], [`memory`], [`descriptor`], [`perf`], [`waking`] | observing other processes |
 //! | [`cpu`], [`load`], [`topology`], [`cgroup`] | CPUs, their load, quotas and limits |
 //! | [`mapping`], [`pages`], [`reserve`], [`shared`], [`allocation`] | memory |
 //! | [`ring`], [`queue`], [`remote`], [`splice`], `uring` | moving data between processes |
@@ -58,5 +58,6 @@ pub mod topology;
 pub mod trace;
 #[cfg(feature = "uring")]
 pub mod uring;
+pub mod waking;
 
 pub use rustix::process::{Pid, Signal};

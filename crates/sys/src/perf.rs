@@ -12,6 +12,8 @@
 //! thread 2 ──event──┼─▶ ring of CPU 1 ────▶ └─────────────────────────┘
 //! ```
 //!
+//! With a privilege ([`Recorder::with_wakes`]), the same events also record which thread wakes which.
+//!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
 
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::mapping::{Backing, Mapping};
+use crate::waking::{Waking, WokenBy};
 
 /// A record about one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,19 @@ pub enum Event {
     /// followed by the return addresses of its callers, as far as frame pointers tell. Without them,
     /// the first return address or all of them may be missing or wrong.
     At(Box<[u64]>),
+    /// While it was on the CPU, another thread was woken ([`Recorder::with_wakes`]). That thread may
+    /// still be on its way to sleep; it then goes on without a record of a context switch.
+    ///
+    /// Some kernels deliver the record to the events of the woken thread, too. If both threads are
+    /// followed, it then comes twice, the second time right after the first. If only the woken one is,
+    /// the record's thread is one that is not followed: 0 if the CPU was idle or the thread is in
+    /// another PID namespace.
+    Woke {
+        /// ID of the woken thread, which may be one that is not followed.
+        thread: i32,
+        /// Whether the record's thread or an interrupt has woken it.
+        by: WokenBy,
+    },
     /// The ring was full, and this many records were lost, of any threads.
     Lost(u64),
 }
@@ -70,11 +86,16 @@ pub enum Event {
 /// Size of a ring that fits into the memory that every user may lock for each CPU
 /// (`kernel.perf_event_mlock_kb`), in bytes.
 const MAX_RING_BYTES: usize = 512 << 10;
+/// Largest size of a ring with wake-ups, whose records are several times as large. Users that may
+/// record them may lock more memory.
+const MAX_RING_BYTES_WITH_WAKES: usize = 2 << 20;
 
 /// The rings of all CPUs, and the events that fill them.
 #[derive(Debug)]
 pub struct Recorder {
     rings: Vec<Ring>,
+    /// The tracepoint that records wake-ups, if they are recorded.
+    waking: Option<Waking>,
     /// Events whose records go to the ring of another event.
     events: Vec<OwnedFd>,
     /// Events that sample addresses, by thread.
@@ -93,9 +114,33 @@ impl Recorder {
     /// `EACCES` or `EPERM` if this user may not observe the thread, or not at all; `ENOENT` or
     /// `ENOSYS` if the kernel lacks such events; `ESRCH` if there is no such thread; `EMFILE`.
     pub fn new(thread: Pid, cpus: &[usize]) -> io::Result<Self> {
-        let rings = cpus.iter().map(|&cpu| Ring::new(thread, cpu)).collect::<io::Result<_>>()?;
+        Self::open(thread, cpus, None)
+    }
+
+    /// As [`Self::new`], but also records each time that a followed thread wakes another one
+    /// ([`Event::Woke`]).
+    ///
+    /// The kernel then spends some 100 ns more on every wake-up on the machine, and for followed
+    /// threads as much again for each record.
+    ///
+    /// # Errors
+    /// As for [`Self::new`]; `EACCES` or `EPERM` also without `CAP_PERFMON` (Linux 5.8) or
+    /// `CAP_SYS_ADMIN`, unless `kernel.perf_event_paranoid` is -1.
+    pub fn with_wakes(thread: Pid, cpus: &[usize], waking: Waking) -> io::Result<Self> {
+        Self::open(thread, cpus, Some(waking))
+    }
+
+    /// Returns whether wake-ups are recorded.
+    pub fn has_wakes(&self) -> bool {
+        self.waking.is_some()
+    }
+
+    fn open(thread: Pid, cpus: &[usize], waking: Option<Waking>) -> io::Result<Self> {
+        let ring = |&cpu: &usize| Ring::new(thread, cpu, waking);
+        let rings = cpus.iter().map(ring).collect::<io::Result<_>>()?;
         Ok(Self {
             rings,
+            waking,
             events: Vec::new(),
             sampling: HashMap::new(),
             bytes: Vec::new(),
@@ -109,7 +154,7 @@ impl Recorder {
     /// As for [`Self::new`].
     pub fn follow(&mut self, thread: Pid) -> io::Result<()> {
         for ring in &self.rings {
-            let event = open(thread, ring.cpu, Purpose::Switches)?;
+            let event = open(thread, ring.cpu, Purpose::switches(self.waking))?;
             redirect(&event, &ring.event)?;
             self.events.push(event);
         }
@@ -147,7 +192,7 @@ impl Recorder {
     fn take(&mut self) {
         for ring in &mut self.rings {
             ring.take(&mut self.bytes);
-            self.pending.extend(Records(&self.bytes));
+            self.pending.extend(Records { rest: &self.bytes, waking: self.waking });
         }
     }
 
@@ -183,10 +228,11 @@ const TAIL_OFFSET: usize = 1032;
 impl Ring {
     /// Opens an event, and maps a ring for it. The ring is smaller if this user may not lock more
     /// memory.
-    fn new(thread: Pid, cpu: usize) -> io::Result<Self> {
-        let event = open(thread, cpu, Purpose::Switches)?;
+    fn new(thread: Pid, cpu: usize, waking: Option<Waking>) -> io::Result<Self> {
+        let event = open(thread, cpu, Purpose::switches(waking))?;
         let page = rustix::param::page_size();
-        let mut size = MAX_RING_BYTES.max(page).next_power_of_two();
+        let most = if waking.is_some() { MAX_RING_BYTES_WITH_WAKES } else { MAX_RING_BYTES };
+        let mut size = most.max(page).next_power_of_two();
         loop {
             match Mapping::new(Backing::File(event.as_fd()), page + size) {
                 Ok(memory) => return Ok(Self { cpu, event, memory, size, tail: 0 }),
@@ -266,6 +312,8 @@ struct Attributes {
 
 /// `PERF_TYPE_SOFTWARE`.
 const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
 /// `PERF_COUNT_SW_DUMMY`: an event that never counts, for its records alone.
 const DUMMY: u64 = 9;
 /// `PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU`, which decides the end of each record.
@@ -273,12 +321,17 @@ const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
 /// Bits of `Attributes::flags`: inherit, `exclude_kernel`, `exclude_hv`, comm, task,
 /// `sample_id_all`, `use_clockid` and `context_switch`.
 const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 25 | 1 << 26;
+/// Bits of `Attributes::flags` for a tracepoint: as `FLAGS`, but without `exclude_kernel`, where all
+/// wake-ups happen, and with `exclude_callchain_kernel` and `exclude_callchain_user`.
+const WAKE_FLAGS: u64 = FLAGS & !(1 << 5) | 1 << 21 | 1 << 22;
 /// `PERF_COUNT_SW_CPU_CLOCK`: time that the thread runs, in nanoseconds.
 const CPU_CLOCK: u64 = 0;
 /// Running time between two samples of the address, in nanoseconds.
 const SAMPLE_PERIOD_NANOS: u64 = 2_000_000;
-/// `PERF_SAMPLE_CALLCHAIN`: the address and those of the callers.
-const SAMPLE_CALLERS: u64 = 1 << 5;
+/// Fields of all samples: those of `SAMPLE_TYPE`, then `PERF_SAMPLE_CALLCHAIN`, the address and those
+/// of the callers, and `PERF_SAMPLE_RAW`, the data of a tracepoint. Samples of both kinds of events
+/// are in the same ring, so both have both fields.
+const FULL_SAMPLE_TYPE: u64 = SAMPLE_TYPE | 1 << 5 | 1 << 10;
 /// Largest number of addresses in a sample.
 const MAX_CALLERS: u16 = 32;
 /// Addresses from this one are marks of what follows (`PERF_CONTEXT_MAX`).
@@ -296,8 +349,16 @@ const SET_OUTPUT: u32 = 0x2405;
 enum Purpose {
     /// Context switches, forks, execs and exits, of the thread and its new threads and children.
     Switches,
+    /// As `Switches`, and wake-ups.
+    SwitchesAndWakes(Waking),
     /// Addresses that the thread itself executes.
     Addresses,
+}
+
+impl Purpose {
+    fn switches(waking: Option<Waking>) -> Self {
+        waking.map_or(Self::Switches, Self::SwitchesAndWakes)
+    }
 }
 
 /// Opens an event for `thread` on `cpu`.
@@ -312,10 +373,20 @@ fn open(thread: Pid, cpu: usize, purpose: Purpose) -> io::Result<OwnedFd> {
         Purpose::Switches => {
             Attributes { config: DUMMY, sample_type: SAMPLE_TYPE, flags: FLAGS, ..common }
         }
+        // A tracepoint's event delivers records of context switches like any other. A second event
+        // for each thread would double the descriptors, and the kernel's work for each new thread.
+        Purpose::SwitchesAndWakes(waking) => Attributes {
+            kind: TRACEPOINT,
+            config: waking.id,
+            sample_period: 1,
+            sample_type: FULL_SAMPLE_TYPE,
+            flags: WAKE_FLAGS,
+            ..common
+        },
         Purpose::Addresses => Attributes {
             config: CPU_CLOCK,
             sample_period: SAMPLE_PERIOD_NANOS,
-            sample_type: SAMPLE_TYPE | SAMPLE_CALLERS,
+            sample_type: FULL_SAMPLE_TYPE,
             flags: ADDRESS_FLAGS,
             sample_max_stack: MAX_CALLERS,
             ..common
@@ -352,13 +423,18 @@ fn redirect(event: &OwnedFd, owner: &OwnedFd) -> io::Result<()> {
 }
 
 /// An iterator over the records in bytes from a ring. Skips other kinds of records.
-struct Records<'a>(&'a [u8]);
+struct Records<'a> {
+    rest: &'a [u8],
+    waking: Option<Waking>,
+}
 
 /// Length of the header of a record: type (`u32`), flags (`u16`) and length (`u16`).
 const HEADER_BYTES: usize = 8;
 /// Length of the end of a record: PID and TID, time, and CPU.
 const TRAILER_BYTES: usize = 24;
 
+/// Type of a record with a sample (`PERF_RECORD_SAMPLE`).
+const SAMPLE: u32 = 9;
 /// Bits in the header of a record about a context switch.
 const SWITCH_OUT: u16 = 1 << 13;
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
@@ -370,27 +446,28 @@ impl Iterator for Records<'_> {
 
     fn next(&mut self) -> Option<Record> {
         loop {
-            let kind = u32_at(self.0, 0)?;
-            let flags = u16_at(self.0, 4)?;
-            let length = usize::from(u16_at(self.0, 6)?);
-            if length < HEADER_BYTES || length > self.0.len() {
-                self.0 = &[];
+            let kind = u32_at(self.rest, 0)?;
+            let flags = u16_at(self.rest, 4)?;
+            let length = usize::from(u16_at(self.rest, 6)?);
+            if length < HEADER_BYTES || length > self.rest.len() {
+                self.rest = &[];
                 return None;
             }
-            let (whole, rest) = self.0.split_at(length);
-            self.0 = rest;
-            if let Some(record) = parse(kind, flags, whole) {
+            let (whole, rest) = self.rest.split_at(length);
+            self.rest = rest;
+            let parsed = match kind {
+                SAMPLE => parse_sample(whole, self.waking),
+                _ => parse(kind, flags, whole),
+            };
+            if let Some(record) = parsed {
                 return Some(record);
             }
         }
     }
 }
 
-/// Parses one record with its header. Returns `None` if it is of another kind.
+/// Parses one record with its header, except a sample. Returns `None` if it is of another kind.
 fn parse(kind: u32, flags: u16, whole: &[u8]) -> Option<Record> {
-    if kind == 9 {
-        return parse_sample(whole);
-    }
     let trailer = whole.len().checked_sub(TRAILER_BYTES).filter(|&at| at >= HEADER_BYTES)?;
     let mut process = i32_at(whole, trailer)?;
     let mut thread = i32_at(whole, trailer + 4)?;
@@ -427,18 +504,36 @@ fn name_in(whole: &[u8]) -> Option<Box<str>> {
     Some(String::from_utf8_lossy(&text[..end]).into())
 }
 
-/// Parses a sample, where the fields that end other records are followed by the addresses.
-fn parse_sample(whole: &[u8]) -> Option<Record> {
-    let count = usize::try_from(u64_at(whole, HEADER_BYTES + TRAILER_BYTES)?).ok()?;
-    let at = |index: usize| u64_at(whole, HEADER_BYTES + TRAILER_BYTES + 8 * (index + 1));
-    let addresses = (0..count.min(whole.len())).map_while(at).filter(|&at| at < FIRST_MARK);
+/// Parses a sample: the fields that end other records, the addresses, and the data of a tracepoint.
+fn parse_sample(whole: &[u8], waking: Option<Waking>) -> Option<Record> {
+    let callers = HEADER_BYTES + TRAILER_BYTES;
+    let count = usize::try_from(u64_at(whole, callers)?).ok()?;
+    let address = |index: usize| u64_at(whole, callers + 8 * (index + 1));
+    let addresses = || (0..count).map_while(address).filter(|&at| at < FIRST_MARK);
+    let event = match tracepoint_data(whole, callers, count) {
+        [] => Event::At(addresses().collect()),
+        data => {
+            let (thread, by) = waking?.read(data)?;
+            Event::Woke { thread, by }
+        }
+    };
     Some(Record {
         process: i32_at(whole, HEADER_BYTES)?,
         thread: i32_at(whole, HEADER_BYTES + 4)?,
         time: u64_at(whole, HEADER_BYTES + 8)?,
         cpu: u32_at(whole, HEADER_BYTES + 16)?,
-        event: Event::At(addresses.collect()),
+        event,
     })
+}
+
+/// Returns the data of a tracepoint in a sample with `count` addresses after the offset `callers`;
+/// nothing for other events, for which the kernel writes four zeros.
+fn tracepoint_data(whole: &[u8], callers: usize, count: usize) -> &[u8] {
+    const NO_DATA_BYTES: usize = 4;
+    let start = count.saturating_add(1).saturating_mul(8).saturating_add(callers);
+    let data = whole.get(start.saturating_add(4)..).unwrap_or_default();
+    let size = u32_at(whole, start).map_or(0, |size| size as usize);
+    data.get(..size).filter(|data| data.len() > NO_DATA_BYTES).unwrap_or_default()
 }
 
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -509,7 +604,7 @@ mod tests {
             record(2, 0, &lost),
         ]
         .concat();
-        let parsed: Vec<Record> = Records(&bytes).collect();
+        let parsed: Vec<Record> = Records { rest: &bytes, waking: None }.collect();
         let events: Vec<Event> = parsed.iter().map(|record| record.event.clone()).collect();
         let expected = [
             Event::In,
@@ -524,8 +619,55 @@ mod tests {
         assert_eq!(parsed[0], Record { time: 99, process: 7, thread: 8, cpu: 1, event: Event::In });
         assert_eq!((parsed[3].process, parsed[3].thread), (20, 21));
         assert_eq!((parsed[4].process, parsed[4].thread), (20, 21));
-        assert_eq!(Records(&bytes[..40]).count(), 1, "an incomplete record is left out");
-        assert_eq!(Records(&[0; 64]).count(), 0);
+        assert_eq!(
+            Records { rest: &bytes[..40], waking: None }.count(),
+            1,
+            "an incomplete record is left out"
+        );
+        assert_eq!(Records { rest: &[0; 64], waking: None }.count(), 0);
+    }
+
+    /// Returns a sample by thread 8, with two addresses, and with the data of a tracepoint.
+    fn sample(data: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.extend([7_u32, 8].into_iter().flat_map(u32::to_ne_bytes));
+        body.extend(99_u64.to_ne_bytes());
+        body.extend([1_u32, 0].into_iter().flat_map(u32::to_ne_bytes));
+        let callers = [3, FIRST_MARK + 3, 0x1000, 0x2000];
+        body.extend(callers.into_iter().flat_map(u64::to_ne_bytes));
+        body.extend(u32::try_from(data.len()).expect("short").to_ne_bytes());
+        body.extend(data);
+        let length = u16::try_from(HEADER_BYTES + body.len()).expect("short");
+        let mut bytes = SAMPLE.to_ne_bytes().to_vec();
+        bytes.extend([2, length].into_iter().flat_map(u16::to_ne_bytes));
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn samples_of_addresses_and_of_wake_ups_are_distinguished() {
+        let format = "ID: 1\nfield:unsigned char common_flags; offset:2; size:1;\n\
+                      field:pid_t pid; offset:24; size:4;";
+        let waking = Waking::parse(format).expect("both fields");
+        let mut data = [0; 36];
+        data[24..28].copy_from_slice(&9_i32.to_ne_bytes());
+        let bytes = [sample(&[0; 4]), sample(&data), record(14, 0, &[])].concat();
+        let parsed: Vec<Record> = Records { rest: &bytes, waking: Some(waking) }.collect();
+        let at = |event: Event| Record { time: 99, process: 7, thread: 8, cpu: 1, event };
+        let expected = [
+            at(Event::At([0x1000, 0x2000].into())),
+            at(Event::Woke { thread: 9, by: WokenBy::Thread }),
+            at(Event::In),
+        ];
+        assert_eq!(parsed, expected);
+        let unasked = Records { rest: &bytes, waking: None }.map(|record| record.event);
+        assert_eq!(unasked.collect::<Vec<_>>(), [expected[0].event.clone(), Event::In]);
+        // A length that exceeds the record.
+        let mut cut = sample(&data);
+        let at = cut.len() - data.len() - 4;
+        cut[at] = 0xff;
+        let cut = parse_sample(&cut, Some(waking)).map(|record| record.event);
+        assert_eq!(cut, Some(expected[0].event.clone()));
     }
 
     /// Checks all events of a shell that runs commands: each process starts, executes and ends once,

@@ -218,8 +218,15 @@ fn examine(
     let quota = cpu::quota_of(targets[0]);
     let cpus_online = host.cpus_online as f64;
     let started_at = super::now();
-    let config =
-        Config { targets, limit, interval: INTERVAL, switches: true, quota, trace: max_spans };
+    let config = Config {
+        targets,
+        limit,
+        interval: INTERVAL,
+        switches: true,
+        wakes: true,
+        quota,
+        trace: max_spans,
+    };
     let record = |observation: &Observation| DoctorRecord {
         contend: Some(version::writer()),
         command: command.clone(),

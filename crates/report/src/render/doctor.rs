@@ -305,5 +305,6 @@ fn layer_name(layer: LayerId) -> &'static str {
         LayerId::WaitChannels => "wait channels",
         LayerId::Io => "counts of bytes and calls",
         LayerId::Switches => "context switches",
+        LayerId::Wakes => "wake-ups",
     }
 }

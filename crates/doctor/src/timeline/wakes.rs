@@ -1,0 +1,223 @@
+//! Who wakes whom: recorded by the kernel where that is permitted, otherwise inferred.
+//!
+//! ```text
+//! recorded   A wakes B      B begins to run     counted as (A, B)
+//!            ───────────────────────────────▶
+//! inferred                  B begins to run     counted as (A, B) if A runs, or has just left a CPU
+//! ```
+//!
+//! Either way, a wake-up counts when the woken thread begins to run after a wait, so that counts can
+//! be compared with numbers of runs. A thread that is woken before it has left the CPU only goes on.
+
+use contend_sys::perf::Record;
+use contend_sys::waking::WokenBy;
+
+use super::{Position, Timeline, WAKE_NANOS};
+
+/// A wake-up of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Waking {
+    /// In nanoseconds of `CLOCK_MONOTONIC`.
+    time: u64,
+    waker: Waker,
+}
+
+/// Who has woken a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waker {
+    /// A thread of the program, on this CPU.
+    Thread { id: i32, cpu: u32 },
+    /// A timer, a device, or a thread of another program.
+    Other,
+}
+
+impl Timeline {
+    /// Takes wake-ups from records instead of inferring them, if `is_recorded`.
+    #[must_use]
+    pub fn with_recorded_wakes(mut self, is_recorded: bool) -> Self {
+        self.has_wakes = is_recorded;
+        self
+    }
+
+    /// Notes that, during the run of the record's thread, `woken` was woken.
+    ///
+    /// The last one before a thread begins to run counts. Earlier ones are copies, or are from before
+    /// the thread left the CPU.
+    pub(super) fn note_waking(&mut self, record: &Record, woken: i32, by: WokenBy) {
+        let waker = match by {
+            // The kernel delivers what a thread sends to this machine in a soft interrupt of the sender.
+            WokenBy::Thread | WokenBy::SoftInterrupt
+                if self.tracks.contains_key(&record.thread) =>
+            {
+                Waker::Thread { id: record.thread, cpu: record.cpu }
+            }
+            _ => Waker::Other,
+        };
+        if let Some(track) = self.tracks.get_mut(&woken) {
+            track.waking = Some(Waking { time: record.time, waker });
+        }
+    }
+
+    /// Forgets who woke a thread before it begins to wait at `time`, unless it can be the wake-up that
+    /// ends this wait: it may come just before the record of the switch.
+    pub(super) fn forget_waking(&mut self, thread: i32, time: u64) {
+        let Some(track) = self.tracks.get_mut(&thread) else { return };
+        track.waking = track.waking.filter(|waking| time.saturating_sub(waking.time) < WAKE_NANOS);
+    }
+
+    /// Returns the recorded waker of a thread that begins to run, and forgets it.
+    pub(super) fn take_waker(&mut self, thread: i32) -> Option<Waker> {
+        self.tracks.get_mut(&thread)?.waking.take().map(|waking| waking.waker)
+    }
+
+    /// Returns the thread that runs now, or that has just left the CPU, and its CPU.
+    pub(super) fn inferred_waker(&self, record: &Record) -> Option<Waker> {
+        let other = self.on_cpu.iter().find(|(_, thread)| **thread != record.thread);
+        let left = self.last_left.filter(|(thread, time, _)| {
+            *thread != record.thread && record.time.saturating_sub(*time) < WAKE_NANOS
+        });
+        // The thread that has just left is the more probable one.
+        left.map(|(id, _, cpu)| Waker::Thread { id, cpu })
+            .or(other.map(|(&cpu, &id)| Waker::Thread { id, cpu }))
+    }
+
+    /// Returns whether no thread runs, or only this one.
+    pub(super) fn runs_at_most(&self, thread: i32) -> bool {
+        let runs = self.tracks.get(&thread).is_some_and(|it| it.position == Position::OnCpu);
+        self.running <= usize::from(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wakes;
+    use super::*;
+
+    use std::time::Duration;
+
+    use contend_record::doctor::ThreadState;
+    use contend_sys::perf::Event;
+
+    use crate::thread::Sampled;
+    use crate::wait::{Object, Wait};
+
+    const US: u64 = 1_000;
+
+    /// Returns a history of the waiting threads 1, 2 and 3 after these events: time in microseconds,
+    /// thread, CPU.
+    fn played(is_recorded: bool, events: &[(u64, i32, u32, Event)]) -> Timeline {
+        let mut timeline = Timeline::new(0, true).with_recorded_wakes(is_recorded);
+        timeline.set_cpus(2.0);
+        let wait = Wait { state: ThreadState::Pipe, object: Object::Unknown };
+        (1..=3).for_each(|thread| timeline.add(1, thread, 0, Sampled::Waiting(wait)));
+        play(&mut timeline, events);
+        timeline
+    }
+
+    fn play(timeline: &mut Timeline, events: &[(u64, i32, u32, Event)]) {
+        for (time, thread, cpu, event) in events {
+            let (thread, cpu, event) = (*thread, *cpu, event.clone());
+            timeline.record(&Record { time: time * US, process: 1, thread, cpu, event });
+        }
+    }
+
+    fn woke(thread: i32) -> Event {
+        Event::Woke { thread, by: WokenBy::Thread }
+    }
+
+    fn counts(timeline: &Timeline) -> Vec<((i32, i32), u64)> {
+        let mut counts: Vec<_> =
+            timeline.wakes.iter().map(|(pair, wakes)| (*pair, wakes.count)).collect();
+        counts.sort_unstable();
+        counts
+    }
+
+    /// Thread 1 wakes thread 2 on the other CPU, while thread 3 has just left its CPU.
+    fn busy_neighbour() -> Vec<(u64, i32, u32, Event)> {
+        vec![
+            (0, 1, 0, Event::In),
+            (0, 3, 1, Event::In),
+            (10, 1, 0, woke(2)),
+            (10, 1, 0, woke(2)),
+            (11, 3, 1, Event::Preempted),
+            (11, 2, 1, Event::In),
+            (20, 2, 1, Event::Blocked),
+            (20, 3, 1, Event::In),
+        ]
+    }
+
+    #[test]
+    fn recorded_wake_ups_replace_inferred_ones() {
+        assert_eq!(counts(&played(false, &busy_neighbour())), [((3, 2), 1)], "not the waker");
+        let timeline = played(true, &busy_neighbour());
+        let expected = Wakes { count: 1, alone: 1, across_cpus: 1 };
+        assert_eq!(timeline.wakes[&(1, 2)], expected, "the copy of the record does not count");
+        assert_eq!(timeline.wakes.len(), 1);
+        assert_eq!(timeline.records, 6);
+    }
+
+    #[test]
+    fn the_cpu_is_that_on_which_the_woken_thread_runs() {
+        let turn = |at: u64, other_runs: bool| {
+            let mut events = vec![(at, 1, 0, Event::In), (at + 1, 1, 0, woke(2))];
+            events.extend(other_runs.then_some((at + 1, 3, 1, Event::In)));
+            events.push((at + 2, 1, 0, Event::Blocked));
+            events.extend([(at + 3, 2, 0, Event::In), (at + 4, 2, 0, Event::Blocked)]);
+            events
+        };
+        let timeline = played(true, &[turn(10, false), turn(20, true)].concat());
+        let expected = Wakes { count: 2, alone: 1, across_cpus: 0 };
+        assert_eq!(timeline.wakes[&(1, 2)], expected);
+    }
+
+    #[test]
+    fn timers_and_other_programs_are_no_wakers() {
+        let interrupt = Event::Woke { thread: 2, by: WokenBy::HardInterrupt };
+        let packet = Event::Woke { thread: 2, by: WokenBy::SoftInterrupt };
+        let runs = |at: u64| [(at, 2, 1, Event::In), (at + 1, 2, 1, Event::Blocked)];
+        let mut timeline = played(true, &[(0, 1, 0, Event::In), (5, 1, 0, interrupt)]);
+        play(&mut timeline, &runs(6));
+        play(&mut timeline, &[(15, 99, 0, woke(2))]);
+        play(&mut timeline, &runs(16));
+        // Without a record, nothing is inferred.
+        play(&mut timeline, &runs(26));
+        assert_eq!(counts(&timeline), []);
+        assert!(!timeline.tracks.contains_key(&99), "it is not observed");
+        play(&mut timeline, &[(35, 1, 0, packet)]);
+        play(&mut timeline, &runs(36));
+        assert_eq!(counts(&timeline), [((1, 2), 1)], "it may have sent the packet itself");
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_before_it_leaves_the_cpu_goes_on() {
+        let early = [(0, 1, 0, Event::In), (0, 2, 1, Event::In), (5, 1, 0, woke(2))];
+        let mut timeline = played(true, &early);
+        play(&mut timeline, &[(500, 2, 1, Event::Blocked), (600, 2, 1, Event::In)]);
+        assert_eq!(counts(&timeline), [], "something else has woken it from this wait");
+        // Here, the record of the switch comes later than that of the wake-up which follows it.
+        let race = [(700, 1, 0, woke(2)), (701, 2, 1, Event::Blocked), (702, 2, 1, Event::In)];
+        play(&mut timeline, &race);
+        assert_eq!(counts(&timeline), [((1, 2), 1)]);
+        let preempted =
+            [(800, 2, 1, Event::Preempted), (801, 1, 0, woke(2)), (900, 2, 1, Event::In)];
+        play(&mut timeline, &preempted);
+        assert_eq!(counts(&timeline), [((1, 2), 1)], "it did not wait");
+    }
+
+    #[test]
+    fn a_sleep_that_a_thread_ends_is_none() {
+        let object = Object::Time(Some(Duration::from_micros(10)));
+        let sleep = Wait { state: ThreadState::Sleep, object };
+        let turn = |by: WokenBy| {
+            let mut timeline = played(true, &[(0, 1, 0, Event::In)]);
+            timeline.add(1, 2, 0, Sampled::Waiting(sleep));
+            play(
+                &mut timeline,
+                &[(20, 1, 0, Event::Woke { thread: 2, by }), (21, 2, 1, Event::In)],
+            );
+            (timeline.tracks[&2].short_sleeps, counts(&timeline))
+        };
+        assert_eq!(turn(WokenBy::HardInterrupt), (1, vec![]));
+        assert_eq!(turn(WokenBy::Thread), (0, vec![((1, 2), 1)]));
+    }
+}
