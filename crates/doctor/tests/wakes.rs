@@ -1,6 +1,6 @@
 //! Wake-ups between two processes that exchange messages: recorded, and inferred.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -27,18 +27,21 @@ const SCRIPT: &str = r#"
         done
     }
     read -r
-    [[ $3 == busy ]] && while :; do :; done & busy=$!
+    if [[ $3 == busy ]]; then
+        while :; do :; done &
+        busy=$!
+    fi
     answer "$2" &
     for ((i = 0; i < $2; i++)); do
         await_sleep $!
         echo >&3
         read -r -u 4
     done
-    kill $busy
+    ${busy:+kill $busy}
 "#;
 
 /// Starts the script, which waits for a line of input, and observes it.
-fn observed(wakes: bool, is_busy: bool) -> (i32, Observation) {
+fn observed(wakes: bool, is_busy: bool) -> Observation {
     let folder = tempfile::tempdir().expect("a folder");
     let pipes = ["questions", "answers"].map(|name| folder.path().join(name));
     let made = Command::new("mkfifo").args(pipes).status().expect("mkfifo");
@@ -60,7 +63,7 @@ fn observed(wakes: bool, is_busy: bool) -> (i32, Observation) {
     let mut start = |_| begin(&mut shell);
     let observation = observe(&config, &signals, &mut start).expect("its own child");
     shell.wait().expect("a child");
-    (pid.as_raw_nonzero().get(), observation)
+    observation
 }
 
 /// Writes the line for which the script waits, once.
@@ -70,49 +73,40 @@ fn begin(shell: &mut Child) {
     }
 }
 
-/// Returns the number of wake-ups to and from the shell, by the other thread.
-fn with_others(shell: i32, observation: &Observation) -> BTreeMap<i32, [u64; 2]> {
-    let mut counts: BTreeMap<i32, [u64; 2]> = BTreeMap::new();
-    for (&(waker, woken), wakes) in &observation.timeline.wakes {
-        match (waker == shell, woken == shell) {
-            (true, false) => counts.entry(woken).or_default()[0] += wakes.count,
-            (false, true) => counts.entry(waker).or_default()[1] += wakes.count,
-            _ => panic!("{waker} woke {woken} {} times", wakes.count),
-        }
-    }
-    counts
+/// Returns the number of wake-ups by waker and woken process.
+fn counts(observation: &Observation) -> BTreeMap<(i32, i32), u64> {
+    observation.timeline.wakes.iter().map(|(pair, wakes)| (*pair, wakes.count)).collect()
 }
 
+/// Without a third process, inference may miss wake-ups, but cannot name a wrong waker. The observations
+/// follow one another, because a process that has just been forked may hold pipes of another
+/// observation, whose processes would then be observed, too.
 #[test]
-fn recorded_wake_ups_are_exact() {
-    let (shell, observation) = observed(true, true);
-    if let Some(reason) = &observation.no_wakes {
+fn wake_ups_are_exact_if_recorded_and_similar_if_inferred() {
+    let observation = observed(true, true);
+    if let Some(reason) = observation.no_wakes.as_ref().or(observation.no_switches.as_ref()) {
         eprintln!("skipped: {reason}");
         return;
     }
     assert_eq!(observation.timeline.lost, 0);
-    let counts = with_others(shell, &observation);
-    let counts: Vec<[u64; 2]> = counts.into_values().collect();
-    assert_eq!(counts.len(), 1, "only one other process takes part: {counts:?}");
-    for count in counts[0] {
-        // A process may be asked just before it leaves the CPU, which is not the start of a run.
-        assert!((TURNS - 5..=TURNS).contains(&count), "{counts:?}");
-    }
+    let recorded = counts(&observation);
+    check_pairs(&recorded);
+    // A process may be asked just before it leaves the CPU, which is not the start of a run.
+    let is_exact = |count: &u64| (TURNS - 5..=TURNS).contains(count);
+    assert_eq!(recorded.len(), 2, "{recorded:?}");
+    assert!(recorded.values().all(is_exact), "{recorded:?}");
+
+    let observation = observed(false, false);
+    let reason = observation.no_wakes.as_deref();
+    assert_eq!(reason, Some("it was not requested"));
+    let inferred = counts(&observation);
+    check_pairs(&inferred);
+    // The first runs of a new process seem to be wake-ups, too.
+    assert!(inferred.values().all(|count| *count <= TURNS + 5), "{inferred:?}");
 }
 
-#[test]
-fn inferred_wake_ups_are_similar_without_a_busy_neighbour() {
-    let (shell, observation) = observed(false, false);
-    assert!(observation.no_wakes.is_some());
-    if let Some(reason) = &observation.no_switches {
-        eprintln!("skipped: {reason}");
-        return;
-    }
-    eprintln!("{:?}", observation.timeline.wakes);
-    let (_, busy) = observed(false, true);
-    eprintln!("{:?}", busy.timeline.wakes);
-    let (_, busy) = observed(true, true);
-    eprintln!("{:?}", busy.timeline.wakes);
-    let counts = with_others(shell, &observation);
-    panic!("{counts:?}");
+/// Checks that only two processes have woken each other.
+fn check_pairs(counts: &BTreeMap<(i32, i32), u64>) {
+    let both: BTreeSet<i32> = counts.keys().flat_map(|&(waker, woken)| [waker, woken]).collect();
+    assert!(both.len() <= 2, "a third process takes part: {counts:?}");
 }
