@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -58,12 +59,15 @@ fn observed(wakes: bool, is_busy: bool) -> Observation {
         switches: true,
         wakes,
         quota: None,
+        trace: None,
     };
     let signals = Signals::block().expect("signals");
-    let mut start = |_| begin(&mut shell);
-    let observation = observe(&config, &signals, &mut start).expect("its own child");
+    let observation = observe(&config, &signals, &mut |_| {
+        begin(&mut shell);
+        ControlFlow::Continue(())
+    });
     shell.wait().expect("a child");
-    observation
+    observation.expect("its own child")
 }
 
 /// Writes the line for which the script waits, once.
