@@ -19,14 +19,14 @@ pub fn find(is_requested: bool) -> Result<Waking, String> {
         return Err("it was not requested".to_owned());
     }
     Waking::find().map_err(|error| {
-        inferred(match &error {
+        inferred(&match &error {
             Unavailable::NotReadable(error) if error.kind() == io::ErrorKind::NotFound => {
                 "tracefs is not mounted at /sys/kernel/tracing".to_owned()
             }
             Unavailable::NotReadable(_) => PRIVILEGE.to_owned(),
             Unavailable::PidNamespace => {
-                "in a container, the kernel does not name the threads; to \
-                                          record them, run contend outside of it"
+                "in a container, the kernel does not name the threads; to record them, run contend \
+                 outside of it"
                     .to_owned()
             }
             Unavailable::OtherFormat => error.to_string(),
@@ -52,11 +52,11 @@ pub fn missing(waking: Result<Waking, String>, recorder: Option<&Recorder>) -> O
     match (waking, recorder) {
         (_, Some(recorder)) if recorder.has_wakes() => None,
         (Err(reason), _) => Some(reason),
-        (Ok(_), Some(_)) => Some(inferred(PRIVILEGE.to_owned())),
+        (Ok(_), Some(_)) => Some(inferred(PRIVILEGE)),
         (Ok(_), None) => Some("they need context switches".to_owned()),
     }
 }
 
-fn inferred(reason: String) -> String {
+fn inferred(reason: &str) -> String {
     format!("inferred from the order of context switches: {reason}")
 }

@@ -4,6 +4,8 @@
 //! observed for [`WALL`] seconds with context switches. Shares are of this time. [`Program::facts`]
 //! computes the sums over all threads, so that the figures agree with each other.
 
+#![expect(clippy::return_self_not_must_use, reason = "each call continues a chain")]
+
 use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
