@@ -86,7 +86,7 @@ impl Program {
         self
     }
 
-    /// Makes `waker` wake `woken` this many times per second.
+    /// Makes `waker` wake `woken` the given number of times per second.
     pub fn wakes(mut self, waker: i32, woken: i32, per_second: f64) -> Self {
         let count = count(per_second * WALL);
         let wakes = Wakes { count, alone: count, across_cpus: count };
@@ -198,7 +198,7 @@ impl Thread {
         self
     }
 
-    /// Makes the thread run for a share of the time, in this many runs per second.
+    /// Makes the thread run for a share of the time, in the given number of runs per second.
     pub fn runs(mut self, share: f64, per_second: f64) -> Self {
         self.0.running = share;
         self.0.runs_per_second = per_second;
@@ -221,8 +221,8 @@ impl Thread {
         self
     }
 
-    /// Makes the thread sleep for a share of the time, in this many short sleeps per second. During
-    /// the share `with_event` of them, another thread begins to run.
+    /// Makes the thread sleep for a share of the time, in the given number of short sleeps per
+    /// second. During the share `with_event` of them, another thread begins to run.
     pub fn sleeps(mut self, share: f64, per_second: f64, with_event: f64) -> Self {
         self.0.short_sleeps = count(per_second * WALL);
         self.0.sleeps_with_event = count(with_event * per_second * WALL);
@@ -271,7 +271,7 @@ fn process(pid: i32, runtime: Option<Runtime>) -> ProcessFacts {
         command: format!("program-{pid}"),
         runtime,
         io: None,
-        pipes: Default::default(),
+        pipes: std::collections::HashSet::default(),
         running: 0.0,
         goroutines: None,
     }

@@ -42,7 +42,7 @@ fn one_at_a_time(facts: &Facts) -> Option<Found> {
     }
     Some(Found {
         message: format!(
-            "{name} is executed {count:.0} times, one after the other, for {} of CPU time each. Exactly \
+            "{name} is executed {count:.0} times in turn, for {} of CPU time each. Exactly \
              one thread ran for {} of the time.",
             length(run / count),
             percent(facts.at_level(1)),

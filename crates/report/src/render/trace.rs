@@ -2,8 +2,8 @@
 //!
 //! | names of files | format | viewers |
 //! |---|---|---|
-//! | `*.json`, `*.json.gz` | processed profile of the Firefox Profiler ([`firefox`]) | <https://profiler.firefox.com>, samply |
-//! | `*.pftrace`, `*.perfetto-trace` | track events of Perfetto ([`perfetto`]) | <https://ui.perfetto.dev>, `trace_processor_shell` |
+//! | `*.json`, `*.json.gz` | processed profile of the Firefox Profiler (`firefox`) | <https://profiler.firefox.com>, samply |
+//! | `*.pftrace`, `*.perfetto-trace` | track events of Perfetto (`perfetto`) | <https://ui.perfetto.dev>, `trace_processor_shell` |
 //!
 //! Both have a track for each thread with its spans, one for the cause of each moment, and one for the
 //! number of running threads. Nothing is copied: a writer reads the trace, and writes as it goes.

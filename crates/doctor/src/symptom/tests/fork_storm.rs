@@ -2,7 +2,7 @@ use super::super::fork_storm::find;
 use super::{finds, is_silent};
 use crate::facts::testing::{Program, Thread};
 
-/// A shell that starts 500 commands per second, one after the other.
+/// A shell that starts 500 commands per second, in turn.
 pub fn loop_of_commands() -> Program {
     shell().executes("cut", 500.0, 0.0016, 0.001)
 }

@@ -16,7 +16,7 @@ pub fn retrying() -> Program {
         .with(|facts| facts.file_lock_share = 0.4)
 }
 
-/// A script that executes `flock -n` and `sleep`, each so many times per second.
+/// A script that executes `flock -n` and `sleep`, each at the given rate.
 fn script(locks: f64, sleeps: f64) -> Program {
     Program::on(2.0)
         .thread(Thread::new(1).runs(0.2, 500.0).waits(waiting(ThreadState::Child), 0.7))
@@ -25,7 +25,7 @@ fn script(locks: f64, sleeps: f64) -> Program {
         .executes("sleep", sleeps, 0.011, 0.001)
 }
 
-/// A consumer that polls with a time limit, in seconds, and runs so many times per second, and a
+/// A consumer that polls with a time limit, in seconds, and runs at the given rate, and a
 /// producer that it answers.
 fn poll(limit: Option<f64>, per_second: f64) -> Program {
     let consumer = Thread::new(1).runs(0.1, per_second).waits(polling(limit), 0.85);

@@ -11,8 +11,8 @@ pub fn turns() -> Program {
     pair([0.45, 0.45], 5_000.0).levels(&[0.88, 0.01]).cause(Cause::Idle, 0.1)
 }
 
-/// Two threads with their shares of the time, each of which wakes the other one so many times per
-/// second.
+/// Two threads with their shares of the time, each of which wakes the other one the given number of
+/// times per second.
 fn pair([first, second]: [f64; 2], per_second: f64) -> Program {
     let wait = futex(Primitive::Condition, 0x1000);
     let thread = |id: i32, running: f64| {

@@ -43,8 +43,11 @@ fn is_silent(find: Find, program: Program, why: &str) {
     assert!(found.is_none(), "{why}: {}", found.unwrap_or_default().message);
 }
 
+/// Returns a sick program.
+type Sick = fn() -> Program;
+
 /// A sick program for each symptom.
-const SICK: &[(Symptom, fn() -> Program)] = &[
+const SICK: &[(Symptom, Sick)] = &[
     (Symptom::CpuLimit, cpu_limit::pinned),
     (Symptom::InterpreterLock, interpreter_lock::computing),
     (Symptom::LockPolling, lock_polling::retrying),

@@ -17,7 +17,7 @@ fn crowd(threads: i32) -> Program {
         .levels(&[0.0, 1.0])
 }
 
-/// Threads that meet at a barrier, each with so many runs per second.
+/// Threads that meet at a barrier, each with the given number of runs per second.
 fn barrier(threads: i32, per_second: f64) -> Program {
     let share = 1.6 / f64::from(threads);
     let wait = waiting(ThreadState::Condition);

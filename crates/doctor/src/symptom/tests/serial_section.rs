@@ -11,7 +11,7 @@ pub fn producer() -> Program {
 }
 
 /// A busy thread and three others, which run for a share of the time. Each begins to run and is woken
-/// by the busy one so many times per second.
+/// by the busy one at the given rate.
 fn with_workers(running: f64, runs: f64, wakes: f64) -> Program {
     let worker = |thread: Thread| {
         thread.runs(running, runs).waits(waiting(ThreadState::Condition), 1.0 - running)

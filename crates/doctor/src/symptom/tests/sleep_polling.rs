@@ -16,7 +16,7 @@ pub fn mailboxes() -> Program {
         .cause(Cause::Sleep, 0.43)
 }
 
-/// A thread that sleeps so many times per second, each time for as many seconds as `period`, and a
+/// A thread that sleeps at the given rate, each time for as many seconds as `period`, and a
 /// thread that waits for a condition.
 fn sleeper(per_second: f64, period: f64, with_event: f64) -> Program {
     let share = per_second * period;
@@ -48,8 +48,8 @@ fn goroutines(own: f64, period: f64) -> Program {
         })
 }
 
-/// A script that executes `sleep` 60 times per second. In so many tenths of the sleeps, another process
-/// begins to run.
+/// A script that executes `sleep` 60 times per second. In the given number of tenths of the sleeps,
+/// another process begins to run.
 fn script(events: u64) -> Program {
     Program::on(2.0)
         .thread(Thread::new(1).runs(0.2, 200.0).waits(waiting(ThreadState::Child), 0.7))

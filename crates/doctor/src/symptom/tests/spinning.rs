@@ -16,7 +16,7 @@ fn computing(spinning: f64) -> Program {
         .levels(&[0.0, 1.0])
 }
 
-/// A thread that yields the CPU so many times per second.
+/// A thread that yields the CPU at the given rate.
 fn yielding(per_second: f64) -> Thread {
     let thread = Thread::new(1).runs(0.9, per_second);
     thread.with(|thread| thread.preemptions_per_second = per_second)

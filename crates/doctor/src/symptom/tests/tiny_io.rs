@@ -9,8 +9,9 @@ pub fn byte_writes() -> Program {
     writes(1.0, 500_000, 1)
 }
 
-/// A program that runs for a share of the time, and writes so many times per second.
+/// A program that runs for a share of the time, and writes at the given rate.
 fn writes(running: f64, per_second: u64, bytes: u64) -> Program {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole seconds")]
     let writes = per_second * (WALL as u64);
     let io = Io { writes, write_bytes: writes * bytes, ..Io::default() };
     Program::on(2.0)

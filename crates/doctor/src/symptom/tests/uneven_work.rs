@@ -9,7 +9,8 @@ pub fn straggler() -> Program {
     ending(6.0, 0.4)
 }
 
-/// Two threads that run together for a share of the time, and one of them alone for so many seconds.
+/// Two threads that run together for a share of the time, and one of them alone for the given
+/// number of seconds.
 fn ending(alone: f64, together: f64) -> Program {
     Program::on(2.0)
         .thread(Thread::new(1).runs(0.98, 50.0))
@@ -18,7 +19,7 @@ fn ending(alone: f64, together: f64) -> Program {
         .with(|facts| facts.longest_alone = Some((1, alone)))
 }
 
-/// A script that executes a program that computes, so many times per second.
+/// A script that executes a program that computes, at the given rate.
 fn tasks(per_second: f64, cpu: f64) -> Program {
     Program::on(2.0)
         .thread(Thread::new(1).runs(0.01, 10.0).waits(waiting(ThreadState::Child), 0.98))
