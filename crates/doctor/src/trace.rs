@@ -28,7 +28,7 @@ use thread::{Position, Traced};
 use waits::Waits;
 
 /// Largest number of spans, moments, events and threads in a trace. A million spans take 16 MB of
-/// memory, about 50 MB of a Perfetto trace, and 80 MB of a trace for the Firefox Profiler.
+/// memory, and about 60 MB in a file that is not compressed.
 pub const MAX_SPANS: usize = 2_000_000;
 
 /// A sample, and when it was taken.

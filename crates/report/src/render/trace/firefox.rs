@@ -310,7 +310,8 @@ impl Context<'_> {
     }
 }
 
-/// Returns the mean number of running threads in each interval, with the beginning of the interval.
+/// Returns the mean number of running threads in each interval, with the beginning of the interval. An
+/// interval is left out if it has the same number as the ones before and after it.
 fn mean_levels(trace: &Trace, interval: u64) -> Vec<(u64, f64)> {
     let levels = trace.running_threads();
     let ends = levels.iter().skip(1).map(|next| next.0).chain(iter::once(trace.end));
@@ -324,7 +325,15 @@ fn mean_levels(trace: &Trace, interval: u64) -> Vec<(u64, f64)> {
             sum += running * (until - since);
             since = until;
             if until == begun + interval || until == trace.end {
-                means.push((begun, sum as f64 / (until - begun) as f64));
+                let mean = sum as f64 / (until - begun) as f64;
+                if let [.., before, last] = means.as_mut_slice()
+                    && before.1.total_cmp(&last.1).is_eq()
+                    && last.1.total_cmp(&mean).is_eq()
+                {
+                    last.0 = begun;
+                } else {
+                    means.push((begun, mean));
+                }
                 (begun, sum) = (until, 0);
             }
         }
@@ -444,6 +453,17 @@ mod tests {
         let data = column(&profile["threads"][0]["markers"], "data");
         let levels: Vec<f64> = data.iter().filter_map(|data| data["running"].as_f64()).collect();
         assert_eq!(levels, [1.5, 0.5, 0.0, 0.5]);
+    }
+
+    #[test]
+    fn equal_levels_in_a_row_have_two_points() {
+        let mut trace = testing::trace();
+        trace.end = 1_000_000 * testing::MICRO;
+        let interval = 1000 * testing::MICRO;
+        let levels = mean_levels(&trace, interval);
+        let milliseconds = |(time, level): (u64, f64)| (time / interval, level);
+        let levels: Vec<_> = levels.into_iter().map(milliseconds).collect();
+        assert_eq!(levels, [(1, 1.5), (2, 0.5), (3, 0.0), (4, 0.5), (5, 0.0), (999, 0.0)]);
     }
 
     #[test]
