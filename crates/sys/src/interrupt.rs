@@ -19,6 +19,7 @@ pub struct Signals {
     fd: SignalFd,
     interrupted: Cell<Option<ReceivedSignal>>,
     stopped: Cell<Duration>,
+    before_stop: Cell<Option<fn()>>,
 }
 
 impl Signals {
@@ -38,6 +39,7 @@ impl Signals {
             fd: SignalFd::block(&numbers)?,
             interrupted: Cell::new(None),
             stopped: Cell::default(),
+            before_stop: Cell::default(),
         })
     }
 
@@ -66,11 +68,21 @@ impl Signals {
             .find(|&arrived| is_ending(arrived))
     }
 
-    /// Stops this process, as the terminal has requested (Ctrl-Z), until SIGCONT.
+    /// Stops this process, as the terminal has requested (Ctrl-Z), until SIGCONT, after the function that
+    /// [`Signals::set_before_stop`] has set.
     pub fn stop(&self) {
+        if let Some(hook) = self.before_stop.get() {
+            hook();
+        }
         let began = Instant::now();
         stop_by(Signal::TSTP.as_raw());
         self.stopped.set(self.stopped.get() + began.elapsed());
+    }
+
+    /// Sets a function that [`Signals::stop`] calls before it stops the process, such as one that
+    /// restores the terminal; `None` for none.
+    pub fn set_before_stop(&self, hook: Option<fn()>) {
+        self.before_stop.set(hook);
     }
 
     /// Returns the total time for which [`Signals::stop`] has stopped this process.

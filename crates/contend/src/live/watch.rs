@@ -80,6 +80,8 @@ impl<'a> Watch<'a> {
     ) -> io::Result<Self> {
         // crossterm has a decision of its own, which does not know of `--color`.
         force_color_output(has_styles());
+        // Whoever reads the signal, the terminal is restored first.
+        signals.set_before_stop(Some(screen::restore));
         let mut watch = Self {
             signals,
             record,
@@ -136,7 +138,6 @@ impl<'a> Watch<'a> {
         let mut was_stopped = false;
         while let Some(arrived) = self.signals.next() {
             if arrived.signal == Signal::TSTP.as_raw() {
-                screen::restore();
                 self.signals.stop();
                 was_stopped = true;
             }
