@@ -258,7 +258,7 @@ mod tests {
         trial.trial = Trial::without_candidates(TrialInput::Own, 30.0);
         let text = plain_output(|out| section(out, &none, Detail::Summary, 100));
         assert!(text.contains("None: no remedy without a change of code applies"), "{text}");
-        let needed = "Uneven work needs a change of code (estimated gain 40 %): Divide the work.";
+        let needed = "Uneven work needs a change of code (estimated gain 40%): Divide the work.";
         assert!(text.contains(needed), "{text}");
         none.trials = None;
         assert_eq!(plain_output(|out| section(out, &none, Detail::Summary, 100)), "");
