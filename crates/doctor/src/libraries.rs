@@ -39,7 +39,7 @@ const BY_VARIABLE: &[(&str, Library)] = &[
 /// Size of the largest executable that is searched, in bytes.
 const MAX_EXECUTABLE_BYTES: u64 = 256 << 20;
 
-/// The libraries of a process, as far as they were seen.
+/// The libraries of a process that were found so far.
 #[derive(Debug, Clone, Default)]
 pub struct Libraries {
     found: Option<BTreeSet<Library>>,

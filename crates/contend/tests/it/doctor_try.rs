@@ -283,6 +283,15 @@ fn the_exit_status_is_that_of_the_first_run() {
 }
 
 #[test]
+fn the_guide_lists_every_remedy() {
+    let guide = include_str!("../../../../docs/guides/doctor.md");
+    let names = contend_doctor::remedy::TABLE.iter().map(|row| row.name);
+    let missing: Vec<&str> =
+        names.filter(|name| !guide.contains(&format!("\n| `{name}` | "))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_not_tried() {
     let output = doctor(&["--try", "--", "no-such-command"]).output().expect("contend starts");
     assert_eq!(output.status.code(), Some(127));

@@ -9,13 +9,13 @@ use super::Count;
 pub struct Syntax {
     /// Names of the program.
     pub programs: &'static [&'static str],
-    /// The short options, each a letter; the first one is added if none is there.
+    /// The short options, each a letter. The first one is added to a command without any of them.
     short: &'static [char],
     /// The long options, without dashes.
     long: &'static [&'static str],
     /// Letters of the other short options whose argument may be a word of its own.
     with_argument: &'static str,
-    /// Whether the options end at the first word that is none, as before the command of `xargs`.
+    /// Whether the first operand ends the options, as does the command that `xargs` runs.
     ends_at_operand: bool,
 }
 
@@ -48,7 +48,7 @@ pub const PARALLEL: Syntax = Syntax {
 struct Found {
     /// Indices of its words.
     place: std::ops::Range<usize>,
-    /// Its argument; empty if it has none.
+    /// Its argument; empty without one.
     value: String,
 }
 
@@ -118,7 +118,7 @@ fn is_count(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Parses the argument of an option. No argument and 0 stand for as many jobs as possible.
+/// Parses the argument of an option. No argument, and 0, mean as many jobs as possible.
 fn parse(value: &str) -> Count {
     match value.parse() {
         Ok(0) => Count::Given(usize::MAX),

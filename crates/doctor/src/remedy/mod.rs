@@ -20,7 +20,9 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use contend_record::doctor::{DoctorRecord, Finding, Process, Relation, Runtime, Symptom};
+use contend_record::doctor::{
+    DoctorRecord, Finding, Process, Relation, Runtime, Symptom, ThreadState,
+};
 use contend_record::remedy::{Library, RemedyId};
 
 pub use change::Change;
@@ -31,7 +33,7 @@ pub const MAX_PROPOSALS: usize = 6;
 /// Share of the observed CPU time from which a process is one that works.
 const MIN_WORK: f64 = 0.1;
 
-/// What is known about a program and the machine on which it would run again.
+/// The facts about a program and a machine on which the choice of remedies depends.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
     /// The diagnosis.
@@ -41,7 +43,7 @@ pub struct Situation<'a> {
     /// Returns the value of a variable of the environment in which the command runs; `None` if it is
     /// not set.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// What is installed.
+    /// Installed files that remedies use.
     pub tools: &'a Tools,
 }
 
@@ -50,18 +52,18 @@ pub struct Situation<'a> {
 pub struct Tools {
     /// Allocators that can be loaded before a program, with their files.
     pub allocators: Vec<(Library, PathBuf)>,
-    /// Whether `stdbuf` is there.
+    /// Whether `stdbuf` is installed.
     pub has_stdbuf: bool,
     /// Number of a CPU on which the command may run; `None` if there is only one, or none is known.
     pub cpu: Option<usize>,
 }
 
-/// The number of threads or jobs that a program is told to use.
+/// The number of threads or jobs that a setting gives to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// The user has given it, in the environment or in an argument.
     Given(usize),
-    /// Nobody has, so that it is this.
+    /// The program's own choice, without such a setting.
     Default(usize),
     /// It is not known, or the remedy is not a number.
     Unknown,
@@ -74,13 +76,13 @@ pub struct Row {
     pub id: RemedyId,
     /// Its name, as in JSON and on the command line.
     pub name: &'static str,
-    /// What it does, in a clause.
+    /// Its effect, in a clause, such as "sets the number of threads".
     pub effect: &'static str,
     /// Returns whether it can have an effect on the program.
     pub suits: fn(&Situation<'_>) -> bool,
     /// The symptoms that it may relieve.
     pub relieves: &'static [Symptom],
-    /// Returns the number of threads or jobs that the program is told to use.
+    /// Returns the present number of threads or jobs.
     pub count: fn(&Situation<'_>) -> Count,
     /// Returns the changes to try, most plausible first. Changes that would change nothing are left out.
     pub changes: fn(&Situation<'_>) -> Vec<Change>,
@@ -103,7 +105,7 @@ pub enum Selection {
 pub struct Proposal {
     /// The remedy.
     pub id: RemedyId,
-    /// What it does, in a clause.
+    /// Its effect, in a clause, such as "sets the number of threads".
     pub effect: &'static str,
     /// The symptoms that were found and that it may relieve; empty if it is tried for another reason.
     pub symptoms: Vec<Symptom>,
@@ -156,8 +158,8 @@ pub fn for_finding(situation: &Situation<'_>, finding: &Finding) -> Option<Propo
     .next()
 }
 
-/// Returns the findings that the remedy may relieve: the place of the first one among the findings, or 0
-/// if there is none, and their symptoms.
+/// Returns the place of the first finding that the remedy may relieve, or 0 without such a finding; and
+/// the symptoms of all such findings.
 fn relieved(situation: &Situation<'_>, row: &Row) -> (usize, Vec<Symptom>) {
     let findings = situation.record.findings.iter().enumerate();
     let relieved: Vec<_> = findings.filter(|(_, finding)| row.may_relieve(finding)).collect();
@@ -188,7 +190,8 @@ fn replaces_setting(situation: &Situation<'_>, row: &Row) -> bool {
         Count::Unknown => return false,
     };
     let busy = situation.busy_cpus();
-    let is_too_small = count < cpus && busy >= 0.7 * count as f64 && busy < 0.9 * cpus as f64;
+    let ready = busy + situation.queued_threads();
+    let is_too_small = count < cpus && ready >= 0.5 * count as f64 && busy < 0.9 * cpus as f64;
     is_given && count > cpus || is_too_small
 }
 
@@ -211,6 +214,12 @@ impl Situation<'_> {
     /// Returns the mean number of CPUs that the program used.
     fn busy_cpus(&self) -> f64 {
         self.record.cpu_seconds / self.record.observed_seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Returns the mean number of threads that were queued for a CPU.
+    fn queued_threads(&self) -> f64 {
+        let queued = self.record.state_seconds.get(&ThreadState::Runnable).copied().unwrap_or(0.0);
+        queued / self.record.observed_seconds.max(f64::MIN_POSITIVE)
     }
 
     /// Returns the processes of the program that use much of its CPU time; all of them if none does.
@@ -238,7 +247,7 @@ impl Situation<'_> {
         self.workers().iter().map(|process| process.threads).max().unwrap_or(0)
     }
 
-    /// Returns whether a worker allocates memory with glibc, and has at least so many threads.
+    /// Returns whether a worker with at least this number of threads allocates memory with glibc.
     fn allocates_by_glibc(&self, threads: usize) -> bool {
         let others = [Library::Jemalloc, Library::Mimalloc, Library::Tcmalloc];
         self.workers().iter().any(|process| {

@@ -38,7 +38,7 @@ const BY_POOL: &[Symptom] = &[
 
 /// Number of threads in the pool of Node.js without a setting.
 const NODE_POOL_THREADS: usize = 4;
-/// Largest size from which glibc may be told to map memory for a request, in bytes.
+/// Largest value of the variable that sets the size from which glibc maps memory for a request, in bytes.
 const LARGEST_MMAP_THRESHOLD: &str = "33554432";
 /// Size of free memory above which glibc returns it to the kernel, in bytes: more than programs have.
 const LARGE_TRIM_THRESHOLD: &str = "1099511627776";
@@ -98,8 +98,8 @@ fn pool_of_node(situation: &Situation<'_>) -> Vec<Change> {
 
 const JAVA_OPTION: &str = "-XX:ActiveProcessorCount=";
 
-/// Returns the number of CPUs that a Java virtual machine is told to count. Options on its command line
-/// take precedence over the variable.
+/// Returns the number of CPUs for which a Java virtual machine sizes its pools. Options on its command
+/// line take precedence over the variable.
 fn cpus_of_java(situation: &Situation<'_>) -> Count {
     let options = situation.value("JAVA_TOOL_OPTIONS").unwrap_or_default();
     let words = situation.words.iter().filter_map(|word| word.to_str());

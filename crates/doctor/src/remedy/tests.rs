@@ -15,7 +15,7 @@ struct Program {
 }
 
 impl Program {
-    /// Returns a program that uses one of its CPUs, in a process with so many threads.
+    /// Returns a program that uses one of its CPUs, in a process with `threads` threads.
     fn new(words: &str, threads: usize, libraries: &[Library]) -> Self {
         let process = Process {
             pid: 1,
@@ -123,6 +123,8 @@ fn a_number_of_threads_that_does_not_fit_is_replaced_without_a_finding() {
     let mut busy = Program::new("./a", 8, &[]).of(Runtime::Go).set("GOMAXPROCS", "1");
     busy.record.cpu_seconds = 1.0;
     assert_eq!(busy.labels(), Vec::<String>::new(), "it waits for something else");
+    busy.record.state_seconds.insert(ThreadState::Runnable, 5.0);
+    assert_eq!(busy.labels(), ["GOMAXPROCS=2"], "it waits for a CPU");
 }
 
 #[test]
