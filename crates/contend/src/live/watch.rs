@@ -191,11 +191,9 @@ impl<'a> Watch<'a> {
     fn take_snapshot(&mut self, observer: &mut Observer<'_>) {
         let begun = Instant::now();
         self.snapshots.push_back(observer.snapshot());
-        let length = |snapshot: Option<&Observation>| snapshot.map_or(Duration::ZERO, |s| s.length);
-        let last = length(self.snapshots.back());
-        while self.snapshots.len() > 1
-            && last.saturating_sub(length(self.snapshots.get(1))) >= RECENT
-        {
+        let last = self.length();
+        let is_old = |snapshot: &Observation| last.saturating_sub(snapshot.length) >= RECENT;
+        while self.snapshots.get(1).is_some_and(is_old) {
             self.snapshots.pop_front();
         }
         if !self.view.is_paused {
@@ -209,7 +207,12 @@ impl<'a> Watch<'a> {
     /// Shows the record of the last snapshot.
     fn refresh(&mut self) {
         self.shown = self.record_of(self.view.scope);
-        self.view.elapsed = self.snapshots.back().map_or(Duration::ZERO, |last| last.length);
+        self.view.elapsed = self.length();
+    }
+
+    /// Returns the length of the observation at the last snapshot.
+    fn length(&self) -> Duration {
+        self.snapshots.back().map_or(Duration::ZERO, |last| last.length)
     }
 
     /// Returns the record of the last snapshot; `None` before the first one.

@@ -36,23 +36,28 @@ impl Capture {
     /// # Errors
     /// Returns an error if the file cannot be created.
     pub fn redirect(command: &mut Command) -> io::Result<(Self, Vec<u8>)> {
-        let file = File::from(memfd_create("contend-output", MemfdFlags::CLOEXEC)?);
-        // Two streams, and programs that open /dev/stderr, write to it.
-        fcntl_setfl(&file, OFlags::APPEND)?;
+        let capture = Self::new()?;
         let mut redirected = Vec::new();
         if io::stdin().is_terminal() {
             command.stdin(Stdio::null());
             redirected.push(0);
         }
         if io::stdout().is_terminal() {
-            command.stdout(file.try_clone()?);
+            command.stdout(capture.file.try_clone()?);
             redirected.push(1);
         }
         if io::stderr().is_terminal() {
-            command.stderr(file.try_clone()?);
+            command.stderr(capture.file.try_clone()?);
             redirected.push(2);
         }
-        Ok((Self { file, position: 0, tail: Vec::new() }, redirected))
+        Ok((capture, redirected))
+    }
+
+    fn new() -> io::Result<Self> {
+        let file = File::from(memfd_create("contend-output", MemfdFlags::CLOEXEC)?);
+        // Two streams, and programs that open /dev/stderr, write to it.
+        fcntl_setfl(&file, OFlags::APPEND)?;
+        Ok(Self { file, position: 0, tail: Vec::new() })
     }
 
     /// Reads what the command has written since the last call, and returns at most the last
@@ -93,8 +98,10 @@ impl Capture {
     /// terminal.
     pub fn print_end(&mut self) {
         let _ = self.read(); // what was read before can still be printed
-        let lines = self.last_lines().join("\n") + "\n";
-        let _ = output::command_stderr(lines.as_bytes());
+        let lines = self.last_lines();
+        if !lines.is_empty() {
+            let _ = output::command_stderr((lines.join("\n") + "\n").as_bytes());
+        }
     }
 
     /// Returns the last lines that have been read, at most ten.
@@ -103,5 +110,58 @@ impl Capture {
         let lines: Vec<&str> = text.lines().collect();
         let first = lines.len().saturating_sub(MAX_LINES);
         lines[first..].iter().map(|line| (*line).to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_output_is_remembered() {
+        let mut capture = Capture::new().expect("a file");
+        let mut writer = capture.file.try_clone().expect("a descriptor");
+        assert_eq!(capture.read().expect("readable"), b"");
+        assert!(capture.last_lines().is_empty());
+        for number in 1..=20 {
+            writeln!(writer, "line {number}").expect("room");
+            if number == 15 {
+                assert!(capture.read().expect("readable").ends_with(b"line 15\n"));
+            }
+        }
+        assert!(capture.read().expect("readable").starts_with(b"line 16\n"));
+        let lines = capture.last_lines();
+        assert_eq!((lines.len(), lines[0].as_str(), lines[9].as_str()), (10, "line 11", "line 20"));
+    }
+
+    #[test]
+    fn a_large_output_takes_no_memory_once_it_was_read() {
+        let mut capture = Capture::new().expect("a file");
+        let mut writer = capture.file.try_clone().expect("a descriptor");
+        writer.write_all(&vec![b'x'; 1_000_000]).expect("room");
+        writer.write_all(b"\nend\n").expect("room");
+        let used = |capture: &Capture| capture.file.metadata().expect("a file").blocks();
+        assert!(used(&capture) > 1000);
+        let read = capture.read().expect("readable");
+        assert!(read.len() as u64 == MAX_READ_BYTES && read.ends_with(b"x\nend\n"));
+        assert!(used(&capture) <= 8, "at most a page is left");
+        assert_eq!(capture.last_lines().last().map(String::as_str), Some("end"));
+        assert!(capture.tail.len() <= MAX_TAIL_BYTES);
+    }
+
+    #[test]
+    fn a_program_may_open_its_standard_error_again() {
+        let mut capture = Capture::new().expect("a file");
+        let mut writer = capture.file.try_clone().expect("a descriptor");
+        writer.write_all(b"before, and longer than the rest\n").expect("room");
+        capture.read().expect("readable");
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        std::fs::write(path, "again\n").expect("writable"); // truncates the file
+        writer.write_all(b"after\n").expect("room");
+        assert_eq!(capture.read().expect("readable"), b"again\nafter\n");
     }
 }

@@ -41,7 +41,7 @@ impl Keys {
     fn next(&mut self, byte: u8) -> Option<Key> {
         let (state, key) = match (self.state, byte) {
             (_, b'\x1b') => (State::Escape, None),
-            // Parameters, as with a modifier: ESC [ 1 ; 5 A.
+            // A sequence may have parameters, as with a modifier: ESC [ 1 ; 5 A.
             (State::Escape, b'[' | b'O') | (State::Sequence, b' '..=b'?') => {
                 (State::Sequence, None)
             }

@@ -167,13 +167,13 @@ fn heading(record: &DoctorRecord, view: &View, width: usize) -> Vec<Line<'static
     let first = between(vec![subject], Span::styled(status, style), width);
 
     let used = record.cpu_seconds / record.observed_seconds.max(f64::MIN_POSITIVE);
-    let cpus = usize::from(record.cpus.fract() >= 0.05);
+    let digits = usize::from(record.cpus.fract() >= 0.05);
     let columns = (width / 4).min(20);
     let bar = bars::bar(used / record.cpus.max(f64::MIN_POSITIVE), columns);
     let left = vec![
         Span::raw("CPUs ["),
         Span::styled(format!("{bar:<columns$}"), bars::RUNNING),
-        Span::raw(format!("] {used:.1} of {:.cpus$} used", record.cpus)),
+        Span::raw(format!("] {used:.1} of {:.digits$} used", record.cpus)),
     ];
     let threads: usize = record.processes.iter().map(|process| process.threads).sum();
     let processes = match record.processes.len() {
