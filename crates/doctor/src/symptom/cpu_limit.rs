@@ -3,7 +3,7 @@
 //! Healthy programs that look alike: one thread on one CPU, and a quota that throttles without loss,
 //! because nothing was ready.
 
-use super::{Found, MIN_GAIN, names, percent};
+use super::{Found, MIN_GAIN, names, percent, plural};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Mean number of queued threads from which CPUs are missing.
@@ -35,8 +35,9 @@ pub fn find(facts: &Facts) -> Option<Found> {
     };
     Some(Found {
         message: format!(
-            "{} threads were ready, but {limit}: on average {:.1} ran and {:.1} were queued.",
+            "{} {} ready, but {limit}: on average {:.1} ran and {:.1} were queued.",
             threads.len(),
+            plural(threads.len(), "thread was", "threads were"),
             facts.running,
             facts.queued,
         ),

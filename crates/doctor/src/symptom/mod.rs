@@ -140,6 +140,11 @@ fn described(thread: &ThreadFacts) -> String {
     }
 }
 
+/// Returns the word or clause that fits a count.
+fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
 /// Returns a share as a whole number of percent.
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)

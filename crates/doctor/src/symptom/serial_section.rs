@@ -3,7 +3,7 @@
 //! Healthy programs that look alike: a program with a single working thread has nothing to share; and
 //! a program whose threads are all idle has no work.
 
-use super::{Found, MIN_GAIN, described, names, percent};
+use super::{Found, MIN_GAIN, described, names, percent, plural};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Share of the time that the one thread must run.
@@ -85,11 +85,11 @@ fn one_thread(facts: &Facts) -> Option<Found> {
     }
     Some(Found {
         message: format!(
-            "{} runs for {} of the time, and {} other threads wait for it. Exactly one thread ran for \
-             {} of the time.",
+            "{} runs for {} of the time, and {} {} for it. Exactly one thread ran for {} of the time.",
             described(one),
             percent(one.running),
             others.len(),
+            plural(others.len(), "other thread waits", "other threads wait"),
             percent(facts.at_level(1)),
         ),
         gain: Some(gain),

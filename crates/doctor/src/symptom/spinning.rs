@@ -7,7 +7,7 @@
 
 use contend_record::doctor::Runtime;
 
-use super::{Found, names, percent, rate};
+use super::{Found, names, percent, plural, rate};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Number of times per second that a thread gives up the CPU on its own.
@@ -33,8 +33,9 @@ fn loops(facts: &Facts) -> Option<Found> {
     let gain = (1.0 - (facts.running - sum) / facts.cpus.min(facts.running)).clamp(0.0, 1.0);
     Some(Found {
         message: format!(
-            "{} threads wait in loops that use {} of a CPU on average.",
+            "{} {} in loops that use {} of a CPU on average.",
             threads.len(),
+            plural(threads.len(), "thread waits", "threads wait"),
             percent(sum),
         ),
         gain: Some(gain),
@@ -66,10 +67,12 @@ fn yields(facts: &Facts) -> Option<Found> {
     let running: f64 = threads.iter().map(|thread| thread.running).sum();
     Some(Found {
         message: format!(
-            "{} threads give up the CPU {} times per second without waiting for anything, and use {} of \
-             a CPU for that.",
+            "{} {} up the CPU {} times per second without waiting for anything, and {} {} of a CPU for \
+             that.",
             threads.len(),
+            plural(threads.len(), "thread gives", "threads give"),
             rate(per_second),
+            plural(threads.len(), "uses", "use"),
             percent(running),
         ),
         gain: None,

@@ -5,7 +5,7 @@
 
 use contend_record::doctor::{Runtime, ThreadState};
 
-use super::{Found, MIN_GAIN, described, length, names, percent};
+use super::{Found, MIN_GAIN, described, length, names, percent, plural};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Number of executions of a program from which they are a list of tasks.
@@ -84,9 +84,9 @@ fn pool(facts: &Facts) -> Option<Found> {
     }
     Some(Found {
         message: format!(
-            "{} threads of the pool are busy for {} of the time, while the main thread waits for them \
-             and CPUs are idle.",
+            "{} {} busy for {} of the time, while the main thread waits and CPUs are idle.",
             busy.len(),
+            plural(busy.len(), "thread of the pool is", "threads of the pool are"),
             percent(busy.iter().map(|thread| thread.running).sum::<f64>() / busy.len() as f64),
         ),
         gain: Some(gain),
