@@ -17,6 +17,10 @@ use crate::symptom;
 const MAX_THREADS: usize = 100;
 /// Load of other programs, as a share of the CPUs, from which the figures are less reliable.
 const MAX_OTHERS: f64 = 0.1;
+/// CPU time of unobserved children from which the figures lack them: at least this many seconds, and this
+/// part of the program's.
+const MIN_UNSEEN_SECONDS: f64 = 0.05;
+const MAX_UNSEEN: f64 = 0.1;
 /// Shortest observation from which a diagnosis is made, in seconds.
 const MIN_SECONDS: f64 = 0.2;
 
@@ -32,21 +36,23 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
         schema: contend_record::doctor::SCHEMA.to_owned(),
         observed_seconds: facts.wall,
         diagnosis: diagnosis(&facts, &moments, &findings),
-        thread_seconds: states.iter().sum(),
+        thread_seconds: timeline.life_nanos() as f64 / 1e9,
         state_seconds: by_state(&states),
         cpu_seconds: facts.cpu,
         system_seconds: facts.system,
         cpus: facts.cpus,
-        processes: processes(observation, &facts),
+        processes: processes(observation),
         threads: threads(&facts, &findings),
         warnings: warnings(observation, &facts),
         observation: ObservationRecord {
             layers: layers(observation),
+            processes: observation.processes.len() as u64,
+            threads: observation.processes.iter().map(|process| process.most_threads as u64).sum(),
             samples: observation.samples,
             interval_seconds: median(&observation.intervals),
             switches: timeline.has_switches().then_some(timeline.records),
             own_cpu_seconds: observation.own_cpu.as_secs_f64(),
-            others_cpu_share: Some(facts.others_share),
+            others_cpu_share: (facts.wall >= MIN_SECONDS).then_some(facts.others_share),
         },
         moments,
         findings,
@@ -78,13 +84,17 @@ fn moments(facts: &Facts) -> Vec<Moments> {
     moments
 }
 
-fn processes(observation: &Observation, facts: &Facts) -> Vec<Process> {
+fn processes(observation: &Observation) -> Vec<Process> {
     let mut processes: Vec<Process> = observation
         .processes
         .iter()
         .map(|process| {
             let pid = process.pid.as_raw_nonzero().get();
-            let threads = facts.threads.iter().filter(|thread| thread.name.pid == pid);
+            let living = observation.timeline.tracks.values();
+            let runs = living
+                .filter(|track| track.process == pid)
+                .map(|track| track.states[ThreadState::Running as usize]);
+            let past = observation.timeline.past_runs.get(&pid).copied().unwrap_or(0);
             let io = process.io_increase();
             Process {
                 pid,
@@ -93,7 +103,7 @@ fn processes(observation: &Observation, facts: &Facts) -> Vec<Process> {
                 runtime: process.runtime,
                 libraries: process.libraries.found(),
                 threads: process.most_threads,
-                cpu_seconds: threads.map(|thread| thread.running * facts.wall).sum(),
+                cpu_seconds: (past + runs.sum::<u64>()) as f64 / 1e9,
                 read_bytes: io.map(|io| io.read_bytes),
                 write_bytes: io.map(|io| io.write_bytes),
                 reads: io.map(|io| io.reads),
@@ -119,7 +129,7 @@ fn threads(facts: &Facts, findings: &[Finding]) -> Vec<Thread> {
             ThreadState::ALL.iter().map(|&state| thread.in_state(state) * facts.wall).collect();
         Thread {
             name: thread.name.clone(),
-            observed_seconds: states.iter().sum(),
+            observed_seconds: thread.life * facts.wall,
             state_seconds: by_state(&states),
             slices: thread.slices,
         }
@@ -146,7 +156,11 @@ fn layers(observation: &Observation) -> Vec<Layer> {
         ),
         layer(LayerId::Wakes, observation.no_wakes.is_none(), observation.no_wakes.as_deref()),
         layer(LayerId::SystemCalls, observation.shows_calls, Some(owner)),
-        layer(LayerId::WaitChannels, !observation.shows_calls, Some("system calls tell more")),
+        layer(
+            LayerId::WaitChannels,
+            observation.shows_names,
+            Some(if observation.shows_calls { "system calls tell more" } else { owner }),
+        ),
         layer(
             LayerId::Io,
             has_io,
@@ -172,6 +186,26 @@ fn warnings(observation: &Observation, facts: &Facts) -> Vec<Warning> {
         let message = format!(
             "{} threads were not sampled: contend has no more file descriptors (`ulimit -n`)",
             observation.unsampled
+        );
+        warn(WarningId::Unobserved, message);
+    }
+    if observation.left_out > 0 {
+        let message = format!(
+            "{} processes were not observed, because there were too many",
+            observation.left_out
+        );
+        warn(WarningId::Unobserved, message);
+    }
+    if observation.processes.is_empty() {
+        let message =
+            "no process could be observed: it had ended, or this user may not see it in /proc";
+        warn(WarningId::Unobserved, message.to_owned());
+    }
+    if facts.unseen_cpu > MIN_UNSEEN_SECONDS && facts.unseen_cpu > MAX_UNSEEN * facts.cpu {
+        let message = format!(
+            "children that were too short-lived to be observed used {:.2} s of CPU time, which is in no \
+             figure; context switches would show them",
+            facts.unseen_cpu
         );
         warn(WarningId::Unobserved, message);
     }

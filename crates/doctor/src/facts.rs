@@ -5,8 +5,8 @@ pub mod testing;
 
 use std::collections::{BTreeMap, HashSet};
 
-use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
-use contend_sys::procfs::{Io, ticks};
+use contend_record::doctor::{Cause, Relation, Runtime, ThreadName, ThreadState};
+use contend_sys::procfs::{Io, Stat, ticks};
 
 use crate::futex::Primitive;
 use crate::goroutines::Goroutines;
@@ -19,6 +19,10 @@ use crate::wait::{Object, Wait};
 
 /// Length of a run that only checks a condition, and goes back to sleep, in nanoseconds.
 const GLANCE_NANOS: u64 = 262_144;
+
+/// Shortest observation from which the load of other programs is known: the kernel counts it in ticks of
+/// 10 ms.
+const MIN_LOAD_SECONDS: f64 = 0.2;
 
 /// Figures about the program. Shares are of the length of the observation, unless stated otherwise.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +41,10 @@ pub struct Facts {
     pub cpu: f64,
     /// Part of that in the kernel, in seconds.
     pub system: f64,
-    /// CPU time of other programs, as a share of the program's CPUs.
+    /// CPU time of children that were not observed, in seconds.
+    pub unseen_cpu: f64,
+    /// CPU time of other programs, as a share of the machine's CPUs; 0 if the observation was too short to
+    /// tell.
     pub others_share: f64,
     /// Time for which a quota stopped the program, as a share.
     pub throttled: f64,
@@ -73,6 +80,8 @@ pub struct ThreadFacts {
     pub name: ThreadName,
     /// Runtime of its process.
     pub runtime: Option<Runtime>,
+    /// Share of the time for which it was observed.
+    pub life: f64,
     /// Share of the time that it ran.
     pub running: f64,
     /// Share of the time that it was queued.
@@ -156,7 +165,7 @@ impl Facts {
         let mut threads: Vec<ThreadFacts> = timeline
             .tracks
             .iter()
-            .map(|(id, track)| (*id, track))
+            .map(|(id, track)| (*id, track.as_ref()))
             .chain(timeline.finished.iter().map(|(id, track)| (*id, track)))
             .map(|(id, track)| thread(observation, id, track, wall))
             .collect();
@@ -172,7 +181,8 @@ impl Facts {
         while levels.len() > 1 && levels.last() == Some(&0.0) {
             levels.pop();
         }
-        let busy = observation.load.busy.as_secs_f64();
+        let others = observation.load.busy.as_secs_f64() - cpu - observation.own_cpu.as_secs_f64();
+        let others_share = (others / (wall * cpus_online)).clamp(0.0, 1.0);
         Self {
             wall,
             cpus,
@@ -181,8 +191,8 @@ impl Facts {
             queued,
             cpu,
             system: (system / nonzero(user + system) * cpu).min(cpu),
-            others_share: ((busy - cpu - observation.own_cpu.as_secs_f64()) / (wall * cpus_online))
-                .max(0.0),
+            unseen_cpu: unseen_cpu(observation),
+            others_share: if wall < MIN_LOAD_SECONDS { 0.0 } else { others_share },
             throttled: observation.load.throttled.as_secs_f64() / wall,
             processes: observation
                 .processes
@@ -318,6 +328,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
             function: code.as_ref().and_then(|code| code.main_function()).map(str::to_owned),
         },
         runtime: process.and_then(|process| process.runtime),
+        life: share(track.life_nanos(observation.timeline.until())),
         running: share(track.states[ThreadState::Running as usize]),
         queued: share(track.states[ThreadState::Runnable as usize]),
         states: track.states.iter().map(|&nanos| share(nanos)).collect(),
@@ -340,7 +351,7 @@ fn totals(observation: &Observation) -> (f64, f64, f64) {
     let (mut user, mut system, mut faults) = (0.0, 0.0, 0.0);
     for process in &observation.processes {
         let (Some(first), Some(last)) = (process.first, process.last) else { continue };
-        let all = |stat: &contend_sys::procfs::Stat| {
+        let all = |stat: &Stat| {
             (
                 stat.user_ticks + stat.children_user_ticks,
                 stat.system_ticks + stat.children_system_ticks,
@@ -352,6 +363,24 @@ fn totals(observation: &Observation) -> (f64, f64, f64) {
         faults += last.minor_faults.saturating_sub(first.minor_faults) as f64;
     }
     (user, system, faults)
+}
+
+/// Returns the CPU time of children that have ended without being observed, in seconds. Context switches
+/// show all children.
+fn unseen_cpu(observation: &Observation) -> f64 {
+    if observation.timeline.has_switches() {
+        return 0.0;
+    }
+    let (mut children, mut ended) = (0, 0);
+    for process in &observation.processes {
+        let (Some(first), Some(last)) = (process.first, process.last) else { continue };
+        let of_children = |stat: Stat| stat.children_user_ticks + stat.children_system_ticks;
+        children += of_children(last).saturating_sub(of_children(first));
+        if process.has_ended() && process.relation == Relation::Descendant {
+            ended += last.user_ticks + last.system_ticks + of_children(last);
+        }
+    }
+    ticks(children.saturating_sub(ended)).as_secs_f64()
 }
 
 /// Returns the address that most time of the threads is spent waiting on among locks, with the number

@@ -5,21 +5,19 @@ const CLASSES: usize = 40;
 
 /// Counts of durations. Class `n` has those from 2^n to 2^(n+1) − 1 ns; the last one has all longer
 /// ones, too.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
-    counts: [u32; CLASSES],
+    /// Empty until a duration is added: most threads of a large program hardly ever run.
+    counts: Vec<u32>,
     sum_nanos: u64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self { counts: [0; CLASSES], sum_nanos: 0 }
-    }
 }
 
 impl Histogram {
     /// Adds a duration in nanoseconds.
     pub fn add(&mut self, nanos: u64) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; CLASSES];
+        }
         let class = nanos.checked_ilog2().map_or(0, |log| usize::try_from(log).unwrap_or(0));
         let count = &mut self.counts[class.min(CLASSES - 1)];
         *count = count.saturating_add(1);
@@ -27,10 +25,11 @@ impl Histogram {
     }
 
     /// Returns the durations that were added since `earlier`, a previous state of this histogram.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut increase = self.clone();
-        for (count, before) in increase.counts.iter_mut().zip(earlier.counts) {
-            *count = count.saturating_sub(before);
+        for (count, before) in increase.counts.iter_mut().zip(&earlier.counts) {
+            *count = count.saturating_sub(*before);
         }
         increase.sum_nanos = self.sum_nanos.saturating_sub(earlier.sum_nanos);
         increase

@@ -21,6 +21,8 @@
 //! The program is not changed: it is not traced or stopped, gets no signal, and no end of its pipes is
 //! held.
 
+mod backoff;
+mod descriptors;
 pub mod diagnosis;
 pub mod facts;
 mod futex;

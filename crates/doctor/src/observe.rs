@@ -1,13 +1,15 @@
 //! Observes a program until it ends, the time is over or a signal arrives.
 //!
-//! In each interval, the observer first reads the context switches, then samples the threads that
-//! have run since their last sample, and a part of the others, so that each thread is sampled at
-//! least about once a second. Without context switches, a thread that does not run is sampled less
-//! and less often.
+//! In each interval, the observer first reads the context switches, then samples threads that have run
+//! since their last sample ([`crate::backoff`]), and a part of the others. Without context switches, a
+//! thread that does not run is sampled less and less often.
+
+mod stopped;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use contend_record::doctor::{Relation, Runtime};
@@ -23,6 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::backoff::{Backoff, Deadlines};
+use crate::descriptors::{self, Budget};
 use crate::processes::{self, Observed};
 use crate::runtime;
 use crate::stacks::{Code, Stacks};
@@ -75,8 +79,12 @@ pub struct Observation {
     pub no_wakes: Option<String>,
     /// Whether the system calls of at least one thread could be read.
     pub shows_calls: bool,
+    /// Whether the wait channel of at least one thread could be read.
+    pub shows_names: bool,
     /// Number of threads that could not be sampled, without free descriptors.
     pub unsampled: usize,
+    /// Number of processes that were not observed, because there were more than `MAX_PROCESSES`.
+    pub left_out: usize,
     /// CPU time that contend used.
     pub own_cpu: Duration,
     /// Increase of the machine's load.
@@ -111,6 +119,21 @@ const THREADS_PER_SEARCH: u64 = 200;
 const UPDATE_TICKS: u64 = 10;
 /// Number of intervals in which every thread is sampled once, with context switches.
 const ROUND_TICKS: u64 = 100;
+/// Number of intervals between two searches for new threads, with context switches.
+const LATER_SEARCH_TICKS: u64 = 1000;
+/// Largest number of threads sampled in an interval that have not run, with context switches. With more
+/// threads, a round takes longer.
+const MAX_ROUND_SAMPLES: usize = 4;
+/// Number of idle threads sampled in an interval, without context switches.
+const IDLE_SAMPLES: u64 = 32;
+/// Largest number of threads that could not be sampled which are counted.
+const MAX_UNSAMPLED: usize = 100_000;
+/// Number of intervals until the next sample from which a thread is idle.
+const IDLE_BACKOFF: u64 = 4;
+/// Number of threads among which one is searched whose files are closed in place of others.
+const MAX_CANDIDATES: usize = 32;
+/// Number of intervals between two readings of the machine's file locks.
+const LOCK_TICKS: u64 = 3;
 /// Largest number of intervals for which a thread that does not run is not sampled, without context
 /// switches.
 const MAX_BACKOFF: u64 = 16;
@@ -139,8 +162,22 @@ struct Sampler {
     /// Time on a CPU when the processes were last updated, in nanoseconds.
     on_cpu: u64,
     process: i32,
+    /// Interval in which it was found.
+    found: u64,
+    /// When it is sampled next, without context switches.
     due: u64,
     backoff: u64,
+    /// When it is sampled next, with context switches.
+    run_backoff: Backoff,
+}
+
+/// When a thread started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Before the observation or during it.
+    Unknown,
+    /// During the observation: its counters show the time since then.
+    Observed,
 }
 
 /// An observation in progress.
@@ -168,8 +205,21 @@ pub struct Observer<'a> {
     stacks: Stacks,
     lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
     file_locks: FileLocks,
+    /// Interval in which a thread was last found in a short sleep.
+    last_sleep: Option<u64>,
     shows_calls: bool,
-    unsampled: usize,
+    shows_names: bool,
+    unsampled: BTreeSet<i32>,
+    left_out: usize,
+    budget: Budget,
+    deadlines: Deadlines,
+    /// Processes of which a thread has run in this interval, and in the one before.
+    awake: BTreeSet<i32>,
+    awake_before: BTreeSet<i32>,
+    /// ID of the thread from which an idle one is searched whose files are closed.
+    hand: i32,
+    /// Threads that have run in this interval, some of them several times.
+    active: Vec<i32>,
     /// Threads that have ended, as a sample has shown.
     vanished: Vec<i32>,
     buffer: Vec<u8>,
@@ -188,6 +238,7 @@ pub fn observe(
     signals: &Signals,
     each: &mut dyn FnMut(&mut Observer<'_>) -> ControlFlow<()>,
 ) -> io::Result<Observation> {
+    descriptors::check()?;
     let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
     let cpu_before = child::own_usage().cpu();
     let load_before = Load::read();
@@ -217,8 +268,17 @@ pub fn observe(
         stacks: Stacks::default(),
         lock_owners: BTreeMap::new(),
         file_locks: FileLocks::default(),
+        last_sleep: None,
         shows_calls: false,
-        unsampled: 0,
+        shows_names: false,
+        unsampled: BTreeSet::new(),
+        left_out: 0,
+        budget: Budget::new(),
+        deadlines: Deadlines::default(),
+        awake: BTreeSet::new(),
+        awake_before: BTreeSet::new(),
+        hand: 0,
+        active: Vec::new(),
         vanished: Vec::new(),
         buffer: vec![0; 4096],
         tick: 0,
@@ -226,13 +286,15 @@ pub fn observe(
     };
     observer.update_cpus();
     for (pid, relation) in found {
-        observer.add_process(pid, relation);
+        observer.add_process(pid, relation, Start::Unknown);
     }
     observer.search();
+    observer.awake = observer.processes.keys().copied().collect();
+    let ends = ends(&config.targets);
     let mut last = Instant::now();
     while !observer.has_ended() {
         let over = config.limit.is_some_and(|limit| observer.elapsed() >= limit);
-        let ended = sleep(signals, &config.targets, next(config, observer.begun, &last))?;
+        let ended = sleep(signals, ends.as_ref(), next(config, observer.begun, &last))?;
         observer.step();
         observer.intervals.push(last.elapsed().as_secs_f64());
         last = Instant::now();
@@ -257,6 +319,7 @@ fn record_switches(
     if !config.switches {
         return (None, Some("it was not requested".to_owned()));
     }
+    let cpus = cpu::online_list();
     let mut recorder: Option<Recorder> = None;
     let mut followed: HashSet<Pid> = HashSet::new();
     let mut all: Vec<Pid> = found.iter().map(|(pid, _)| *pid).collect();
@@ -274,6 +337,16 @@ fn record_switches(
         }
         if threads.len() + followed.len() > MAX_FOLLOWED {
             let reason = format!("the program has more than {MAX_FOLLOWED} threads");
+            return (None, Some(reason));
+        }
+        let count = (threads.len() + followed.len()) * cpus.len();
+        let mut budget = Budget::new();
+        if !budget.take(threads.len() * cpus.len()) {
+            let reason = format!(
+                "{count} file descriptors are needed, one for each thread and CPU, and only {} more may \
+                 be opened (`ulimit -n`)",
+                budget.left()
+            );
             return (None, Some(reason));
         }
         for thread in threads {
@@ -326,10 +399,22 @@ fn why_no_switches(error: &io::Error) -> String {
                 "kernel.perf_event_paranoid is {}: set it to 2 or less, or run contend as root",
                 level.trim()
             ),
+            // A filter of system calls (seccomp) denies the call even for the user's own processes.
+            _ if is_denied() => {
+                "perf_event_open is not permitted here, as in containers with the usual filter of system \
+                 calls (seccomp)"
+                    .to_owned()
+            }
             _ => "not permitted for processes of another user: run contend as root".to_owned(),
         },
         _ => format!("the kernel does not provide it ({error})"),
     }
+}
+
+/// Returns whether this process may not even record its own context switches.
+fn is_denied() -> bool {
+    Pid::from_raw(std::process::id().cast_signed())
+        .is_some_and(|own| Recorder::new(own, &cpu::allowed_list()).is_err())
 }
 
 /// Returns the time until the next sample, or until the end of the observation if that comes first.
@@ -339,21 +424,26 @@ fn next(config: &Config, begun: Instant, last: &Instant) -> Duration {
     rest.map_or(until, |rest| until.min(rest))
 }
 
-/// Sleeps for `time`, or until a signal arrives or a named process ends if there is a single one.
-/// Returns whether the latter has happened.
-fn sleep(signals: &Signals, targets: &[Pid], time: Duration) -> io::Result<bool> {
-    let ended = match targets {
+/// Returns a descriptor that is readable once the named process has ended, if there is a single one.
+fn ends(targets: &[Pid]) -> Option<OwnedFd> {
+    match targets {
         [one] => pidfd_open(*one, PidfdFlags::empty()).ok(),
         _ => None,
-    };
-    let mut fds = vec![PollFd::new(signals, PollFlags::IN)];
-    fds.extend(ended.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+    }
+}
+
+/// Sleeps for `time`, or until a signal arrives or the process of `ends` has ended. Returns whether the
+/// latter has happened.
+fn sleep(signals: &Signals, ends: Option<&OwnedFd>, time: Duration) -> io::Result<bool> {
+    let end = ends.map_or_else(|| signals.as_fd(), |end| end.as_fd());
+    let mut fds =
+        [PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(end, PollFlags::IN)];
     let limit = Timespec::try_from(time).map_err(|_| io::ErrorKind::InvalidInput)?;
     match poll(&mut fds, Some(&limit)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(fds.get(1).is_some_and(|fd| !fd.revents().is_empty()))
+    Ok(ends.is_some() && !fds[1].revents().is_empty())
 }
 
 /// Returns the time in nanoseconds of `CLOCK_MONOTONIC`.
@@ -426,17 +516,19 @@ impl Observer<'_> {
         let runtime_of = |pid| processes.get(&pid).and_then(|known: &Observed| known.runtime);
         let codes = self.stacks.codes(runtime_of);
         Observation {
+            length: Duration::from_nanos(timeline.length()),
             timeline,
             cpus: self.cpus,
             processes: self.processes.values().map(Observed::snapshot).collect(),
             names: self.names.clone(),
-            length: self.elapsed(),
             samples: self.samples,
             intervals,
             no_switches: self.no_switches.clone(),
             no_wakes: self.no_wakes.clone(),
             shows_calls: self.shows_calls,
-            unsampled: self.unsampled,
+            shows_names: self.shows_names,
+            unsampled: self.unsampled.len(),
+            left_out: self.left_out,
             own_cpu: child::own_usage().cpu().saturating_sub(self.cpu_before),
             load: Load::read().since(self.load_before),
             codes,
@@ -450,21 +542,47 @@ impl Observer<'_> {
     /// Reads context switches, finds new threads, and samples the threads that are due.
     fn step(&mut self) {
         self.tick += 1;
+        self.awake_before = std::mem::take(&mut self.awake);
         let vanished = self.vanished.len();
+        let lost = self.timeline.lost;
         let active = self.read_switches();
         self.forget_vanished(vanished);
-        // A search takes longer the more threads there are.
-        let search_ticks = SEARCH_TICKS * (1 + self.samplers.len() as u64 / THREADS_PER_SEARCH);
-        // Threads that started while the others were found are not known from records.
-        let search_ticks = if self.recorder.is_some() { ROUND_TICKS } else { search_ticks };
-        if self.tick.is_multiple_of(search_ticks) {
+        if self.tick.is_multiple_of(self.search_ticks()) || self.timeline.lost > lost {
             self.search();
         }
         self.read_file_locks();
         let due = self.due(&active);
+        self.active = active;
         self.sample(due);
+        self.find_stopped();
+        for pid in &self.awake {
+            if let Some(process) = self.processes.get_mut(pid) {
+                process.is_changed = true;
+            }
+        }
+        if self.tick.is_multiple_of(LATER_SEARCH_TICKS) {
+            self.forget_names();
+        }
         if self.tick.is_multiple_of(UPDATE_TICKS) {
             self.update_processes();
+        }
+    }
+
+    /// Forgets the names of threads whose histories are not kept.
+    fn forget_names(&mut self) {
+        let finished: HashSet<i32> = self.timeline.finished.iter().map(|(id, _)| *id).collect();
+        let tracks = &self.timeline.tracks;
+        self.names.retain(|id, _| tracks.contains_key(id) || finished.contains(id));
+    }
+
+    /// Returns the number of intervals between two searches for new threads.
+    fn search_ticks(&self) -> u64 {
+        match self.recorder {
+            // Threads that started while the others were found are not known from records.
+            Some(_) if self.tick <= ROUND_TICKS => ROUND_TICKS,
+            Some(_) => LATER_SEARCH_TICKS,
+            // A search takes longer the more threads there are.
+            None => SEARCH_TICKS * (1 + self.samplers.len() as u64 / THREADS_PER_SEARCH),
         }
     }
 
@@ -477,8 +595,15 @@ impl Observer<'_> {
         }
     }
 
-    /// Reads the holders of file locks.
+    /// Reads who holds file locks now, if threads sleep for short times, as when they retry.
     fn read_file_locks(&mut self) {
+        if self.timeline.has_short_sleepers() {
+            self.last_sleep = Some(self.tick);
+        }
+        let is_polling = self.last_sleep.is_some_and(|last| self.tick - last < ROUND_TICKS);
+        if !is_polling || !self.tick.is_multiple_of(LOCK_TICKS) {
+            return;
+        }
         let holders = contend_sys::procfs::lock_holders();
         self.file_locks.readings += 1;
         let observed: BTreeSet<i32> =
@@ -500,17 +625,29 @@ impl Observer<'_> {
             else {
                 continue;
             };
-            if MIN_BUSY * ran > time && self.stacks.begin(process, *id) {
-                let _ = recorder.sample(thread); // without it, nothing is said about its code
+            let count = recorder.descriptors();
+            if MIN_BUSY * ran <= time || !self.budget.take(count) {
+                continue; // nothing is said about its code
+            }
+            if !self.stacks.begin(process, *id) || recorder.sample(thread).is_err() {
+                self.budget.give_back(count);
             }
         }
     }
 
     fn update_processes(&mut self) {
         self.examine_busy_threads();
-        self.update_cpus();
+        if self.tick.is_multiple_of(ROUND_TICKS) {
+            self.update_cpus();
+        }
         for process in self.processes.values_mut() {
-            process.update(&mut self.buffer);
+            if process.is_changed || process.pipes.is_none() {
+                let was_open = process.is_open();
+                process.update(&mut self.buffer);
+                if was_open && !process.is_open() {
+                    self.budget.give_back(processes::DESCRIPTORS);
+                }
+            }
         }
     }
 
@@ -560,10 +697,13 @@ impl Observer<'_> {
     fn sample(&mut self, threads: Vec<i32>) {
         let (mut run, mut queued) = (0, 0);
         let mut found: Vec<(u64, i32)> = Vec::new();
+        let mut reopened: Vec<i32> = Vec::new();
+        // Without context switches, it takes longer until each idle thread is sampled the more there are.
+        let max_backoff = MAX_BACKOFF.max(self.samplers.len() as u64 / IDLE_SAMPLES);
         for id in threads {
             let Some(sampler) = self.samplers.get_mut(&id) else { continue };
             let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
-            let before = now();
+            let (last, before) = (sampler.files.state, now());
             match sampler.files.sample(runtime, &mut self.buffer) {
                 Ok(sample) => {
                     self.samples += 1;
@@ -571,8 +711,17 @@ impl Observer<'_> {
                     queued += sample.run_queue;
                     let is_idle = sample.slices == 0 && sample.state != Sampled::Active;
                     sampler.backoff =
-                        if is_idle { MAX_BACKOFF.min(2 * sampler.backoff) } else { 1 };
+                        if is_idle { max_backoff.min(2 * sampler.backoff) } else { 1 };
                     sampler.due = self.tick + sampler.backoff;
+                    if sample.slices > 0 {
+                        sampler.run_backoff.note(last, sample.state);
+                    }
+                    if !is_idle {
+                        self.awake.insert(sampler.process);
+                        if !sampler.files.is_open() {
+                            reopened.push(id);
+                        }
+                    }
                     let after = now();
                     self.timeline.sample(id, after, &sample);
                     if let Some(trace) = &mut self.trace {
@@ -583,11 +732,15 @@ impl Observer<'_> {
                         found.push((address, owner));
                     }
                 }
+                Err(error) if thread::is_out_of_descriptors(&error) => {}
                 Err(_) => self.drop_thread(id),
             }
         }
         self.timeline.tick(now(), run, queued);
         self.note_moments();
+        for id in reopened {
+            self.keep_open(id);
+        }
         for (address, owner) in found {
             // Other primitives have something else in this place.
             if self.samplers.contains_key(&owner) && self.lock_owners.len() < MAX_LOCKS {
@@ -596,24 +749,32 @@ impl Observer<'_> {
         }
     }
 
-    /// Reads the context switches up to now, and returns the threads that they are about. Adds new
-    /// threads and processes.
-    fn read_switches(&mut self) -> HashSet<i32> {
-        let mut active = HashSet::new();
-        let mut executed: BTreeSet<i32> = BTreeSet::new();
+    /// Reads the context switches up to now, and returns the threads that they are about, each at least
+    /// once. Adds new threads and processes.
+    fn read_switches(&mut self) -> Vec<i32> {
+        let mut active = std::mem::take(&mut self.active);
+        active.clear();
         let Some(recorder) = &mut self.recorder else { return active };
+        let mut executed: BTreeMap<i32, u64> = BTreeMap::new();
+        let mut renamed: Vec<(i32, Box<str>)> = Vec::new();
         let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
         let mut trace = self.trace.as_mut();
-        let stacks = &mut self.stacks;
+        let (stacks, awake) = (&mut self.stacks, &mut self.awake);
         let mut enough: Vec<i32> = Vec::new();
         recorder.read(now(), &mut |record| {
             match &record.event {
                 Event::Started { .. } => {
                     started.insert(record.thread, (record.process, tick));
                 }
-                Event::Executed(_) => drop(executed.insert(record.process)),
+                Event::Executed(name) => {
+                    executed.insert(record.process, record.time);
+                    renamed.push((record.thread, name.clone()));
+                }
                 Event::In | Event::Blocked | Event::Preempted => {
-                    active.insert(record.thread);
+                    if active.last() != Some(&record.thread) {
+                        active.push(record.thread);
+                        awake.insert(record.process);
+                    }
                 }
                 Event::Ended => drop(started.remove(&record.thread)),
                 Event::At(stack) => {
@@ -623,7 +784,8 @@ impl Observer<'_> {
                     return;
                 }
                 Event::Woke { .. } => return timeline.record(&record),
-                Event::Renamed(_) | Event::Lost(_) => {}
+                Event::Renamed(name) => renamed.push((record.thread, name.clone())),
+                Event::Lost(_) => {}
             }
             timeline.record(&record);
             if let Some(trace) = &mut trace {
@@ -633,51 +795,109 @@ impl Observer<'_> {
         });
         for thread in enough.into_iter().filter_map(Pid::from_raw) {
             recorder.stop_sampling(thread);
+            self.budget.give_back(recorder.descriptors());
         }
         self.add_started();
-        for process in executed {
-            if let Some(process) = self.processes.get_mut(&process) {
-                process.update_program();
+        for (process, time) in executed {
+            self.note_execution(process, time);
+        }
+        for (thread, name) in renamed {
+            if let Some(known) = self.names.get_mut(&thread) {
+                *known = name.into_string();
             }
         }
         active
     }
 
+    /// Notes that a process has executed another program at `time`. Its other threads have ended, and the
+    /// one that continues has the ID of the process, whichever it was.
+    fn note_execution(&mut self, process: i32, time: u64) {
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        known.update_program();
+        let runtime = known.runtime;
+        if known.threads > 1 {
+            let is_other = |(id, sampler): (&i32, &Sampler)| {
+                (sampler.process == process && *id != process).then_some(*id)
+            };
+            let others: Vec<i32> = self.samplers.iter().filter_map(is_other).collect();
+            for id in others {
+                self.drop_thread(id);
+                self.timeline.forget(id, time);
+            }
+        }
+        let name = self.names.get(&process).map_or("", String::as_str);
+        self.timeline.set_runtime(process, runtime, runtime::is_helper(runtime, name));
+    }
+
     /// Returns the IDs of the threads to sample now.
-    fn due(&mut self, active: &HashSet<i32>) -> Vec<i32> {
+    fn due(&mut self, active: &[i32]) -> Vec<i32> {
         if self.recorder.is_none() {
             let is_due =
                 |(id, sampler): (&i32, &Sampler)| (sampler.due <= self.tick).then_some(*id);
             return self.samplers.iter().filter_map(is_due).collect();
         }
-        let mut due: BTreeSet<i32> = active.iter().copied().take(MAX_ACTIVE_SAMPLES).collect();
+        let active: BTreeSet<i32> = active.iter().copied().collect();
+        let mut due: Vec<i32> = Vec::new();
+        for id in active {
+            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
+            // A trace shows each wait.
+            let has_time = due.len() < MAX_ACTIVE_SAMPLES;
+            if (sampler.run_backoff.has_run(self.tick) || self.trace.is_some()) && has_time {
+                due.push(id);
+            } else {
+                self.deadlines.enter(id, &sampler.run_backoff);
+            }
+        }
+        for (id, deadline) in self.deadlines.due(self.tick) {
+            let sampler = self.samplers.get(&id);
+            if sampler.is_some_and(|sampler| sampler.run_backoff.is_deadline(deadline)) {
+                due.push(id);
+            }
+        }
         let part = self.samplers.len().div_ceil(usize::try_from(ROUND_TICKS).unwrap_or(1));
+        let part = part.min(MAX_ROUND_SAMPLES);
         let part: Vec<i32> =
             self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
         self.round = part.last().map_or(0, |last| last + 1);
         due.extend(part);
-        due.into_iter().collect()
+        due.sort_unstable();
+        due.dedup();
+        due
     }
 
-    fn has_ended(&self) -> bool {
-        self.samplers.is_empty()
+    /// Returns whether all processes have ended, as far as samples have shown.
+    fn has_ended(&mut self) -> bool {
+        if !self.samplers.is_empty() {
+            return false;
+        }
+        for process in self.processes.values_mut().filter(|process| !process.has_ended()) {
+            process.update(&mut self.buffer);
+        }
+        self.processes.values().all(Observed::has_ended)
     }
 
     /// Adds a process with all its threads.
-    fn add_process(&mut self, pid: Pid, relation: Relation) {
+    fn add_process(&mut self, pid: Pid, relation: Relation, start: Start) {
         if self.processes.len() >= MAX_PROCESSES {
+            self.left_out += 1;
             return;
         }
-        let Ok(process) = Observed::open(pid, relation) else { return };
+        let Ok(mut process) = Observed::open(pid, relation) else { return };
+        if self.budget.take(processes::DESCRIPTORS) {
+            process.keep_open();
+            if !process.is_open() {
+                self.budget.give_back(processes::DESCRIPTORS);
+            }
+        }
         let runtime = process.runtime;
         let id = pid.as_raw_nonzero().get();
         self.processes.insert(id, process);
         for thread in processes::threads(pid) {
-            self.add_thread(pid, thread, runtime);
+            self.add_thread(pid, thread, runtime, start);
         }
     }
 
-    fn add_thread(&mut self, process: Pid, thread: Pid, runtime: Option<Runtime>) {
+    fn add_thread(&mut self, process: Pid, thread: Pid, runtime: Option<Runtime>, start: Start) {
         let (pid, id) = (process.as_raw_nonzero().get(), thread.as_raw_nonzero().get());
         if self.samplers.contains_key(&id) {
             return;
@@ -685,22 +905,26 @@ impl Observer<'_> {
         let mut files = match ThreadFiles::open(process, thread, &mut self.buffer) {
             Ok(files) => files,
             Err(error) => {
-                let is_out = error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error());
-                self.unsampled += usize::from(is_out);
+                if thread::is_out_of_descriptors(&error) && self.unsampled.len() < MAX_UNSAMPLED {
+                    self.unsampled.insert(id);
+                }
                 return;
             }
         };
-        if !self.timeline.tracks.contains_key(&id)
-            && let Some(recorder) = &mut self.recorder
-            && self.tick > 0
-        {
-            let _ = recorder.follow(thread); // without it, samples still count
+        self.unsampled.remove(&id);
+        if start == Start::Observed {
+            files.count_from_start();
         }
-        self.shows_calls |= files.shows_calls();
         let before = now();
         let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
         let after = now();
+        self.follow(thread);
+        self.shows_calls |= files.shows_calls();
+        self.shows_names |= files.shows_name();
         self.timeline.add(pid, id, after, sample.state);
+        if start == Start::Observed {
+            self.timeline.sample(id, after, &sample);
+        }
         let name = thread::name(process, thread);
         self.timeline.set_runtime(id, runtime, runtime::is_helper(runtime, &name));
         if let Some(trace) = &mut self.trace {
@@ -708,35 +932,79 @@ impl Observer<'_> {
         }
         self.names.insert(id, name);
         let on_cpu = files.sched.on_cpu;
-        let sampler = Sampler { files, on_cpu, process: pid, due: self.tick + 1, backoff: 1 };
+        let (found, due, run_backoff) = (self.tick, self.tick + 1, Backoff::default());
+        let sampler = Sampler { files, on_cpu, process: pid, found, due, backoff: 1, run_backoff };
         self.samplers.insert(id, sampler);
+        self.keep_open(id);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads += 1;
             process.most_threads = process.most_threads.max(process.threads);
         }
     }
 
+    /// Starts to record the context switches of a thread that has been found later than the others, unless
+    /// they are recorded already.
+    fn follow(&mut self, thread: Pid) {
+        let id = thread.as_raw_nonzero().get();
+        let Some(recorder) = &mut self.recorder else { return };
+        if self.tick == 0 || self.timeline.tracks.contains_key(&id) {
+            return;
+        }
+        let count = recorder.descriptors();
+        if self.budget.take(count) && recorder.follow(thread).is_err() {
+            self.budget.give_back(count); // samples still count
+        }
+    }
+
+    /// Keeps the files of a thread open, if necessary in place of those of an idle thread.
+    fn keep_open(&mut self, id: i32) {
+        if !self.budget.take(thread::DESCRIPTORS) && !self.close_idle() {
+            return;
+        }
+        if self.samplers.get_mut(&id).is_none_or(|sampler| sampler.files.keep_open().is_err()) {
+            self.budget.give_back(thread::DESCRIPTORS);
+        }
+    }
+
+    /// Closes the files of a thread that has not run for some time. Returns whether one was found among
+    /// the next ones.
+    fn close_idle(&mut self) -> bool {
+        for (id, sampler) in self.samplers.range_mut(self.hand..).take(MAX_CANDIDATES) {
+            self.hand = id + 1;
+            if sampler.files.is_open() && sampler.backoff >= IDLE_BACKOFF {
+                sampler.files.close();
+                return true;
+            }
+        }
+        if self.samplers.range(self.hand..).next().is_none() {
+            self.hand = 0;
+        }
+        false
+    }
+
     /// Adds the threads that have started in earlier intervals and have not ended since. Their records
     /// suffice for those that live shorter.
     fn add_started(&mut self) {
         let tick = self.tick;
-        let lasting: Vec<(i32, i32)> = self
+        let lasting: Vec<(i32, i32, u64)> = self
             .started
             .iter()
             .filter(|(_, (_, started))| *started < tick)
-            .map(|(thread, (process, _))| (*process, *thread))
+            .map(|(thread, (process, started))| (*process, *thread, *started))
             .collect();
-        for (process, thread) in lasting {
+        for (process, thread, started) in lasting {
             self.started.remove(&thread);
             let (Some(pid), Some(id)) = (Pid::from_raw(process), Pid::from_raw(thread)) else {
                 continue;
             };
-            match self.processes.get(&process) {
-                Some(known) => {
-                    let runtime = known.runtime;
-                    self.add_thread(pid, id, runtime);
-                }
-                None => self.add_process(pid, Relation::Descendant),
+            // An earlier thread had the same ID.
+            if self.samplers.get(&thread).is_some_and(|sampler| sampler.found + 1 < started) {
+                self.drop_thread(thread);
+                self.vanished.retain(|vanished| *vanished != thread);
+            }
+            match self.processes.get(&process).filter(|known| !known.has_ended()) {
+                Some(known) => self.add_thread(pid, id, known.runtime, Start::Observed),
+                None => self.add_process(pid, Relation::Descendant, Start::Observed),
             }
         }
     }
@@ -751,12 +1019,12 @@ impl Observer<'_> {
             .collect();
         while let Some((pid, runtime)) = next.pop() {
             for thread in processes::threads(pid) {
-                self.add_thread(pid, thread, runtime);
+                self.add_thread(pid, thread, runtime, Start::Unknown);
             }
             for child in contend_sys::procfs::children(pid) {
                 let id = child.as_raw_nonzero().get();
                 if !self.processes.contains_key(&id) && id.cast_unsigned() != std::process::id() {
-                    self.add_process(child, Relation::Descendant);
+                    self.add_process(child, Relation::Descendant, Start::Unknown);
                     // It may have children of its own.
                     next.push((child, None));
                 }
@@ -780,6 +1048,9 @@ impl Observer<'_> {
         let ended = now();
         if let (Some(sampler), Some(trace)) = (&sampler, &mut self.trace) {
             trace.end_at(sampler.process, id, ended);
+        }
+        if sampler.as_ref().is_some_and(|sampler| sampler.files.is_open()) {
+            self.budget.give_back(thread::DESCRIPTORS);
         }
         let process = sampler.and_then(|sampler| self.processes.get_mut(&sampler.process));
         if let Some(process) = process {

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use contend_record::doctor::{Relation, Runtime};
 use contend_sys::Pid;
-use contend_sys::procfs::{Io, ProcFile, Stat, children, parse_pids};
+use contend_sys::procfs::{Io, ProcFile, Stat, children, parse_pids, read_once};
 
 use crate::libraries::Libraries;
 use crate::runtime;
+use crate::thread;
 
 /// An observed process.
 #[derive(Debug)]
@@ -42,26 +43,35 @@ pub struct Observed {
     pub last_io: Option<Io>,
     /// The pipes at its standard input and output; `None` until they have been read for its program.
     pub pipes: Option<HashSet<PipeEnd>>,
-    /// `None` if it may not be read, or the process has ended.
-    io: Option<ProcFile>,
-    /// `None` if the process has ended.
-    stat: Option<ProcFile>,
+    /// Whether one of its threads has run since the counters were last read.
+    pub is_changed: bool,
+    has_ended: bool,
+    /// `None` if the files are opened each time that they are read.
+    open: Option<OpenFiles>,
 }
 
+/// The files of a process that stay open.
+#[derive(Debug)]
+struct OpenFiles {
+    /// `None` if it may not be read.
+    io: Option<ProcFile>,
+    stat: ProcFile,
+}
+
+/// Number of descriptors that the files of a process take up while they stay open.
+pub const DESCRIPTORS: usize = 2;
+
 impl Observed {
-    /// Opens the files of a process.
+    /// Reads the files of a process for the first time.
     ///
     /// # Errors
     /// Returns an error if there is no such process, or no file can be opened.
     pub fn open(pid: Pid, relation: Relation) -> io::Result<Self> {
-        let folder = format!("/proc/{}", pid.as_raw_nonzero());
         let stat = Stat::of(pid)?;
-        if matches!(stat.state, b'Z' | b'X') {
+        if has_ended(&stat) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let mut buffer = [0; 1024];
-        let io = ProcFile::open(&format!("{folder}/io")).ok();
-        let first_io = io.as_ref().and_then(|file| Io::parse(file.read(&mut buffer).ok()?));
+        let first_io = Self::read_io(pid, None, &mut [0; 1024]);
         Ok(Self {
             pid,
             parent: stat.parent,
@@ -76,31 +86,72 @@ impl Observed {
             first_io,
             last_io: first_io,
             pipes: None,
-            io: io.filter(|_| first_io.is_some()),
-            stat: ProcFile::open(&format!("{folder}/stat")).ok(),
+            is_changed: true,
+            has_ended: false,
+            open: None,
         })
+    }
+
+    /// Keeps the files open, which takes [`DESCRIPTORS`] descriptors. Does nothing if that fails.
+    pub fn keep_open(&mut self) {
+        let folder = format!("/proc/{}", self.pid.as_raw_nonzero());
+        let Ok(stat) = ProcFile::open(&format!("{folder}/stat")) else { return };
+        let io = self.first_io.and_then(|_| ProcFile::open(&format!("{folder}/io")).ok());
+        self.open = Some(OpenFiles { io, stat });
+    }
+
+    /// Returns whether the files are open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
     /// Reads the counters again. Counters that cannot be read, as after its end, keep their values.
     pub fn update(&mut self, buffer: &mut [u8]) {
-        let io = |file: &ProcFile, buffer: &mut [u8]| Io::parse(file.read(buffer).ok()?);
-        self.last_io = self.io.as_ref().and_then(|file| io(file, buffer)).or(self.last_io);
-        let Some(file) = &self.stat else { return };
-        match file.read(buffer).ok().and_then(Stat::parse) {
-            Some(stat) if !matches!(stat.state, b'Z' | b'X') => self.last = Some(stat),
+        self.is_changed = false;
+        if self.has_ended {
+            return;
+        }
+        if self.first_io.is_some() {
+            self.last_io = Self::read_io(self.pid, self.open.as_ref(), buffer).or(self.last_io);
+        }
+        match self.read_stat(buffer) {
+            Ok(stat) if !has_ended(&stat) && self.is_same(&stat) => self.last = Some(stat),
+            Err(error) if thread::is_out_of_descriptors(&error) => return,
             // It has ended, and needs no descriptors any more.
-            _ => (self.io, self.stat) = (None, None),
+            _ => {
+                (self.has_ended, self.open) = (true, None);
+                return;
+            }
         }
-        if self.stat.is_some() {
-            self.libraries.update(self.pid);
-            let pid = self.pid.as_raw_nonzero().get();
-            self.pipes.get_or_insert_with(|| standard_pipes(pid));
+        self.libraries.update(self.pid);
+        if self.pipes.is_none() {
+            self.pipes = Some(standard_pipes(self.pid.as_raw_nonzero().get()));
         }
+    }
+
+    /// Returns whether the counters are those of this process, and not of another one with its PID.
+    fn is_same(&self, stat: &Stat) -> bool {
+        self.first.is_none_or(|first| first.started == stat.started)
+    }
+
+    fn read_io(pid: Pid, open: Option<&OpenFiles>, buffer: &mut [u8]) -> Option<Io> {
+        Io::parse(match open {
+            Some(files) => files.io.as_ref()?.read(buffer).ok()?,
+            None => read_once(&format!("/proc/{}/io", pid.as_raw_nonzero()), buffer).ok()?,
+        })
+    }
+
+    fn read_stat(&self, buffer: &mut [u8]) -> io::Result<Stat> {
+        let text = match &self.open {
+            Some(files) => files.stat.read(buffer)?,
+            None => read_once(&format!("/proc/{}/stat", self.pid.as_raw_nonzero()), buffer)?,
+        };
+        Stat::parse(text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Returns whether it has ended, as far as the counters have shown.
     pub fn has_ended(&self) -> bool {
-        self.stat.is_none()
+        self.has_ended
     }
 
     /// Updates command, runtime and libraries, after it has executed another program.
@@ -117,13 +168,13 @@ impl Observed {
             command: self.command.clone(),
             pipes: self.pipes.clone(),
             libraries: self.libraries.clone(),
-            io: None,
-            stat: None,
+            open: None,
             ..*self
         }
     }
 
     /// Returns a snapshot whose counters begin at those of `earlier`, a previous one of this process.
+    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self { first: earlier.last, first_io: earlier.last_io, ..self.snapshot() }
     }
@@ -132,6 +183,12 @@ impl Observed {
     pub fn io_increase(&self) -> Option<Io> {
         Some(self.last_io?.since(self.first_io?))
     }
+}
+
+/// Returns whether a process has ended. If only its main thread has ended, that is a zombie, too, but
+/// the others are counted.
+pub fn has_ended(stat: &Stat) -> bool {
+    matches!(stat.state, b'Z' | b'X') && stat.threads <= 1
 }
 
 /// Returns the command line of a process, with words separated by spaces, or its name in brackets if

@@ -5,23 +5,36 @@ use std::io;
 use contend_record::doctor::{Runtime, ThreadState};
 use contend_sys::Pid;
 use contend_sys::procfs::{self, InKernel, ProcFile, SchedStat, Stat};
+use rustix::io::Errno;
 
 use crate::wait::{self, Wait};
 
-/// A thread that is sampled repeatedly. Its `schedstat` and `syscall` files stay open.
+/// A thread that is sampled repeatedly. Its `schedstat` and `syscall` files stay open, or are opened for
+/// each sample ([`Self::keep_open`], [`Self::close`]).
 #[derive(Debug)]
 pub struct ThreadFiles {
     process: Pid,
     /// The thread id.
     pub id: Pid,
-    schedstat: ProcFile,
-    /// `None` if the thread's system calls may not be read.
-    syscall: Option<ProcFile>,
+    open: Option<OpenFiles>,
+    /// Whether the thread's system calls may be read.
+    shows_calls: bool,
     /// The scheduler's counters, as last read.
     pub sched: SchedStat,
     /// The state at the last sample: active, or a wait.
     pub state: Sampled,
 }
+
+/// The files of a thread that stay open.
+#[derive(Debug)]
+struct OpenFiles {
+    schedstat: ProcFile,
+    /// `None` if the thread's system calls may not be read.
+    syscall: Option<ProcFile>,
+}
+
+/// Number of descriptors that the files of a thread take up while they stay open.
+pub const DESCRIPTORS: usize = 2;
 
 /// The state of a thread, as a sample finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,22 +59,99 @@ pub struct Sample {
 }
 
 impl ThreadFiles {
-    /// Opens the files of thread `id` of `process`.
+    /// Reads the files of thread `id` of `process` for the first time.
     ///
     /// # Errors
     /// Returns an error if the thread no longer exists, or no file can be opened.
     pub fn open(process: Pid, id: Pid, buffer: &mut [u8]) -> io::Result<Self> {
         let folder = folder(process, id);
-        let schedstat = ProcFile::open(&format!("{folder}/schedstat"))?;
-        let sched = SchedStat::parse(schedstat.read(buffer)?).ok_or(io::ErrorKind::InvalidData)?;
-        let syscall = ProcFile::open(&format!("{folder}/syscall")).ok();
-        let syscall = syscall.filter(|file| file.read(buffer).is_ok());
-        Ok(Self { process, id, schedstat, syscall, sched, state: Sampled::Active })
+        let schedstat = procfs::read_once(&format!("{folder}/schedstat"), buffer)?;
+        let sched = SchedStat::parse(schedstat).ok_or(io::ErrorKind::InvalidData)?;
+        let shows_calls = match procfs::read_once(&format!("{folder}/syscall"), buffer) {
+            Err(error) if is_out_of_descriptors(&error) => return Err(error),
+            read => read.is_ok(),
+        };
+        Ok(Self { process, id, open: None, shows_calls, sched, state: Sampled::Active })
     }
 
     /// Returns whether the thread's system calls may be read.
     pub fn shows_calls(&self) -> bool {
-        self.syscall.is_some()
+        self.shows_calls
+    }
+
+    /// Keeps the files open, which takes [`DESCRIPTORS`] descriptors.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be opened.
+    pub fn keep_open(&mut self) -> io::Result<()> {
+        let folder = folder(self.process, self.id);
+        let schedstat = ProcFile::open(&format!("{folder}/schedstat"))?;
+        let syscall = || ProcFile::open(&format!("{folder}/syscall"));
+        let syscall = self.shows_calls.then(syscall).transpose()?;
+        self.open = Some(OpenFiles { schedstat, syscall });
+        Ok(())
+    }
+
+    /// Closes the files until [`Self::keep_open`].
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Returns whether the files are open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Returns whether the last sample has found a wait by the name of a kernel function.
+    pub fn shows_name(&self) -> bool {
+        let by_letter = [ThreadState::Unknown, ThreadState::PageFault, ThreadState::Stopped];
+        !self.shows_calls
+            && matches!(self.state, Sampled::Waiting(wait) if !by_letter.contains(&wait.state))
+    }
+
+    /// Notes that the thread, which has not run since the last sample, is stopped.
+    pub fn set_stopped(&mut self) {
+        self.state = Sampled::Waiting(wait::STOPPED);
+    }
+
+    /// Returns the letter of the thread's state in its `stat`, such as `T`.
+    ///
+    /// # Errors
+    /// Returns an error if the thread has ended, or no file can be opened.
+    pub fn state_letter(&self, buffer: &mut [u8]) -> io::Result<u8> {
+        let path = format!("{}/stat", folder(self.process, self.id));
+        let stat = Stat::parse(procfs::read_once(&path, buffer)?);
+        Ok(stat.ok_or(io::ErrorKind::InvalidData)?.state)
+    }
+
+    /// Counts the time since the start of the thread in the next sample, because it started during the
+    /// observation.
+    pub fn count_from_start(&mut self) {
+        self.sched = SchedStat::default();
+    }
+
+    fn read_schedstat(&self, buffer: &mut [u8]) -> io::Result<SchedStat> {
+        let text = if let Some(files) = &self.open {
+            files.schedstat.read(buffer)?
+        } else {
+            let path = format!("{}/schedstat", folder(self.process, self.id));
+            procfs::read_once(&path, buffer)?
+        };
+        SchedStat::parse(text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Returns the call in which the thread waits; `None` if that may not be read.
+    fn read_call(&self, buffer: &mut [u8]) -> Option<InKernel> {
+        if !self.shows_calls {
+            return None;
+        }
+        let text = if let Some(files) = &self.open {
+            files.syscall.as_ref()?.read(buffer).ok()?
+        } else {
+            let path = format!("{}/syscall", folder(self.process, self.id));
+            procfs::read_once(&path, buffer).ok()?
+        };
+        InKernel::parse(text)
     }
 
     /// Samples the thread. A thread that has not run since the last sample is still in the same wait,
@@ -71,8 +161,7 @@ impl ThreadFiles {
     /// Returns an error if the thread has ended.
     pub fn sample(&mut self, runtime: Option<Runtime>, buffer: &mut [u8]) -> io::Result<Sample> {
         let before = self.sched;
-        let text = self.schedstat.read(buffer)?;
-        self.sched = SchedStat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
+        self.sched = self.read_schedstat(buffer)?;
         let is_same_wait =
             before.slices == self.sched.slices && matches!(self.state, Sampled::Waiting(_));
         if !is_same_wait {
@@ -87,8 +176,7 @@ impl ThreadFiles {
     }
 
     fn read_state(&self, runtime: Option<Runtime>, buffer: &mut [u8]) -> io::Result<Sampled> {
-        let kernel =
-            self.syscall.as_ref().and_then(|file| file.read(buffer).ok()).and_then(InKernel::parse);
+        let kernel = self.read_call(buffer);
         if kernel == Some(InKernel::Running) {
             return Ok(Sampled::Active);
         }
@@ -96,10 +184,7 @@ impl ThreadFiles {
         {
             return Ok(Sampled::Waiting(wait));
         }
-        let folder = folder(self.process, self.id);
-        let stat = Stat::parse(procfs::read_once(&format!("{folder}/stat"), buffer)?)
-            .ok_or(io::ErrorKind::InvalidData)?;
-        match stat.state {
+        match self.state_letter(buffer)? {
             b'R' => Ok(Sampled::Active),
             b'Z' | b'X' => Err(io::ErrorKind::NotFound.into()),
             state => Ok(Sampled::Waiting(self.wait_by_name(state, buffer))),
@@ -109,13 +194,19 @@ impl ThreadFiles {
     /// Returns the wait of a thread with the state letter `state` whose call is not known.
     fn wait_by_name(&self, state: u8, buffer: &mut [u8]) -> Wait {
         let known = wait::outside_calls(state);
-        if known.state != ThreadState::Unknown || self.syscall.is_some() {
+        if known.state != ThreadState::Unknown || self.shows_calls {
             return known;
         }
         let path = format!("{}/wchan", folder(self.process, self.id));
         let name = procfs::read_once(&path, buffer).unwrap_or_default();
         std::str::from_utf8(name).map_or(known, Wait::in_function)
     }
+}
+
+/// Returns whether an error means that contend or the system has no free file descriptor.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| number == Some(errno.raw_os_error()))
 }
 
 fn folder(process: Pid, id: Pid) -> String {

@@ -12,6 +12,7 @@
 //! A switch shows when a thread stops running, but not the reason. Until a sample finds that, the
 //! thread is assumed to be in the same wait as the last time.
 
+mod accounts;
 mod since;
 mod wakes;
 
@@ -20,7 +21,9 @@ use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadState};
 use contend_sys::perf::{Event, Record};
+use rustc_hash::FxHashMap;
 
+use self::accounts::Account;
 use crate::histogram::Histogram;
 use crate::thread::{Sample, Sampled};
 use crate::wait::{Object, Wait};
@@ -30,8 +33,6 @@ use wakes::{Waker, Waking};
 const MAX_LEVEL: usize = 64;
 /// Sleeps up to this duration may be part of polling; longer ones are pauses.
 pub const SHORT_SLEEP: Duration = Duration::from_millis(100);
-/// Time for which the scheduler's counters of a running thread may lag, in nanoseconds.
-const LAG_NANOS: i64 = 10_000_000;
 /// Time within which a thread that starts to run was probably woken by the thread that left the CPU,
 /// in nanoseconds.
 const WAKE_NANOS: u64 = 100_000;
@@ -112,10 +113,7 @@ pub struct Track {
     has_event: bool,
     /// The last wake-up since it began to run, if these are recorded.
     waking: Option<Waking>,
-    /// Time that is known to be waiting but not yet for what, in nanoseconds; negative while the
-    /// scheduler's counters lag.
-    unassigned: i64,
-    sampled_at: u64,
+    account: Account,
 }
 
 /// Where a thread is.
@@ -192,7 +190,7 @@ pub struct Timeline {
     pub begun: u64,
     now: u64,
     /// The living threads by ID.
-    pub tracks: HashMap<i32, Track>,
+    pub tracks: FxHashMap<i32, Box<Track>>,
     running: usize,
     queued: usize,
     /// Number of waiting threads by state.
@@ -203,11 +201,11 @@ pub struct Timeline {
     /// Time by cause, in nanoseconds.
     pub causes: [u64; CAUSES],
     /// Wake-ups by waker and woken thread.
-    pub wakes: HashMap<(i32, i32), Wakes>,
+    pub wakes: FxHashMap<(i32, i32), Wakes>,
     /// The thread that last left a CPU, when, and the CPU.
     last_left: Option<(i32, u64, u32)>,
     /// The thread on each CPU, as far as it is one of the program.
-    on_cpu: HashMap<u32, i32>,
+    on_cpu: FxHashMap<u32, i32>,
     /// The longest time for which only one thread ran, in nanoseconds, and the thread's ID. Runs of
     /// other threads that are shorter than `BRIEF_NANOS` do not count, if they are few.
     pub longest_alone: Option<(i32, u64)>,
@@ -225,6 +223,9 @@ pub struct Timeline {
     pub past_states: [u64; STATES],
     /// Time for which these threads were observed, in nanoseconds.
     pub past_nanos: u64,
+    /// Time on a CPU of the threads that have ended, by process, in nanoseconds. Processes with a single
+    /// thread that was never sampled are left out.
+    pub past_runs: FxHashMap<i32, u64>,
     /// Number of records, without wake-ups.
     pub records: u64,
     /// Number of records that the kernel could not deliver.
@@ -233,6 +234,8 @@ pub struct Timeline {
     has_switches: bool,
     /// Whether wake-ups are recorded.
     has_wakes: bool,
+    /// Time for which threads ran that is in no level yet, in nanoseconds.
+    run_left: u64,
 }
 
 impl Timeline {
@@ -242,16 +245,16 @@ impl Timeline {
             cpus: 1,
             begun: now,
             now,
-            tracks: HashMap::new(),
+            tracks: FxHashMap::default(),
             running: 0,
             queued: 0,
             waiting: [0; STATES],
             short_sleepers: 0,
             levels: [0; MAX_LEVEL + 1],
             causes: [0; CAUSES],
-            wakes: HashMap::new(),
+            wakes: FxHashMap::default(),
             last_left: None,
-            on_cpu: HashMap::new(),
+            on_cpu: FxHashMap::default(),
             longest_alone: None,
             alone: None,
             last_end: now,
@@ -260,10 +263,12 @@ impl Timeline {
             finished: Vec::new(),
             past_states: [0; STATES],
             past_nanos: 0,
+            past_runs: FxHashMap::default(),
             records: 0,
             lost: 0,
             has_switches,
             has_wakes: false,
+            run_left: 0,
         }
     }
 
@@ -279,6 +284,22 @@ impl Timeline {
         self.now - self.begun
     }
 
+    /// Returns the sum of the times for which the threads were observed, in nanoseconds.
+    pub fn life_nanos(&self) -> u64 {
+        let living = self.tracks.values().map(|track| track.life_nanos(self.now));
+        self.past_nanos + living.sum::<u64>()
+    }
+
+    /// Returns the end of the history, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub fn until(&self) -> u64 {
+        self.now
+    }
+
+    /// Returns whether a thread is in a short sleep, which may be part of polling.
+    pub fn has_short_sleepers(&self) -> bool {
+        self.short_sleepers > 0
+    }
+
     /// Returns whether context switches are recorded.
     pub fn has_switches(&self) -> bool {
         self.has_switches
@@ -287,6 +308,9 @@ impl Timeline {
     /// Adds a thread that was found at `now` in the state of a sample.
     pub fn add(&mut self, process: i32, thread: i32, now: u64, state: Sampled) {
         self.track(process, thread, now);
+        if let Some(track) = self.tracks.get_mut(&thread).filter(|track| track.is_new()) {
+            track.account.begin(state);
+        }
         self.settle(thread, state);
     }
 
@@ -338,19 +362,7 @@ impl Timeline {
     /// Adds a sample of a thread, taken at `now`, to its time by state.
     pub fn sample(&mut self, thread: i32, now: u64, sample: &Sample) {
         let Some(track) = self.tracks.get_mut(&thread) else { return };
-        let time = now.saturating_sub(track.sampled_at);
-        track.sampled_at = now;
-        track.slices += sample.slices;
-        track.states[ThreadState::Running as usize] += sample.on_cpu;
-        track.states[ThreadState::Runnable as usize] += sample.run_queue;
-        track.unassigned += signed(time) - signed(sample.on_cpu) - signed(sample.run_queue);
-        let (wait, kept) = match sample.state {
-            Sampled::Waiting(wait) => (wait, 0),
-            Sampled::Active => (track.wait, LAG_NANOS),
-        };
-        let known = (track.unassigned - kept).max(0);
-        track.unassigned -= known;
-        track.assign(wait, known.unsigned_abs(), matches!(sample.state, Sampled::Waiting(_)));
+        track.account(now, sample);
         // A record that has not been read yet may say that it runs again, so that a waiting thread
         // keeps its place, but its wait is known now.
         if !self.has_switches || matches!(sample.state, Sampled::Waiting(_)) {
@@ -369,8 +381,12 @@ impl Timeline {
         if time == 0 {
             return;
         }
+        // A thread that is sampled rarely may have run before, but not on more CPUs than there are.
+        let run = self.run_left + run;
+        let possible = run.min(time.saturating_mul(self.cpus as u64));
+        self.run_left = run - possible;
         // The level is between two whole numbers, for a part of the time each.
-        let mean = run as f64 / time as f64;
+        let mean = possible as f64 / time as f64;
         let low = mean.floor();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part")]
         let above = ((mean - low) * time as f64) as u64;
@@ -408,7 +424,7 @@ impl Timeline {
         // The last one ran alone until it ended, or until now.
         self.end_alone(self.last_end);
         for track in self.tracks.values_mut() {
-            track.settle_end(now);
+            track.settle_end(now, self.has_switches);
         }
     }
 
@@ -449,7 +465,7 @@ impl Timeline {
 
     fn track(&mut self, process: i32, thread: i32, now: u64) {
         if let std::collections::hash_map::Entry::Vacant(entry) = self.tracks.entry(thread) {
-            entry.insert(Track::new(process, now));
+            entry.insert(Box::new(Track::new(process, now)));
             self.waiting[ThreadState::Unknown as usize] += 1;
         }
     }
@@ -502,7 +518,7 @@ impl Timeline {
     }
 
     /// Takes over what a sample has found, without a change of position if switches are recorded.
-    fn settle(&mut self, thread: i32, state: Sampled) {
+    pub fn settle(&mut self, thread: i32, state: Sampled) {
         self.leave(thread);
         if let Some(track) = self.tracks.get_mut(&thread) {
             match state {
@@ -512,7 +528,9 @@ impl Timeline {
                         track.position = Position::Waiting;
                     }
                 }
-                Sampled::Active if track.is_new() => track.position = Position::OnCpu,
+                Sampled::Active if !self.has_switches || track.is_new() => {
+                    track.position = Position::OnCpu;
+                }
                 Sampled::Active => {}
             }
         }
@@ -661,15 +679,21 @@ impl Timeline {
         self.leave(thread);
         self.on_cpu.retain(|_, running| *running != thread);
         let Some(mut track) = self.tracks.remove(&thread) else { return };
+        // A sample may have found it after that, before it was known to have ended.
+        let time = time.max(track.account.sampled_at());
         track.ended = Some(time);
-        track.settle_end(time);
+        track.settle_end(time, self.has_switches);
         for (sum, nanos) in self.past_states.iter_mut().zip(track.states) {
             *sum += nanos;
         }
         self.past_nanos += time.saturating_sub(track.begun);
+        if track.was_sampled() || track.process != thread {
+            let run = track.states[ThreadState::Running as usize];
+            *self.past_runs.entry(track.process).or_default() += run;
+        }
         // Many short-lived threads must not use memory.
         if track.was_sampled() && self.finished.len() < MAX_FINISHED {
-            self.finished.push((thread, track));
+            self.finished.push((thread, *track));
         }
     }
 }
@@ -698,9 +722,13 @@ impl Track {
             wait: Wait::UNKNOWN,
             has_event: false,
             waking: None,
-            unassigned: 0,
-            sampled_at: now,
+            account: Account::new(now),
         }
+    }
+
+    /// Returns the time for which it was observed until its end, or until `now`, in nanoseconds.
+    pub fn life_nanos(&self, now: u64) -> u64 {
+        self.ended.unwrap_or(now).saturating_sub(self.begun)
     }
 
     /// Returns whether it has not been seen to move or been sampled.
@@ -709,7 +737,7 @@ impl Track {
     }
 
     fn was_sampled(&self) -> bool {
-        self.sampled_at > self.begun
+        self.account.was_sampled()
     }
 
     /// Returns whether it is in a sleep that may be part of polling, while it waits.
@@ -749,47 +777,11 @@ impl Track {
         self.position = position;
         self.since = time;
     }
-
-    /// Adds waiting time to the state and, if there is space, to the wait.
-    fn assign(&mut self, wait: Wait, nanos: u64, is_sampled: bool) {
-        self.states[wait.state as usize] += nanos;
-        if self.waits.len() < MAX_WAITS || self.waits.contains_key(&wait) {
-            let time = self.waits.entry(wait).or_default();
-            time.nanos += nanos;
-            time.samples += u64::from(is_sampled);
-        }
-    }
-
-    /// Assigns waiting time that is left to the last wait.
-    fn settle_rest(&mut self) {
-        let rest = self.unassigned.max(0);
-        self.unassigned -= rest;
-        self.assign(self.wait, rest.unsigned_abs(), false);
-    }
-
-    /// Assigns the time from the last sample to the end: by context switches if it was never
-    /// sampled, otherwise to the last wait.
-    fn settle_end(&mut self, time: u64) {
-        let rest = time.saturating_sub(self.sampled_at);
-        if self.was_sampled() {
-            self.unassigned += signed(rest);
-            self.settle_rest();
-        } else {
-            let run = self.run_nanos.min(rest);
-            self.states[ThreadState::Running as usize] += run;
-            self.states[ThreadState::Unknown as usize] += rest - run;
-        }
-    }
 }
 
 /// Returns whether a program with this name only sleeps.
 pub fn only_sleeps(program: &str) -> bool {
     SLEEP_PROGRAMS.contains(&program)
-}
-
-/// Converts a length of time; lengths above 292 years become that.
-fn signed(nanos: u64) -> i64 {
-    i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

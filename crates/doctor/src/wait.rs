@@ -137,6 +137,12 @@ impl Wait {
         }
     }
 
+    /// Returns whether the thread waits in the same way, and for the same lock if it waits for one. The
+    /// address of a condition variable may alternate, and time limits may vary.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.state == other.state && (!self.is_for_lock() || self.object == other.object)
+    }
+
     /// Returns whether the wait is for a lock, as far as the operation tells.
     pub fn is_for_lock(&self) -> bool {
         match self.object {
@@ -145,6 +151,9 @@ impl Wait {
         }
     }
 }
+
+/// The wait of a stopped thread.
+pub const STOPPED: Wait = Wait::of(ThreadState::Stopped);
 
 /// Returns the wait of a thread that sleeps outside of system calls, or of one whose calls may not
 /// be read: `state` is the letter in its `stat`.

@@ -60,7 +60,7 @@ pub struct DoctorRecord {
     /// What remedies that need no change of code brought (`--try`); null if none were tried.
     #[serde(default)]
     pub trials: Option<RemedyTrial>,
-    /// The observed processes, those with the most threads' time first.
+    /// The observed processes with the most CPU time, those with the most first. At most 100.
     pub processes: Vec<Process>,
     /// The observed threads with the most CPU time, and those that findings name. At most 100.
     pub threads: Vec<Thread>,
@@ -295,7 +295,7 @@ pub struct Process {
     pub libraries: Option<Vec<Library>>,
     /// Largest number of its threads that were observed at the same time.
     pub threads: usize,
-    /// CPU time of its threads during the observation, in seconds.
+    /// CPU time of its threads during the observation, with those that have ended, in seconds.
     pub cpu_seconds: f64,
     /// Bytes that it read during the observation, by read-like calls; null if that may not be read.
     pub read_bytes: Option<u64>,
@@ -359,6 +359,12 @@ pub struct Thread {
 pub struct Observation {
     /// The sources of information, with those that were not available.
     pub layers: Vec<Layer>,
+    /// Number of processes that were sampled; `processes` has at most 100 of them.
+    #[serde(default)]
+    pub processes: u64,
+    /// Number of their threads: for each process, the largest number at the same time.
+    #[serde(default)]
+    pub threads: u64,
     /// Number of samples of all threads.
     pub samples: u64,
     /// Median time between two samples, in seconds; null for fewer than two samples.

@@ -11,6 +11,7 @@ use contend_doctor::diagnosis;
 use contend_doctor::observe::{Config, Observation, Observer, observe};
 use contend_doctor::remedy::change::command_line;
 use contend_doctor::trace::MAX_SPANS;
+use contend_record::Host;
 use contend_record::doctor::{DoctorRecord, SCHEMA};
 use contend_record::trace::Trace;
 use contend_report::render;
@@ -18,6 +19,7 @@ use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, cpu, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::advice::input::CommandInput;
 use super::remedies::{self, Subject, name_commands};
@@ -46,8 +48,10 @@ pub fn run(settings: Doctor) -> Result<Exit> {
     let to = Destinations { reports, saving, trace };
     match patient {
         Patient::Running(pids) => {
+            raise_descriptor_limit();
             let (first, words) = (pids[0], words_of(pids[0]));
-            let program = Program { command: command_of(first), targets: pids, started: false };
+            let (command, host) = (command_of(first), host::describe());
+            let program = Program { command, targets: pids, started: false, host };
             let display = Display { watch, capture: None };
             let mut examined = examine(program, limit, display, to.max_spans(), &signals)?;
             name_commands(&mut examined.record, &words, Some(first));
@@ -70,6 +74,8 @@ struct Program {
     targets: Vec<Pid>,
     /// Whether contend has started it.
     started: bool,
+    /// The machine, which is examined before the program starts.
+    host: Host,
 }
 
 /// What is shown during the observation.
@@ -122,6 +128,7 @@ fn run_command(
         redirected.push(0);
     }
     let begun = Instant::now();
+    let host = host::describe();
     let child = match spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM) {
         Ok(child) => child,
         Err(error) => {
@@ -131,7 +138,8 @@ fn run_command(
         }
     };
     let pid = Pid::from_child(&child);
-    let program = Program { command: command_line(words), targets: vec![pid], started: true };
+    let command = command_line(words);
+    let program = Program { command, targets: vec![pid], started: true, host };
     let display = Display { watch, capture: capture.as_mut() };
     let mut examined = match examine(program, limit, display, to.max_spans(), signals) {
         Ok(examined) => examined,
@@ -143,9 +151,11 @@ fn run_command(
     if let Some(capture) = &mut capture {
         capture.print_end();
     }
-    // If the time is over, the report does not wait for the end of the command, but a trial does.
+    // If the time is over, the report does not wait for the end of the command, but a trial does. Without
+    // a time, the command has ended, or it cannot be observed.
     let has_ended = matches!(child::peek(Which::One(pid)), Ok(Some(_)));
-    if !has_ended && signals.interrupted().is_none() && remedies.is_none() {
+    let is_over = has_ended || signals.interrupted().is_some() || limit.is_none() && !watch;
+    if !is_over && remedies.is_none() {
         name_commands(&mut examined.record, words, None);
         write(&examined, to)?;
         if watch {
@@ -171,6 +181,13 @@ fn run_command(
         result => result?,
     }
     Ok(exit)
+}
+
+/// Permits contend as many descriptors as possible: context switches take one for each thread and CPU. A
+/// command would inherit the limit, so that it stays as it is then.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }); // or fewer
 }
 
 fn exit(status: ExitStatus, signals: &Signals) -> Exit {
@@ -213,8 +230,7 @@ fn examine(
     max_spans: Option<usize>,
     signals: &Signals,
 ) -> Result<Examined> {
-    let Program { command, targets, started } = program;
-    let host = host::describe();
+    let Program { command, targets, started, host } = program;
     let quota = cpu::quota_of(targets[0]);
     let cpus_online = host.cpus_online as f64;
     let started_at = super::now();

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use contend_doctor::remedy::change::command_line;
 use contend_report::render::pipe::Detail;
 use contend_sys::Pid;
 use contend_sys::procfs::Stat;
+use rustix::io::Errno;
+use rustix::process::test_kill_process;
 
 use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
@@ -62,6 +64,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     {
         return Err(UsageError(format!("`--watch` cannot show a live view: {obstacle}")).into());
     }
+    check_proc()?;
     let prepare =
         |path: Option<std::path::PathBuf>| path.map(|path| ReportFile::prepare(&path)).transpose();
     let reports = Reports {
@@ -107,6 +110,25 @@ pub fn command_of(pid: Pid) -> String {
     command_line(&words_of(pid))
 }
 
+/// Checks that `/proc` shows the processes by the IDs by which contend knows them.
+///
+/// # Errors
+/// Returns an error if it does not: then `/proc` would show other processes than the named ones.
+fn check_proc() -> Result<()> {
+    let own = std::fs::read_link("/proc/self").ok();
+    let own = own.and_then(|link| link.to_str()?.parse::<u32>().ok());
+    if own == Some(std::process::id()) {
+        return Ok(());
+    }
+    if std::fs::metadata("/proc/version").is_err() {
+        bail!("cannot read /proc: mount it (`mount -t proc proc /proc`)");
+    }
+    bail!(
+        "/proc shows the processes of another PID namespace: mount it again (`unshare --mount-proc`, or \
+         `mount -t proc proc /proc`)"
+    )
+}
+
 /// Returns a process that can be observed.
 fn process(number: i32) -> Result<Pid, UsageError> {
     let missing = || UsageError(format!("there is no process {number}"));
@@ -114,8 +136,18 @@ fn process(number: i32) -> Result<Pid, UsageError> {
     if number.cast_unsigned() == std::process::id() {
         return Err(UsageError(format!("process {number} is contend itself")));
     }
-    let stat = Stat::of(pid).map_err(|_| missing())?;
-    if matches!(stat.state, b'Z' | b'X') {
+    let stat = Stat::of(pid).map_err(|_| match test_kill_process(pid) {
+        Ok(()) | Err(Errno::PERM) => UsageError(format!(
+            "/proc does not show process {number} to this user (hidepid): run contend as root"
+        )),
+        Err(_) => missing(),
+    })?;
+    if let Some(process) = process_of_thread(pid).filter(|process| *process != number) {
+        let message = format!("{number} is a thread of process {process}: name the process");
+        return Err(UsageError(message));
+    }
+    // If only its main thread has ended, the others are counted.
+    if matches!(stat.state, b'Z' | b'X') && stat.threads <= 1 {
         let message =
             format!("process {number} has ended, and its parent has not waited for it yet");
         return Err(UsageError(message));
@@ -124,4 +156,11 @@ fn process(number: i32) -> Result<Pid, UsageError> {
         return Err(UsageError(format!("process {number} is a thread of the kernel")));
     }
     Ok(pid)
+}
+
+/// Returns the ID of the process to which a thread belongs; `None` if it has ended.
+fn process_of_thread(thread: Pid) -> Option<i32> {
+    let path = format!("/proc/{}/status", thread.as_raw_nonzero());
+    let status = std::fs::read_to_string(path).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }

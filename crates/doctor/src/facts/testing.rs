@@ -170,6 +170,7 @@ impl Thread {
         Self(ThreadFacts {
             name,
             runtime: None,
+            life: 1.0,
             running: 0.0,
             queued: 0.0,
             states: vec![0.0; STATES],

@@ -1,5 +1,8 @@
 //! The history of a part of the observation: the difference between two states of a timeline.
 
+use contend_record::doctor::ThreadState;
+use rustc_hash::FxHashMap;
+
 use super::{Ended, Executions, STATES, Timeline, Track, WaitTime, Wakes};
 
 impl Timeline {
@@ -21,6 +24,7 @@ impl Timeline {
             }
         }
         (window.past_states, window.past_nanos) = self.past_since(earlier);
+        window.past_runs = self.past_runs_since(earlier);
         subtract_all(&mut window.levels, &earlier.levels);
         subtract_all(&mut window.causes, &earlier.causes);
         for (pair, wakes) in &mut window.wakes {
@@ -45,23 +49,47 @@ impl Timeline {
     /// Returns the history of a thread if it lived at the end of this timeline. `track` is another
     /// state of that history, which tells a thread from another one with the same ID.
     fn living(&self, id: i32, track: &Track) -> Option<&Track> {
-        self.tracks.get(&id).filter(|living| living.begun == track.begun)
+        self.tracks.get(&id).filter(|living| living.begun == track.begun).map(AsRef::as_ref)
     }
 
     /// Returns the time since `earlier` of the threads that have ended since then: by state, and in
     /// total.
     fn past_since(&self, earlier: &Self) -> ([u64; STATES], u64) {
         let mut states = self.past_states;
-        subtract_all(&mut states, &earlier.past_states);
+        let mut before_states = earlier.past_states;
         let mut nanos = self.past_nanos.saturating_sub(earlier.past_nanos);
         // The sums include the whole lives of these threads.
         for (id, before) in &earlier.tracks {
             if self.living(*id, before).is_none() {
-                subtract_all(&mut states, &before.states);
+                for (sum, nanos) in before_states.iter_mut().zip(before.states) {
+                    *sum += nanos;
+                }
                 nanos = nanos.saturating_sub(earlier.now.saturating_sub(before.begun));
             }
         }
+        subtract_all(&mut states, &before_states);
         (states, nanos)
+    }
+}
+
+impl Timeline {
+    /// Returns the time on a CPU since `earlier` of the threads that have ended since then, by process.
+    fn past_runs_since(&self, earlier: &Self) -> FxHashMap<i32, u64> {
+        let mut runs = self.past_runs.clone();
+        let mut subtract = |process: i32, nanos: u64| {
+            if let Some(run) = runs.get_mut(&process) {
+                *run = run.saturating_sub(nanos);
+            }
+        };
+        for (process, nanos) in &earlier.past_runs {
+            subtract(*process, *nanos);
+        }
+        for (id, before) in &earlier.tracks {
+            if self.living(*id, before).is_none() {
+                subtract(before.process, before.states[ThreadState::Running as usize]);
+            }
+        }
+        runs
     }
 }
 
@@ -129,11 +157,21 @@ impl Executions {
     }
 }
 
-/// Subtracts numbers one by one. A difference is at least 0: what a finished state assigns to the last
-/// wait may turn out to be another one.
-fn subtract_all(numbers: &mut [u64], before: &[u64]) {
-    for (number, before) in numbers.iter_mut().zip(before) {
-        *number = number.saturating_sub(*before);
+/// Subtracts times one by one; the sum of the differences is the difference of the sums.
+///
+/// A single time may have decreased: what a finished state assigns to the last wait may turn out to be
+/// another one. That is 0 then, and the others decrease in proportion.
+fn subtract_all(times: &mut [u64], before: &[u64]) {
+    let sum = |times: &[u64]| times.iter().map(|&time| u128::from(time)).sum::<u128>();
+    let expected = sum(times).saturating_sub(sum(before));
+    for (time, before) in times.iter_mut().zip(before) {
+        *time = time.saturating_sub(*before);
+    }
+    let left = sum(times);
+    if left > expected {
+        for time in times {
+            *time = u64::try_from(u128::from(*time) * expected / left).unwrap_or(*time);
+        }
     }
 }
 
@@ -166,6 +204,16 @@ mod tests {
         let mut timeline = timeline.clone();
         timeline.finish(time * MS);
         timeline
+    }
+
+    #[test]
+    fn the_sum_of_differences_is_kept() {
+        let mut times = [100, 30, 70];
+        subtract_all(&mut times, &[40, 50, 10]);
+        assert_eq!(times, [50, 0, 50], "of 120, 20 are too much");
+        let mut fewer = [5, 5];
+        subtract_all(&mut fewer, &[6, 6]);
+        assert_eq!(fewer, [0, 0]);
     }
 
     #[test]

@@ -61,13 +61,13 @@ pub fn report(record: &DoctorRecord, detail: Detail, width: usize) -> String {
 }
 
 fn headline(out: &mut String, record: &DoctorRecord, width: usize) {
-    let processes = record.processes.len() as u64;
-    let threads: usize = record.processes.iter().map(|process| process.threads).sum();
+    let named: usize = record.processes.iter().map(|process| process.threads).sum();
+    // The list of processes may be shorter. Earlier records only have the list.
+    let processes = record.observation.processes.max(record.processes.len() as u64);
+    let threads = record.observation.threads.max(named as u64);
     let names = ["process", "thread"];
-    let counts = [
-        counted(processes, names[0]).replace("processs", "processes"),
-        counted(threads as u64, names[1]),
-    ];
+    let counts =
+        [counted(processes, names[0]).replace("processs", "processes"), counted(threads, names[1])];
     let status = match record.exit_code {
         Some(code) => format!(" | exit {code}"),
         None => String::new(),

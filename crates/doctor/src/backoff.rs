@@ -1,0 +1,137 @@
+//! How often threads that run again and again are sampled.
+//!
+//! A sample after each run would cost more than it tells if a thread always returns to the same wait. So
+//! such a thread is sampled after some of its runs only. A thread that does not run again as soon as
+//! expected may be in another wait, and is sampled then.
+
+use std::collections::BTreeMap;
+
+use crate::thread::Sampled;
+
+/// Numbers of samples in the same wait from which only every second, fourth and eighth run is sampled.
+const SAME_SAMPLES: [u32; 3] = [4, 16, 64];
+/// Number of intervals without a run after which a thread is always sampled.
+const MAX_GAP: u64 = 25;
+
+/// How often one thread is sampled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Backoff {
+    /// Number of samples in the same wait, without others between.
+    same: u32,
+    /// Number of runs since the last sample.
+    runs: u32,
+    /// Interval of the last run.
+    last_run: u64,
+    /// Interval in which the thread is sampled unless it runs before; 0 for none.
+    deadline: u64,
+}
+
+impl Backoff {
+    /// Returns whether the thread, which has run in the interval `tick`, should be sampled now. If not,
+    /// it must be entered in `Deadlines`.
+    pub fn has_run(&mut self, tick: u64) -> bool {
+        let gap = (tick - self.last_run).max(1);
+        self.last_run = tick;
+        self.runs += 1;
+        let doublings = SAME_SAMPLES.iter().filter(|samples| self.same >= **samples).count();
+        if self.runs >= 1 << doublings || gap > MAX_GAP {
+            return true;
+        }
+        self.deadline = tick + 2 * gap + 1;
+        false
+    }
+
+    /// Notes a sample, which found the thread in `state` instead of `before`.
+    pub fn note(&mut self, before: Sampled, state: Sampled) {
+        let is_same = match (before, state) {
+            (Sampled::Waiting(before), Sampled::Waiting(wait)) => wait.is_like(&before),
+            _ => false,
+        };
+        self.same = if is_same { self.same.saturating_add(1) } else { 0 };
+        (self.runs, self.deadline) = (0, 0);
+    }
+
+    /// Returns whether this is the current deadline of the thread.
+    pub fn is_deadline(&self, deadline: u64) -> bool {
+        self.deadline == deadline
+    }
+}
+
+/// When threads are sampled that were left out, unless they run before.
+#[derive(Debug, Default)]
+pub struct Deadlines(BTreeMap<u64, Vec<i32>>);
+
+impl Deadlines {
+    /// Enters the deadline of a thread.
+    pub fn enter(&mut self, thread: i32, backoff: &Backoff) {
+        self.0.entry(backoff.deadline).or_default().push(thread);
+    }
+
+    /// Removes and returns the threads that are due in the interval `tick`, with their deadlines. Those
+    /// that have run since have later ones.
+    pub fn due(&mut self, tick: u64) -> Vec<(i32, u64)> {
+        let mut due = Vec::new();
+        while let Some(first) = self.0.first_entry().filter(|first| *first.key() <= tick) {
+            let (deadline, threads) = first.remove_entry();
+            due.extend(threads.into_iter().map(|thread| (thread, deadline)));
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::doctor::ThreadState;
+
+    use super::*;
+    use crate::wait::{Object, Wait};
+
+    const LOCK: Sampled =
+        Sampled::Waiting(Wait { state: ThreadState::Lock, object: Object::Unknown });
+
+    /// Returns the number of samples in `ticks` intervals, in each of which a thread runs.
+    fn samples(backoff: &mut Backoff, ticks: std::ops::Range<u64>, states: &[Sampled]) -> usize {
+        let mut before = states[0];
+        let sampled = |tick: &u64| {
+            let is_due = backoff.has_run(*tick);
+            if is_due {
+                let state = states[usize::try_from(*tick).expect("small") % states.len()];
+                backoff.note(before, state);
+                before = state;
+            }
+            is_due
+        };
+        ticks.filter(sampled).count()
+    }
+
+    #[test]
+    fn a_thread_in_the_same_wait_is_sampled_less_often() {
+        let mut backoff = Backoff::default();
+        assert_eq!(samples(&mut backoff, 1..5, &[LOCK]), 4);
+        assert_eq!(samples(&mut backoff, 5..29, &[LOCK]), 12);
+        assert_eq!(samples(&mut backoff, 1000..1801, &[LOCK]), 1 + 47 + (800 - 4 * 47) / 8);
+        backoff.note(LOCK, Sampled::Waiting(crate::wait::STOPPED));
+        assert!(backoff.has_run(2000), "another wait");
+    }
+
+    #[test]
+    fn a_thread_that_is_found_ready_or_in_changing_waits_is_always_sampled() {
+        let stopped = Sampled::Waiting(crate::wait::STOPPED);
+        assert_eq!(samples(&mut Backoff::default(), 1..101, &[Sampled::Active]), 100);
+        assert_eq!(samples(&mut Backoff::default(), 1..101, &[LOCK, stopped]), 100);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_run_as_expected_is_due() {
+        let (mut backoff, mut deadlines) = (Backoff::default(), Deadlines::default());
+        samples(&mut backoff, 1..5, &[LOCK]);
+        assert!(!backoff.has_run(10));
+        deadlines.enter(7, &backoff);
+        assert_eq!(deadlines.due(22), [], "it ran again after six intervals");
+        assert_eq!(deadlines.due(23), [(7, 23)]);
+        assert!(backoff.is_deadline(23));
+        backoff.note(LOCK, LOCK);
+        assert!(!backoff.is_deadline(23));
+        assert_eq!(deadlines.due(100), []);
+    }
+}
