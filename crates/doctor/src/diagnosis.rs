@@ -66,7 +66,7 @@ fn by_state(seconds: &[f64]) -> BTreeMap<ThreadState, f64> {
 }
 
 fn moments(facts: &Facts) -> Vec<Moments> {
-    let others = facts.others_share > MAX_OTHERS;
+    let others = facts.others_share > MAX_OTHERS && !facts.is_throttled();
     let mut moments: Vec<Moments> = Cause::ALL
         .iter()
         .map(|&cause| {
@@ -174,10 +174,10 @@ fn warnings(observation: &Observation, facts: &Facts) -> Vec<Warning> {
     let mut warn = |id: WarningId, message: String| warnings.push(Warning::new(id, message));
     if facts.others_share > MAX_OTHERS {
         let share = 100.0 * facts.others_share;
-        let message = format!("other programs used {share:.0} % of the program's CPUs");
+        let message = format!("other programs used {share:.0} % of the CPUs");
         warn(WarningId::OtherLoad, message);
     }
-    let steal = observation.load.steal.as_secs_f64() / (facts.wall * facts.cpus);
+    let steal = observation.load.steal.as_secs_f64() / (facts.wall * facts.cpus_online);
     if steal > 0.05 {
         let message = format!("the hypervisor took {:.0} % of the CPU time (steal)", 100.0 * steal);
         warn(WarningId::Steal, message);
@@ -234,7 +234,8 @@ fn diagnosis(facts: &Facts, moments: &[Moments], findings: &[Finding]) -> String
         facts.running,
         match facts.cpus {
             1.0 => "1 CPU".to_owned(),
-            cpus => format!("{cpus:.0} CPUs"),
+            cpus if (cpus - cpus.round()).abs() < 0.05 => format!("{cpus:.0} CPUs"),
+            cpus => format!("{cpus:.1} CPUs"),
         }
     );
     if let Some(first) = findings.first() {

@@ -20,6 +20,8 @@ use crate::wait::{Object, Wait};
 /// Length of a run that only checks a condition, and goes back to sleep, in nanoseconds.
 const GLANCE_NANOS: u64 = 262_144;
 
+/// Share of the periods of a quota from which it limits the program.
+const MIN_THROTTLED: f64 = 0.1;
 /// Shortest observation from which the load of other programs is known: the kernel counts it in ticks of
 /// 10 ms.
 const MIN_LOAD_SECONDS: f64 = 0.2;
@@ -46,7 +48,7 @@ pub struct Facts {
     /// CPU time of other programs, as a share of the machine's CPUs; 0 if the observation was too short to
     /// tell.
     pub others_share: f64,
-    /// Time for which a quota stopped the program, as a share.
+    /// Share of the periods of its CPU quota in which the program was stopped.
     pub throttled: f64,
     /// The threads, those with the most CPU time first.
     pub threads: Vec<ThreadFacts>,
@@ -193,7 +195,7 @@ impl Facts {
             system: (system / nonzero(user + system) * cpu).min(cpu),
             unseen_cpu: unseen_cpu(observation),
             others_share: if wall < MIN_LOAD_SECONDS { 0.0 } else { others_share },
-            throttled: observation.load.throttled.as_secs_f64() / wall,
+            throttled: observation.throttling.share(),
             processes: observation
                 .processes
                 .iter()
@@ -211,6 +213,12 @@ impl Facts {
             causes: timeline.causes.iter().map(|&time| time as f64 / nanos).collect(),
             wakes: timeline.wakes.iter().map(|(pair, wakes)| (*pair, *wakes)).collect(),
         }
+    }
+
+    /// Returns whether a CPU quota stops the program so often that other programs are not the reason why
+    /// its threads wait for CPUs.
+    pub fn is_throttled(&self) -> bool {
+        self.throttled >= MIN_THROTTLED
     }
 
     /// Returns the share of the time with exactly `running` threads on CPUs.

@@ -29,6 +29,7 @@ mod futex;
 mod goroutines;
 mod histogram;
 mod libraries;
+mod limits;
 pub mod observe;
 mod processes;
 pub mod remedy;

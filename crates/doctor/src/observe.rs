@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use contend_record::doctor::{Relation, Runtime};
 use contend_record::trace::{Clocks, ProcessTrace, Trace};
 use contend_sys::Pid;
+use contend_sys::cgroup::Throttling;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::{Event, Recorder};
@@ -27,6 +28,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::backoff::{Backoff, Deadlines};
 use crate::descriptors::{self, Budget};
+use crate::limits::Limits;
 use crate::processes::{self, Observed};
 use crate::runtime;
 use crate::stacks::{Code, Stacks};
@@ -50,8 +52,6 @@ pub struct Config {
     /// Whether to record wake-ups together with context switches, if that is permitted. Otherwise, they
     /// are inferred from the order of context switches.
     pub wakes: bool,
-    /// Quota of the program's cgroups, as a number of CPUs; `None` without a quota.
-    pub quota: Option<f64>,
     /// Largest number of spans of a trace, such as [`crate::trace::MAX_SPANS`]; `None` for no trace.
     pub trace: Option<usize>,
 }
@@ -89,6 +89,8 @@ pub struct Observation {
     pub own_cpu: Duration,
     /// Increase of the machine's load.
     pub load: Load,
+    /// How often a quota stopped the program's cgroup.
+    pub throttling: Throttling,
     /// Where busy threads execute, by thread ID.
     pub codes: BTreeMap<i32, Code>,
     /// Number of samples in which a thread waited for a lock, by its address and by its owner.
@@ -117,6 +119,8 @@ const SEARCH_TICKS: u64 = 10;
 const THREADS_PER_SEARCH: u64 = 200;
 /// Number of intervals between two readings of the processes' counters.
 const UPDATE_TICKS: u64 = 10;
+/// Number of threads for which the program's limits may be read that often.
+const THREADS_PER_UPDATE: u64 = 500;
 /// Number of intervals in which every thread is sampled once, with context switches.
 const ROUND_TICKS: u64 = 100;
 /// Number of intervals between two searches for new threads, with context switches.
@@ -194,7 +198,7 @@ pub struct Observer<'a> {
     intervals: Vec<f64>,
     timeline: Timeline,
     trace: Option<Collector>,
-    cpus: f64,
+    limits: Limits,
     recorder: Option<Recorder>,
     processes: BTreeMap<i32, Observed>,
     samplers: BTreeMap<i32, Sampler>,
@@ -259,7 +263,7 @@ pub fn observe(
         intervals: Vec::new(),
         timeline,
         recorder,
-        cpus: 1.0,
+        limits: Limits::default(),
         processes: BTreeMap::new(),
         samplers: BTreeMap::new(),
         started: BTreeMap::new(),
@@ -284,7 +288,7 @@ pub fn observe(
         tick: 0,
         round: 0,
     };
-    observer.update_cpus();
+    observer.update_limits();
     for (pid, relation) in found {
         observer.add_process(pid, relation, Start::Unknown);
     }
@@ -518,7 +522,7 @@ impl Observer<'_> {
         Observation {
             length: Duration::from_nanos(timeline.length()),
             timeline,
-            cpus: self.cpus,
+            cpus: self.limits.cpus(),
             processes: self.processes.values().map(Observed::snapshot).collect(),
             names: self.names.clone(),
             samples: self.samples,
@@ -531,6 +535,7 @@ impl Observer<'_> {
             left_out: self.left_out,
             own_cpu: child::own_usage().cpu().saturating_sub(self.cpu_before),
             load: Load::read().since(self.load_before),
+            throttling: self.limits.throttling(),
             codes,
             lock_owners: self.lock_owners.clone(),
             file_lock_share: self.file_locks.share(),
@@ -586,13 +591,14 @@ impl Observer<'_> {
         }
     }
 
-    /// Reads how many CPUs the named processes may use, which may change.
-    fn update_cpus(&mut self) {
-        if let Some(allowed) = cpu::allowed_to(&self.config.targets) {
-            let allowed = allowed as f64;
-            self.cpus = self.config.quota.map_or(allowed, |quota| quota.min(allowed));
-            self.timeline.set_cpus(self.cpus);
+    /// Reads how many CPUs the program may use, which may change.
+    fn update_limits(&mut self) {
+        let mut workers = self.timeline.workers();
+        if workers.is_empty() {
+            workers.clone_from(&self.config.targets);
         }
+        self.limits.update(&workers);
+        self.timeline.set_cpus(self.limits.cpus());
     }
 
     /// Reads who holds file locks now, if threads sleep for short times, as when they retry.
@@ -637,8 +643,10 @@ impl Observer<'_> {
 
     fn update_processes(&mut self) {
         self.examine_busy_threads();
-        if self.tick.is_multiple_of(ROUND_TICKS) {
-            self.update_cpus();
+        // It takes longer the more threads there are.
+        let updates = 1 + self.samplers.len() as u64 / THREADS_PER_UPDATE;
+        if self.tick.is_multiple_of(updates * UPDATE_TICKS) {
+            self.update_limits();
         }
         for process in self.processes.values_mut() {
             if process.is_changed || process.pipes.is_none() {

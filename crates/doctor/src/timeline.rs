@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadState};
+use contend_sys::Pid;
 use contend_sys::perf::{Event, Record};
 use rustc_hash::FxHashMap;
 
@@ -288,6 +289,18 @@ impl Timeline {
     pub fn life_nanos(&self) -> u64 {
         let living = self.tracks.values().map(|track| track.life_nanos(self.now));
         self.past_nanos + living.sum::<u64>()
+    }
+
+    /// Returns the living processes that work: those with at least a tenth of the CPU time of all.
+    pub fn workers(&self) -> Vec<Pid> {
+        let mut runs: BTreeMap<i32, u64> = BTreeMap::new();
+        for track in self.tracks.values() {
+            *runs.entry(track.process).or_default() += track.states[ThreadState::Running as usize];
+        }
+        let all: u64 = runs.values().sum();
+        let works =
+            |(pid, run): (&i32, &u64)| Pid::from_raw(*pid).filter(|_| *run > 0 && 10 * run >= all);
+        runs.iter().filter_map(works).collect()
     }
 
     /// Returns the end of the history, in nanoseconds of `CLOCK_MONOTONIC`.

@@ -35,6 +35,7 @@ impl Observation {
             left_out: self.left_out,
             own_cpu: self.own_cpu.saturating_sub(earlier.own_cpu),
             load: self.load.since(earlier.load),
+            throttling: self.throttling.since(earlier.throttling),
             codes: self.codes.clone(),
             lock_owners: self.lock_owners.clone(),
             file_lock_share: file_locks.share(),
@@ -80,7 +81,6 @@ mod tests {
             interval: Duration::from_millis(10),
             switches: true,
             wakes: true,
-            quota: None,
             trace: None,
         };
         let mut snapshots: Vec<Observation> = Vec::new();

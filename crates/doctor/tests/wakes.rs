@@ -58,7 +58,6 @@ fn observed(wakes: bool, is_busy: bool) -> Observation {
         interval: Duration::from_millis(10),
         switches: true,
         wakes,
-        quota: None,
         trace: None,
     };
     let signals = Signals::block().expect("signals");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::Pid;
 
@@ -39,6 +40,71 @@ impl Group {
         let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
         rest.trim().parse().ok()
     }
+}
+
+impl Group {
+    /// Returns the CPU quota of this group alone, as a number of CPUs; `None` without a quota.
+    pub fn cpu_quota(&self) -> Option<f64> {
+        match self.version {
+            Version::Two => parse_max(&fs::read_to_string(self.folder.join("cpu.max")).ok()?),
+            Version::One => {
+                let (quota, period) =
+                    (self.number("cpu.cfs_quota_us")?, self.number("cpu.cfs_period_us")?);
+                (period > 0).then_some(quota as f64 / period as f64)
+            }
+        }
+    }
+
+    /// Returns how often and for how long a CPU quota has stopped this group, since its creation; `None`
+    /// if the kernel does not report it.
+    pub fn throttling(&self) -> Option<Throttling> {
+        let field = |name| self.field("cpu.stat", name);
+        Some(Throttling {
+            periods: field("nr_periods")?,
+            throttled_periods: field("nr_throttled")?,
+            time: match self.version {
+                Version::Two => Duration::from_micros(field("throttled_usec")?),
+                Version::One => Duration::from_nanos(field("throttled_time")?),
+            },
+        })
+    }
+}
+
+/// How often and for how long a CPU quota has stopped a control group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Number of periods of the quota in which the group was active.
+    pub periods: u64,
+    /// Number of these periods in which it was stopped.
+    pub throttled_periods: u64,
+    /// Time for which it was stopped. Linux 6.18 counts only a part of that time.
+    pub time: Duration,
+}
+
+impl Throttling {
+    /// Returns the increase since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(earlier.periods),
+            throttled_periods: self.throttled_periods.saturating_sub(earlier.throttled_periods),
+            time: self.time.saturating_sub(earlier.time),
+        }
+    }
+
+    /// Returns the share of the periods in which the group was stopped, from 0 to 1.
+    pub fn share(self) -> f64 {
+        (self.throttled_periods as f64 / self.periods.max(1) as f64).min(1.0)
+    }
+}
+
+/// Parses `cpu.max`, `QUOTA PERIOD` in microseconds, and returns the quota as a number of CPUs;
+/// `None` for `max PERIOD` (no quota) and malformed text.
+fn parse_max(text: &str) -> Option<f64> {
+    let mut fields = text.split_whitespace();
+    let quota: f64 = fields.next()?.parse().ok()?;
+    let period: f64 = fields.next()?.parse().ok()?;
+    (period > 0.0).then_some(quota / period)
 }
 
 /// Returns this process's groups in the hierarchies of `controller`, including that of version 2,
@@ -107,5 +173,12 @@ mod tests {
         let groups = hierarchy("0::/", "memory").expect("all controllers");
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].version, Version::Two);
+    }
+
+    #[test]
+    fn quota_is_a_number_of_cpus() {
+        assert_eq!(parse_max("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_max("max 100000\n"), None);
+        assert_eq!(parse_max(""), None);
     }
 }

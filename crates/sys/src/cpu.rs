@@ -8,7 +8,7 @@ use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::cgroup::{self, Group, Version};
+use crate::cgroup::{self, Group};
 
 /// Returns the name of the C library: `glibc` and its version (such as `glibc 2.36`), `musl`, or
 /// `unknown`.
@@ -202,25 +202,9 @@ pub fn quota_of(pid: Pid) -> Option<f64> {
     tightest(&cgroup::of_process(pid, "cpu"))
 }
 
-fn tightest(groups: &[Group]) -> Option<f64> {
-    let of = |group: &Group| match group.version {
-        Version::Two => parse_max(&fs::read_to_string(group.folder.join("cpu.max")).ok()?),
-        Version::One => {
-            let (quota, period) =
-                (group.number("cpu.cfs_quota_us")?, group.number("cpu.cfs_period_us")?);
-            (period > 0).then_some(quota as f64 / period as f64)
-        }
-    };
-    groups.iter().filter_map(of).reduce(f64::min)
-}
-
-/// Parses `cpu.max`, `QUOTA PERIOD` in microseconds, and returns the quota as a number of CPUs;
-/// `None` for `max PERIOD` (no quota) and malformed text.
-fn parse_max(text: &str) -> Option<f64> {
-    let mut fields = text.split_whitespace();
-    let quota: f64 = fields.next()?.parse().ok()?;
-    let period: f64 = fields.next()?.parse().ok()?;
-    (period > 0.0).then_some(quota / period)
+/// Returns the tightest CPU quota of the groups, as a number of CPUs; `None` without a quota.
+pub fn tightest(groups: &[Group]) -> Option<f64> {
+    groups.iter().filter_map(Group::cpu_quota).reduce(f64::min)
 }
 
 #[cfg(test)]
@@ -233,13 +217,6 @@ mod tests {
         assert_eq!(parse_list("7"), Some(vec![7]));
         assert_eq!(parse_list(""), None);
         assert!(online_list().len() >= allowed());
-    }
-
-    #[test]
-    fn quota_is_a_number_of_cpus() {
-        assert_eq!(parse_max("150000 100000\n"), Some(1.5));
-        assert_eq!(parse_max("max 100000\n"), None);
-        assert_eq!(parse_max(""), None);
     }
 
     #[test]

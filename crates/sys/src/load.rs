@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::cgroup::{self, Group, Version};
+use crate::cgroup;
 
 /// CPU time, forks and throttling: totals, or their increase ([`Load::since`]). All but the
 /// throttling come from `/proc/stat`, which counts CPU time in clock ticks since boot.
@@ -89,11 +89,11 @@ fn ticks_per_second() -> f64 {
 
 /// Returns the longest throttled time among this process's cgroups, or zero if none reports it.
 fn throttled() -> Duration {
-    let of = |group: &Group| match group.version {
-        Version::Two => group.field("cpu.stat", "throttled_usec").map(Duration::from_micros),
-        Version::One => group.field("cpu.stat", "throttled_time").map(Duration::from_nanos),
-    };
-    cgroup::of("cpu").iter().filter_map(of).max().unwrap_or_default()
+    cgroup::of("cpu")
+        .iter()
+        .filter_map(|group| Some(group.throttling()?.time))
+        .max()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

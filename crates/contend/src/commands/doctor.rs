@@ -17,7 +17,7 @@ use contend_record::trace::Trace;
 use contend_report::render;
 use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
-use contend_sys::{Pid, Signal, cpu, spawn};
+use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -231,7 +231,6 @@ fn examine(
     signals: &Signals,
 ) -> Result<Examined> {
     let Program { command, targets, started, host } = program;
-    let quota = cpu::quota_of(targets[0]);
     let cpus_online = host.cpus_online as f64;
     let started_at = super::now();
     let config = Config {
@@ -240,7 +239,6 @@ fn examine(
         interval: INTERVAL,
         switches: true,
         wakes: true,
-        quota,
         trace: max_spans,
     };
     let record = |observation: &Observation| DoctorRecord {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::control_group::ControlGroup;
 use crate::support::{
     Command, PublicFolder, as_unused_user, by_effort, cases, contend, has, lab, lab_record, metric,
     output, skip, text, unused_user,
@@ -213,33 +214,17 @@ fn tasks_of(user: u32) -> usize {
 /// afterwards. Applies the first `FILE=VALUE` in `settings` whose file exists. Returns the report
 /// and the record.
 pub fn in_cgroup(controller: &str, settings: &[&str], arguments: &str) -> (String, Value) {
-    let roots = [format!("/sys/fs/cgroup/{controller}"), "/sys/fs/cgroup".to_owned()];
-    let can = |root: &&String| {
-        let own = root.ends_with(controller);
-        let unified = std::fs::read_to_string(format!("{root}/cgroup.subtree_control"))
-            .is_ok_and(|controllers| controllers.contains(controller));
-        Path::new(root).join("cgroup.procs").exists() && (own || unified)
-    };
-    let root = roots.iter().find(can).expect("a cgroup of this kind");
-    let group = format!("{root}/contend-it-{}", std::process::id());
-    std::fs::create_dir(&group).expect("a cgroup can be made");
-    let pairs = settings.iter().filter_map(|setting| setting.split_once('='));
-    let (file, value) =
-        pairs.clone().find(|(file, _)| Path::new(&group).join(file).exists()).expect("a setting");
+    let group = ControlGroup::new(controller, settings);
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
     let script = format!(
-        "echo {value} >{group}/{file} && echo $$ >{group}/cgroup.procs && exec '{}' lab run \
-         {arguments} --no-store --json '{}'",
+        "{} && exec '{}' lab run {arguments} --no-store --json '{}'",
+        group.join(),
         contend(),
         json.display()
     );
     let output = output(Command::new("sh").args(["-c", &script]).stdin(Stdio::null()));
-    let removed = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        std::fs::remove_dir(&group).is_ok()
-    });
-    assert!(removed, "something is left in the cgroup");
+    group.remove();
     let record = std::fs::read_to_string(json).unwrap_or_default();
     let record = serde_json::from_str(&record);
     (text(&output.stdout), record.unwrap_or_else(|e| panic!("{e}: {output:?}")))

@@ -6,6 +6,7 @@ mod awk;
 mod bytes;
 mod cli;
 mod compare;
+mod control_group;
 mod deadline;
 mod doctor;
 mod doctor_try;
@@ -29,6 +30,7 @@ mod signals;
 mod stdout;
 #[path = "../support/mod.rs"]
 mod support;
+mod symptom_pages;
 mod terminal;
 mod trace;
 mod users;

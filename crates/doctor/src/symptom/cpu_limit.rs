@@ -8,28 +8,31 @@ use crate::facts::{Facts, ThreadFacts};
 
 /// Mean number of queued threads from which CPUs are missing.
 const MIN_QUEUED: f64 = 0.3;
-/// Share of the time for which a quota must have stopped the program.
-const MIN_THROTTLED: f64 = 0.05;
 /// Load of other programs, as a share of the CPUs, from which they may be the reason.
 const MAX_OTHERS: f64 = 0.2;
 
 pub fn find(facts: &Facts) -> Option<Found> {
-    let is_throttled = facts.throttled >= MIN_THROTTLED;
+    let is_throttled = facts.is_throttled();
     let is_pinned = facts.cpus < facts.cpus_online - 0.5;
-    if !(is_throttled || is_pinned) || facts.queued < MIN_QUEUED || facts.others_share > MAX_OTHERS
-    {
+    let is_others_fault = !is_throttled && facts.others_share > MAX_OTHERS;
+    if !(is_throttled || is_pinned) || facts.queued < MIN_QUEUED || is_others_fault {
         return None;
     }
     let threads: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| thread.queued > 0.02).collect();
-    // Every ready thread would run, as far as the machine has CPUs.
-    let wanted = (facts.running + facts.queued).min(facts.cpus_online).max(facts.running);
+    // Every ready thread would run, as far as the machine has free CPUs.
+    let free = facts.cpus_online * (1.0 - facts.others_share);
+    let wanted = (facts.running + facts.queued).min(free).max(facts.running);
     let gain = 1.0 - facts.running / wanted.max(f64::MIN_POSITIVE);
     if gain < MIN_GAIN || threads.len() < 2 && !is_throttled {
         return None;
     }
     let limit = if is_throttled {
-        format!("a CPU quota stopped the program for {} of the time", percent(facts.throttled))
+        format!(
+            "a quota of {:.1} CPUs stopped the program in {} of its periods",
+            facts.cpus,
+            percent(facts.throttled)
+        )
     } else {
         format!("the program may use {:.0} of {:.0} CPUs", facts.cpus, facts.cpus_online)
     };
@@ -42,10 +45,10 @@ pub fn find(facts: &Facts) -> Option<Found> {
             facts.queued,
         ),
         gain: Some(gain),
-        argument: "all ready threads run, as far as the machine has CPUs",
+        argument: "all ready threads run, as far as the machine has free CPUs",
         evidence: vec![
             ("queued_threads", facts.queued),
-            ("throttled_share", facts.throttled),
+            ("throttled_periods_share", facts.throttled),
             ("cpus", facts.cpus),
             ("cpus_online", facts.cpus_online),
         ],

@@ -21,7 +21,7 @@ use super::layout::{
 };
 use super::pipe::Detail;
 use super::text::printable;
-use super::units::{counted, percent, seconds};
+use super::units::{counted, cpus, percent, seconds};
 
 /// Largest number of findings in a summary.
 const MAX_FINDINGS: usize = 3;
@@ -65,21 +65,18 @@ fn headline(out: &mut String, record: &DoctorRecord, width: usize) {
     // The list of processes may be shorter. Earlier records only have the list.
     let processes = record.observation.processes.max(record.processes.len() as u64);
     let threads = record.observation.threads.max(named as u64);
-    let names = ["process", "thread"];
-    let counts =
-        [counted(processes, names[0]).replace("processs", "processes"), counted(threads, names[1])];
     let status = match record.exit_code {
         Some(code) => format!(" | exit {code}"),
         None => String::new(),
     };
     let text = format!(
-        "{} observed | {} CPU ({:.1} of {:.0} CPUs busy) | {}, {}{status}",
+        "{} observed | {} CPU ({:.1} of {} CPUs busy) | {}, {}{status}",
         seconds(record.observed_seconds),
         seconds(record.cpu_seconds),
         record.cpu_seconds / record.observed_seconds.max(f64::MIN_POSITIVE),
-        record.cpus,
-        counts[0],
-        counts[1],
+        cpus(record.cpus),
+        counted(processes, "process"),
+        counted(threads, "thread"),
     );
     paragraph(out, "", &text, width);
     paragraph(out, "", &super::layout::cut(&printable(&record.command), width), width);

@@ -49,10 +49,21 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Formats a number with the noun `name`, with an `s` unless the number is 1: `1 sample`, `12
-/// samples`.
+/// Formats a number with the noun `name`, in the plural unless the number is 1: `1 sample`, `12
+/// samples`, `2 processes`.
 pub fn counted(number: u64, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+    let ending = match number {
+        1 => "",
+        _ if name.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{number} {name}{ending}")
+}
+
+/// Formats a number of CPUs, which is not a whole number with a quota: `2`, `0.5`.
+pub fn cpus(number: f64) -> String {
+    let digits = usize::from((number - number.round()).abs() >= 0.05);
+    format!("{number:.digits$}")
 }
 
 fn scaled(value: f64, units: &[&str]) -> String {

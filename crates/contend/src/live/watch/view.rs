@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use contend_record::doctor::{DoctorRecord, Relation, Symptom};
 use contend_report::render::text::printable;
-use contend_report::render::units::counted;
+use contend_report::render::units::{counted, cpus};
 use ratatui::Frame;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -167,19 +167,15 @@ fn heading(record: &DoctorRecord, view: &View, width: usize) -> Vec<Line<'static
     let first = between(vec![subject], Span::styled(status, style), width);
 
     let used = record.cpu_seconds / record.observed_seconds.max(f64::MIN_POSITIVE);
-    let digits = usize::from(record.cpus.fract() >= 0.05);
     let columns = (width / 4).min(20);
     let bar = bars::bar(used / record.cpus.max(f64::MIN_POSITIVE), columns);
     let left = vec![
         Span::raw("CPUs ["),
         Span::styled(format!("{bar:<columns$}"), bars::RUNNING),
-        Span::raw(format!("] {used:.1} of {:.digits$} used", record.cpus)),
+        Span::raw(format!("] {used:.1} of {} used", cpus(record.cpus))),
     ];
     let threads: usize = record.processes.iter().map(|process| process.threads).sum();
-    let processes = match record.processes.len() {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
+    let processes = counted(record.processes.len() as u64, "process");
     let counts = format!("{processes}, {}", counted(threads as u64, "thread"));
     vec![first, between(left, Span::styled(counts, DIM), width)]
 }

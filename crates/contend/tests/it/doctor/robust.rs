@@ -11,6 +11,7 @@ use rustix::process::{kill_process, test_kill_process};
 use serde_json::Value;
 
 use super::{Running, checks, doctor, figure, record};
+use crate::control_group::ControlGroup;
 use crate::support::{
     Command, PublicFolder, as_nobody, contend, has, is_root, skip, text, wait_until,
 };
@@ -322,6 +323,34 @@ fn a_queue_for_a_single_cpu_is_no_wait() {
     let record = record(&["--", "taskset", "-c", &cpu, "bash", "-c", loops]);
     assert!(share(&record, "runnable") > 0.2, "{record:#}");
     assert_eq!(record["cpus"], 1.0, "{record:#}");
+}
+
+/// The program is moved into the group after its start, as by a container runtime.
+#[test]
+#[ignore = "needs the right to make control groups; .ci/run runs it where there is that right"]
+fn the_quota_of_another_control_group_is_found() {
+    let group = ControlGroup::new("cpu", &["cpu.cfs_quota_us=50000", "cpu.max=50000 100000"]);
+    let script = format!("{}; (timeout 2 sh -c 'while :; do :; done'); :", group.join());
+    let record = record(&["--", "sh", "-c", &script]);
+    group.remove();
+    assert_eq!(record["cpus"], 0.5, "{record:#}");
+    assert_eq!(record["moments"][0]["cause"], "limited", "{record:#}");
+    // Without free CPUs, a larger quota would save nothing.
+    if figure(&record, "/observation/others_cpu_share") < 0.3 {
+        assert_eq!(record["findings"][0]["symptom"], "cpu-limit", "{record:#}");
+    }
+}
+
+#[test]
+fn a_limit_of_the_program_alone_is_found() {
+    let test = "a_limit_of_the_program_alone_is_found";
+    if !has("taskset") {
+        return skip(test, "there is no taskset");
+    }
+    let cpus = contend_sys::cpu::allowed_list();
+    let cpu = cpus.first().expect("a CPU").to_string();
+    let script = format!("taskset -c {cpu} timeout 1 sh -c 'while :; do :; done'; :");
+    assert_eq!(record(&["--", "sh", "-c", &script])["cpus"], 1.0);
 }
 
 #[test]

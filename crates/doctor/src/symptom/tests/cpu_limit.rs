@@ -25,7 +25,11 @@ fn an_affinity_mask_and_a_quota_are_found() {
     let found = finds(find, pinned(), 0.49..=0.51);
     assert!(found.message.contains("may use 1 of 2 CPUs"), "{}", found.message);
     let found = finds(find, throttled(), 0.49..=0.51);
-    assert!(found.message.contains("quota stopped the program for 50 %"), "{}", found.message);
+    assert!(
+        found.message.contains("a quota of 0.5 CPUs stopped the program in 50 % of its periods"),
+        "{}",
+        found.message
+    );
 }
 
 #[test]
@@ -48,10 +52,14 @@ fn a_quota_that_stops_nothing_loses_nothing() {
         .thread(Thread::new(1).runs(0.5, 10.0).queued(0.2))
         .with(|facts| facts.throttled = 0.2);
     is_silent(find, rarely, "hardly anything was ready");
+    let seldom = throttled().with(|facts| facts.throttled = 0.05);
+    is_silent(find, seldom.with(|facts| facts.cpus = 2.0), "it hardly stopped anything");
 }
 
 #[test]
 fn other_programs_are_not_a_limit() {
     let others = pinned().with(|facts| facts.others_share = 0.5);
     is_silent(find, others, "others used the CPU");
+    let stopped = throttled().with(|facts| facts.others_share = 0.5);
+    finds(find, stopped, 0.49..=0.51);
 }
