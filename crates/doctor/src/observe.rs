@@ -4,33 +4,34 @@
 //! since their last sample ([`crate::backoff`]), and a part of the others. Without context switches, a
 //! thread that does not run is sampled less and less often.
 
+mod file_locks;
 mod stopped;
+mod switches;
+mod threads;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-use contend_record::doctor::{Relation, Runtime};
 use contend_record::trace::{Clocks, ProcessTrace, Trace};
 use contend_sys::Pid;
 use contend_sys::cgroup::Throttling;
+use contend_sys::child;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
-use contend_sys::perf::{Event, Recorder};
-use contend_sys::procfs::with_descendants;
-use contend_sys::waking::Waking;
-use contend_sys::{child, cpu};
+use contend_sys::perf::Recorder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
+pub use self::file_locks::FileLocks;
+use self::switches::record_switches;
 use crate::backoff::{Backoff, Deadlines};
 use crate::descriptors::{self, Budget};
 use crate::limits::Limits;
 use crate::processes::{self, Observed};
-use crate::runtime;
 use crate::stacks::{Code, Stacks};
 use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
@@ -104,15 +105,6 @@ pub struct Observation {
     pub trace: Option<Trace>,
 }
 
-/// Readings of the machine's file locks.
-#[derive(Debug, Clone, Default)]
-pub struct FileLocks {
-    /// Number of readings.
-    pub readings: u64,
-    /// Number of readings in which each observed process held a lock, by PID.
-    pub holders: BTreeMap<i32, u64>,
-}
-
 /// Number of intervals between two searches for new threads, without context switches.
 const SEARCH_TICKS: u64 = 10;
 /// Number of threads for which a search may take place this often.
@@ -130,14 +122,6 @@ const LATER_SEARCH_TICKS: u64 = 1000;
 const MAX_ROUND_SAMPLES: usize = 4;
 /// Number of idle threads sampled in an interval, without context switches.
 const IDLE_SAMPLES: u64 = 32;
-/// Largest number of threads that could not be sampled which are counted.
-const MAX_UNSAMPLED: usize = 100_000;
-/// Number of intervals until the next sample from which a thread is idle.
-const IDLE_BACKOFF: u64 = 4;
-/// Number of threads among which one is searched whose files are closed in place of others.
-const MAX_CANDIDATES: usize = 32;
-/// Number of intervals between two readings of the machine's file locks.
-const LOCK_TICKS: u64 = 3;
 /// Largest number of intervals for which a thread that does not run is not sampled, without context
 /// switches.
 const MAX_BACKOFF: u64 = 16;
@@ -145,14 +129,8 @@ const MAX_BACKOFF: u64 = 16;
 const MAX_ACTIVE_SAMPLES: usize = 256;
 /// Largest number of locks whose owners are counted.
 const MAX_LOCKS: usize = 1000;
-/// Share of the readings from which a process always holds a file lock.
-const ALWAYS: f64 = 0.8;
-/// Largest number of processes that are sampled. Others are only in the records.
-const MAX_PROCESSES: usize = 10_000;
 /// A thread whose stacks are sampled is on a CPU for at least this part of the time: one divided by the number.
 const MIN_BUSY: u64 = 20;
-/// Largest number of threads whose context switches are recorded from the start.
-const MAX_FOLLOWED: usize = 2000;
 /// Largest number of times between two samples in a snapshot.
 const MAX_SNAPSHOT_INTERVALS: usize = 1000;
 
@@ -313,78 +291,6 @@ pub fn observe(
     Ok(Observation { trace, ..observer.into_observation() })
 }
 
-/// Starts to record context switches of the found processes, and wake-ups by `waking`. Returns why that
-/// is not possible, if it is not.
-fn record_switches(
-    config: &Config,
-    found: &[(Pid, Relation)],
-    waking: Option<Waking>,
-) -> (Option<Recorder>, Option<String>) {
-    if !config.switches {
-        return (None, Some("it was not requested".to_owned()));
-    }
-    let cpus = cpu::online_list();
-    let mut recorder: Option<Recorder> = None;
-    let mut followed: HashSet<Pid> = HashSet::new();
-    let mut all: Vec<Pid> = found.iter().map(|(pid, _)| *pid).collect();
-    loop {
-        // A thread that was created before its creator was followed must be followed on its own; one
-        // that was created later is followed already.
-        let created: HashSet<i32> = recorder.iter_mut().flat_map(started).collect();
-        let threads: Vec<Pid> = all
-            .iter()
-            .flat_map(|pid| processes::threads(*pid))
-            .filter(|id| !followed.contains(id) && !created.contains(&id.as_raw_nonzero().get()))
-            .collect();
-        if threads.is_empty() {
-            break;
-        }
-        if threads.len() + followed.len() > MAX_FOLLOWED {
-            let reason = format!("the program has more than {MAX_FOLLOWED} threads");
-            return (None, Some(reason));
-        }
-        let count = (threads.len() + followed.len()) * cpus.len();
-        let mut budget = Budget::new();
-        if !budget.take(threads.len() * cpus.len()) {
-            let reason = format!(
-                "{count} file descriptors are needed, one for each thread and CPU, and only {} more may \
-                 be opened (`ulimit -n`)",
-                budget.left()
-            );
-            return (None, Some(reason));
-        }
-        for thread in threads {
-            followed.insert(thread);
-            let result = match &mut recorder {
-                Some(recorder) => recorder.follow(thread),
-                None => wakes::recorder(thread, waking).map(|new| recorder = Some(new)),
-            };
-            match result {
-                Ok(()) => {}
-                // It has ended in the meantime.
-                Err(error)
-                    if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
-                Err(error) => return (None, Some(why_no_switches(&error))),
-            }
-        }
-        all = all.iter().flat_map(|pid| with_descendants(*pid)).collect();
-        all.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
-        all.dedup();
-    }
-    match recorder {
-        Some(recorder) => (Some(recorder), None),
-        None => (None, Some("the program has ended".to_owned())),
-    }
-}
-
-/// Returns the threads whose start is in the records.
-fn started(recorder: &mut Recorder) -> Vec<i32> {
-    let records = recorder.peek().iter();
-    let is_start =
-        |record: &&contend_sys::perf::Record| matches!(record.event, Event::Started { .. });
-    records.filter(is_start).map(|record| record.thread).collect()
-}
-
 /// Returns the address and the owner of the lock that a thread has begun to wait for.
 fn owner(sampler: &Sampler, sample: &Sample) -> Option<(u64, i32)> {
     match sample.state {
@@ -393,32 +299,6 @@ fn owner(sampler: &Sampler, sample: &Sample) -> Option<(u64, i32)> {
         }
         _ => None,
     }
-}
-
-fn why_no_switches(error: &io::Error) -> String {
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => match level {
-            Some(level) if level.trim().parse::<i32>().is_ok_and(|level| level > 2) => format!(
-                "kernel.perf_event_paranoid is {}: set it to 2 or less, or run contend as root",
-                level.trim()
-            ),
-            // A filter of system calls (seccomp) denies the call even for the user's own processes.
-            _ if is_denied() => {
-                "perf_event_open is not permitted here, as in containers with the usual filter of system \
-                 calls (seccomp)"
-                    .to_owned()
-            }
-            _ => "not permitted for processes of another user: run contend as root".to_owned(),
-        },
-        _ => format!("the kernel does not provide it ({error})"),
-    }
-}
-
-/// Returns whether this process may not even record its own context switches.
-fn is_denied() -> bool {
-    Pid::from_raw(std::process::id().cast_signed())
-        .is_some_and(|own| Recorder::new(own, &cpu::allowed_list()).is_err())
 }
 
 /// Returns the time until the next sample, or until the end of the observation if that comes first.
@@ -470,27 +350,6 @@ fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
-}
-
-impl FileLocks {
-    /// Returns the share of the readings in which a process held a lock, without processes that always do.
-    pub fn share(&self) -> f64 {
-        let readings = self.readings.max(1) as f64;
-        let shares = self.holders.values().map(|&count| count as f64 / readings);
-        // A process that always holds a lock marks its presence; no process retries for that one.
-        shares.filter(|share| *share < ALWAYS).sum::<f64>().min(1.0)
-    }
-
-    /// Returns the readings since `earlier`, a previous state of these.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut increase = self.clone();
-        increase.readings -= earlier.readings.min(self.readings);
-        for (pid, count) in &mut increase.holders {
-            *count -= earlier.holders.get(pid).copied().unwrap_or(0).min(*count);
-        }
-        increase
-    }
 }
 
 impl Observer<'_> {
@@ -573,13 +432,6 @@ impl Observer<'_> {
         }
     }
 
-    /// Forgets the names of threads whose histories are not kept.
-    fn forget_names(&mut self) {
-        let finished: HashSet<i32> = self.timeline.finished.iter().map(|(id, _)| *id).collect();
-        let tracks = &self.timeline.tracks;
-        self.names.retain(|id, _| tracks.contains_key(id) || finished.contains(id));
-    }
-
     /// Returns the number of intervals between two searches for new threads.
     fn search_ticks(&self) -> u64 {
         match self.recorder {
@@ -599,24 +451,6 @@ impl Observer<'_> {
         }
         self.limits.update(&workers);
         self.timeline.set_cpus(self.limits.cpus());
-    }
-
-    /// Reads who holds file locks now, if threads sleep for short times, as when they retry.
-    fn read_file_locks(&mut self) {
-        if self.timeline.has_short_sleepers() {
-            self.last_sleep = Some(self.tick);
-        }
-        let is_polling = self.last_sleep.is_some_and(|last| self.tick - last < ROUND_TICKS);
-        if !is_polling || !self.tick.is_multiple_of(LOCK_TICKS) {
-            return;
-        }
-        let holders = contend_sys::procfs::lock_holders();
-        self.file_locks.readings += 1;
-        let observed: BTreeSet<i32> =
-            holders.into_iter().filter(|pid| self.processes.contains_key(pid)).collect();
-        for pid in observed {
-            *self.file_locks.holders.entry(pid).or_default() += 1;
-        }
     }
 
     /// Starts to sample stacks of threads that were busy since the last call.
@@ -757,86 +591,6 @@ impl Observer<'_> {
         }
     }
 
-    /// Reads the context switches up to now, and returns the threads that they are about, each at least
-    /// once. Adds new threads and processes.
-    fn read_switches(&mut self) -> Vec<i32> {
-        let mut active = std::mem::take(&mut self.active);
-        active.clear();
-        let Some(recorder) = &mut self.recorder else { return active };
-        let mut executed: BTreeMap<i32, u64> = BTreeMap::new();
-        let mut renamed: Vec<(i32, Box<str>)> = Vec::new();
-        let (timeline, started, tick) = (&mut self.timeline, &mut self.started, self.tick);
-        let mut trace = self.trace.as_mut();
-        let (stacks, awake) = (&mut self.stacks, &mut self.awake);
-        let mut enough: Vec<i32> = Vec::new();
-        recorder.read(now(), &mut |record| {
-            match &record.event {
-                Event::Started { .. } => {
-                    started.insert(record.thread, (record.process, tick));
-                }
-                Event::Executed(name) => {
-                    executed.insert(record.process, record.time);
-                    renamed.push((record.thread, name.clone()));
-                }
-                Event::In | Event::Blocked | Event::Preempted => {
-                    if active.last() != Some(&record.thread) {
-                        active.push(record.thread);
-                        awake.insert(record.process);
-                    }
-                }
-                Event::Ended => drop(started.remove(&record.thread)),
-                Event::At(stack) => {
-                    if stacks.note(record.thread, stack) {
-                        enough.push(record.thread);
-                    }
-                    return;
-                }
-                Event::Woke { .. } => return timeline.record(&record),
-                Event::Renamed(name) => renamed.push((record.thread, name.clone())),
-                Event::Lost(_) => {}
-            }
-            timeline.record(&record);
-            if let Some(trace) = &mut trace {
-                trace.record(&record);
-                trace.note_moments(timeline);
-            }
-        });
-        for thread in enough.into_iter().filter_map(Pid::from_raw) {
-            recorder.stop_sampling(thread);
-            self.budget.give_back(recorder.descriptors());
-        }
-        self.add_started();
-        for (process, time) in executed {
-            self.note_execution(process, time);
-        }
-        for (thread, name) in renamed {
-            if let Some(known) = self.names.get_mut(&thread) {
-                *known = name.into_string();
-            }
-        }
-        active
-    }
-
-    /// Notes that a process has executed another program at `time`. Its other threads have ended, and the
-    /// one that continues has the ID of the process, whichever it was.
-    fn note_execution(&mut self, process: i32, time: u64) {
-        let Some(known) = self.processes.get_mut(&process) else { return };
-        known.update_program();
-        let runtime = known.runtime;
-        if known.threads > 1 {
-            let is_other = |(id, sampler): (&i32, &Sampler)| {
-                (sampler.process == process && *id != process).then_some(*id)
-            };
-            let others: Vec<i32> = self.samplers.iter().filter_map(is_other).collect();
-            for id in others {
-                self.drop_thread(id);
-                self.timeline.forget(id, time);
-            }
-        }
-        let name = self.names.get(&process).map_or("", String::as_str);
-        self.timeline.set_runtime(process, runtime, runtime::is_helper(runtime, name));
-    }
-
     /// Returns the IDs of the threads to sample now.
     fn due(&mut self, active: &[i32]) -> Vec<i32> {
         if self.recorder.is_none() {
@@ -882,192 +636,5 @@ impl Observer<'_> {
             process.update(&mut self.buffer);
         }
         self.processes.values().all(Observed::has_ended)
-    }
-
-    /// Adds a process with all its threads.
-    fn add_process(&mut self, pid: Pid, relation: Relation, start: Start) {
-        if self.processes.len() >= MAX_PROCESSES {
-            self.left_out += 1;
-            return;
-        }
-        let Ok(mut process) = Observed::open(pid, relation) else { return };
-        if self.budget.take(processes::DESCRIPTORS) {
-            process.keep_open();
-            if !process.is_open() {
-                self.budget.give_back(processes::DESCRIPTORS);
-            }
-        }
-        let runtime = process.runtime;
-        let id = pid.as_raw_nonzero().get();
-        self.processes.insert(id, process);
-        for thread in processes::threads(pid) {
-            self.add_thread(pid, thread, runtime, start);
-        }
-    }
-
-    fn add_thread(&mut self, process: Pid, thread: Pid, runtime: Option<Runtime>, start: Start) {
-        let (pid, id) = (process.as_raw_nonzero().get(), thread.as_raw_nonzero().get());
-        if self.samplers.contains_key(&id) {
-            return;
-        }
-        let mut files = match ThreadFiles::open(process, thread, &mut self.buffer) {
-            Ok(files) => files,
-            Err(error) => {
-                if thread::is_out_of_descriptors(&error) && self.unsampled.len() < MAX_UNSAMPLED {
-                    self.unsampled.insert(id);
-                }
-                return;
-            }
-        };
-        self.unsampled.remove(&id);
-        if start == Start::Observed {
-            files.count_from_start();
-        }
-        let before = now();
-        let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
-        let after = now();
-        self.follow(thread);
-        self.shows_calls |= files.shows_calls();
-        self.shows_names |= files.shows_name();
-        self.timeline.add(pid, id, after, sample.state);
-        if start == Start::Observed {
-            self.timeline.sample(id, after, &sample);
-        }
-        let name = thread::name(process, thread);
-        self.timeline.set_runtime(id, runtime, runtime::is_helper(runtime, &name));
-        if let Some(trace) = &mut self.trace {
-            trace.add((pid, id), (before, after), sample.state, &name);
-        }
-        self.names.insert(id, name);
-        let on_cpu = files.sched.on_cpu;
-        let (found, due, run_backoff) = (self.tick, self.tick + 1, Backoff::default());
-        let sampler = Sampler { files, on_cpu, process: pid, found, due, backoff: 1, run_backoff };
-        self.samplers.insert(id, sampler);
-        self.keep_open(id);
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.threads += 1;
-            process.most_threads = process.most_threads.max(process.threads);
-        }
-    }
-
-    /// Starts to record the context switches of a thread that has been found later than the others, unless
-    /// they are recorded already.
-    fn follow(&mut self, thread: Pid) {
-        let id = thread.as_raw_nonzero().get();
-        let Some(recorder) = &mut self.recorder else { return };
-        if self.tick == 0 || self.timeline.tracks.contains_key(&id) {
-            return;
-        }
-        let count = recorder.descriptors();
-        if self.budget.take(count) && recorder.follow(thread).is_err() {
-            self.budget.give_back(count); // samples still count
-        }
-    }
-
-    /// Keeps the files of a thread open, if necessary in place of those of an idle thread.
-    fn keep_open(&mut self, id: i32) {
-        if !self.budget.take(thread::DESCRIPTORS) && !self.close_idle() {
-            return;
-        }
-        if self.samplers.get_mut(&id).is_none_or(|sampler| sampler.files.keep_open().is_err()) {
-            self.budget.give_back(thread::DESCRIPTORS);
-        }
-    }
-
-    /// Closes the files of a thread that has not run for some time. Returns whether one was found among
-    /// the next ones.
-    fn close_idle(&mut self) -> bool {
-        for (id, sampler) in self.samplers.range_mut(self.hand..).take(MAX_CANDIDATES) {
-            self.hand = id + 1;
-            if sampler.files.is_open() && sampler.backoff >= IDLE_BACKOFF {
-                sampler.files.close();
-                return true;
-            }
-        }
-        if self.samplers.range(self.hand..).next().is_none() {
-            self.hand = 0;
-        }
-        false
-    }
-
-    /// Adds the threads that have started in earlier intervals and have not ended since. Their records
-    /// suffice for those that live shorter.
-    fn add_started(&mut self) {
-        let tick = self.tick;
-        let lasting: Vec<(i32, i32, u64)> = self
-            .started
-            .iter()
-            .filter(|(_, (_, started))| *started < tick)
-            .map(|(thread, (process, started))| (*process, *thread, *started))
-            .collect();
-        for (process, thread, started) in lasting {
-            self.started.remove(&thread);
-            let (Some(pid), Some(id)) = (Pid::from_raw(process), Pid::from_raw(thread)) else {
-                continue;
-            };
-            // An earlier thread had the same ID.
-            if self.samplers.get(&thread).is_some_and(|sampler| sampler.found + 1 < started) {
-                self.drop_thread(thread);
-                self.vanished.retain(|vanished| *vanished != thread);
-            }
-            match self.processes.get(&process).filter(|known| !known.has_ended()) {
-                Some(known) => self.add_thread(pid, id, known.runtime, Start::Observed),
-                None => self.add_process(pid, Relation::Descendant, Start::Observed),
-            }
-        }
-    }
-
-    /// Looks for new threads and children of all processes.
-    fn search(&mut self) {
-        let mut next: Vec<(Pid, Option<Runtime>)> = self
-            .processes
-            .values()
-            .filter(|process| !process.has_ended())
-            .map(|process| (process.pid, process.runtime))
-            .collect();
-        while let Some((pid, runtime)) = next.pop() {
-            for thread in processes::threads(pid) {
-                self.add_thread(pid, thread, runtime, Start::Unknown);
-            }
-            for child in contend_sys::procfs::children(pid) {
-                let id = child.as_raw_nonzero().get();
-                if !self.processes.contains_key(&id) && id.cast_unsigned() != std::process::id() {
-                    self.add_process(child, Relation::Descendant, Start::Unknown);
-                    // It may have children of its own.
-                    next.push((child, None));
-                }
-            }
-        }
-    }
-
-    /// Removes the histories of threads that vanished before the records were last read. Their ends have
-    /// been read by now. One that is left was found while it ended, after its end had been read.
-    fn forget_vanished(&mut self, before: usize) {
-        for id in self.vanished.drain(..before) {
-            if !self.samplers.contains_key(&id) {
-                self.timeline.forget(id, now());
-            }
-        }
-    }
-
-    /// Forgets the files of a thread that has ended. With context switches, its record tells when.
-    fn drop_thread(&mut self, id: i32) {
-        let sampler = self.samplers.remove(&id);
-        let ended = now();
-        if let (Some(sampler), Some(trace)) = (&sampler, &mut self.trace) {
-            trace.end_at(sampler.process, id, ended);
-        }
-        if sampler.as_ref().is_some_and(|sampler| sampler.files.is_open()) {
-            self.budget.give_back(thread::DESCRIPTORS);
-        }
-        let process = sampler.and_then(|sampler| self.processes.get_mut(&sampler.process));
-        if let Some(process) = process {
-            process.threads = process.threads.saturating_sub(1);
-        }
-        if self.recorder.is_none() {
-            self.timeline.end_at(id, ended);
-        } else {
-            self.vanished.push(id);
-        }
     }
 }
