@@ -227,7 +227,8 @@ fn the_view_ends_with_the_command_whose_output_follows() {
     let report = after_screen(&drawn);
     let place = |text: &str| report.find(text).unwrap_or_else(|| panic!("{text}: {report}"));
     assert!(place("second") < place("read=1") && place("read=1") < place("Diagnosis:"));
-    assert!(report.contains("exit 7") && report.contains("code=7"), "{report}");
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" "); // lines are wrapped
+    assert!(words.contains("| exit 7 ") && words.contains("code=7"), "{report}");
     let record = std::fs::read_to_string(json).expect("a record");
     let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
     assert_eq!((&record["exit_code"], &record["started"]), (&7.into(), &true.into()));
