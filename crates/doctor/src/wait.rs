@@ -54,7 +54,7 @@ impl Wait {
         arguments: &[u64; 6],
     ) -> Self {
         if syscall::is_futex(number) {
-            let futex = Futex::of(arguments, runtime);
+            let futex = Futex::of(process, arguments, runtime);
             return Self { state: futex.state(), object: Object::Futex(futex) };
         }
         let descriptor = |fd: i32| Self {

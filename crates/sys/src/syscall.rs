@@ -207,7 +207,7 @@ fn milliseconds(argument: u64) -> Option<Duration> {
 
 /// Returns the `timespec` at `address` in the memory of the process; `None` if the address is 0, the
 /// time is negative, or the memory may not be read.
-fn time_at(process: Pid, address: u64) -> Option<Duration> {
+pub fn time_at(process: Pid, address: u64) -> Option<Duration> {
     let mut bytes = [0; 16];
     if address == 0 || crate::memory::read(process, address, &mut bytes).ok()? < bytes.len() {
         return None;
