@@ -10,7 +10,8 @@ use crate::process::{self, cargo, output, print_status, run_watched, succeeds, t
 use crate::{book, lint, test};
 
 /// Tests that limit themselves with a control group, which requires root.
-const CGROUP_TESTS: [&str; 3] = [
+const CGROUP_TESTS: [&str; 4] = [
+    "doctor::robust::the_quota_of_another_control_group_is_found",
     "lab::the_cgroup_that_limits_units_is_named",
     "lab::the_memory_of_a_cgroup_is_predicted",
     "lab_synchronisation::a_quota_is_respected_and_shown",

@@ -1,7 +1,7 @@
 //! Observes a program until it ends, the time is over or a signal arrives.
 //!
 //! In each interval, the observer first reads the context switches, then samples threads that have run
-//! since their last sample ([`crate::backoff`]), and a part of the others. Without context switches, a
+//! since their last sample (module `backoff`), and a part of the others. Without context switches, a
 //! thread that does not run is sampled less and less often.
 
 mod file_locks;
