@@ -43,6 +43,13 @@ split_log() { # lines, files
   access_log "$1" | split --numeric-suffixes --lines $((($1 + $2 - 1) / $2)) - "$folder/log."
 }
 
+# Undoes what the script has done outside of its folder, if it defines `undo`, and removes the folder if
+# it is a temporary one.
+clean_up() {
+  if declare -F undo >/dev/null; then undo; fi
+  [[ -n ${REAL_FOLDER-} ]] || rm -rf "$folder"
+}
+
 # Runs a variant. Inputs and programs are made in a temporary folder, or in $REAL_FOLDER/SCRIPT, which
 # stays: there, `prepare` makes them before.
 run() { # variant, seed (without effect)
@@ -60,8 +67,8 @@ run() { # variant, seed (without effect)
     mkdir -p "$folder"
   else
     folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
   fi
+  trap clean_up EXIT
   if [[ ! -e $folder/ready ]]; then
     prepare
     : >"$folder/ready"

@@ -10,11 +10,12 @@ need go
 prepare() {
   GO111MODULE=off go build -o "$folder/parse_log" "$here/parse_log.go"
   split_log 1600000 8
+  make_group # fails here if it is not possible
 }
 
-# Makes the control group `$group`, whose processes may use one CPU; sets `$group`.
+# Makes a control group whose processes may use one CPU, until the end of the script; sets `$group`.
 make_group() {
-  local root=/sys/fs/cgroup name="contend-real-$$"
+  local root=/sys/fs/cgroup name="contend-real-$$" limit
   [[ $EUID -eq 0 ]] || skip "only root can make a control group"
   if [[ -e $root/cgroup.controllers ]]; then
     grep -qw cpu "$root/cgroup.subtree_control" || skip "the CPU controller is not enabled"
@@ -25,11 +26,13 @@ make_group() {
     limit=(cpu.cfs_quota_us 100000)
   fi
   mkdir "$group" 2>/dev/null || skip "cannot make a control group"
-  trap 'rmdir "$group"; [[ -n ${REAL_FOLDER-} ]] || rm -rf "$folder"' EXIT
   echo "${limit[1]}" >"$group/${limit[0]}" || skip "cannot set a CPU quota"
 }
+undo() {
+  [[ -z ${group-} ]] || rmdir "$group"
+}
 parse() { # GOMAXPROCS
-  make_group
+  [[ -n ${group-} ]] || make_group
   (
     echo "$BASHPID" >"$group/cgroup.procs"
     GOMAXPROCS=$1 exec "$folder/parse_log" "$folder"/log.*

@@ -3,6 +3,7 @@
 //!
 //! Each program in `bench/doctor/` has three variants: `sick` has one planted fault, `fixed` does the
 //! same work without it, and `twin` is a healthy program that looks alike. A seed varies their sizes.
+//! The real programs in `bench/doctor/real/` are examined instead with `--real`.
 
 #![expect(clippy::print_stdout, reason = "the program prints its figures")]
 
@@ -21,6 +22,12 @@ struct Args {
     /// Only programs whose file name contains this text.
     #[arg(long, default_value = "")]
     only: String,
+    /// Whether to examine the real programs instead, and to print a table of what was found.
+    #[arg(long)]
+    real: bool,
+    /// Number of runs of `sick` and of `fixed` for a measured gain, which is that of the medians.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
     /// Number of seeds for each program.
     #[arg(long, default_value_t = 1)]
     seeds: u32,
@@ -42,11 +49,33 @@ struct Args {
 struct Program {
     /// File in `bench/doctor/`.
     file: &'static str,
-    symptom: Symptom,
+    /// Symptom of the variant `sick`; without one, the program has only the variant `twin`.
+    symptom: Option<Symptom>,
+    /// What a real program does, and what is different in its variant `fixed`.
+    real: Option<(&'static str, &'static str)>,
+}
+
+impl Program {
+    fn has_twin(&self) -> bool {
+        self.real.is_none() || self.symptom.is_none()
+    }
 }
 
 const fn row(file: &'static str, symptom: Symptom) -> Program {
-    Program { file, symptom }
+    Program { file, symptom: Some(symptom), real: None }
+}
+
+const fn real(
+    file: &'static str,
+    symptom: Symptom,
+    job: &'static str,
+    remedy: &'static str,
+) -> Program {
+    Program { file, symptom: Some(symptom), real: Some((job, remedy)) }
+}
+
+const fn healthy(file: &'static str, job: &'static str) -> Program {
+    Program { file, symptom: None, real: Some((job, "none")) }
 }
 
 const TABLE: &[Program] = &[
@@ -115,6 +144,83 @@ const TABLE: &[Program] = &[
     row("java/UnbufferedStream.java", Symptom::TinyIo),
 ];
 
+/// Real programs. Those without a symptom are healthy.
+const REAL: &[Program] = &[
+    real(
+        "real/python_threads.sh",
+        Symptom::InterpreterLock,
+        "Python: `tokenize` in a `ThreadPoolExecutor(4)`",
+        "`ProcessPoolExecutor(2)`",
+    ),
+    real(
+        "real/musl_words.sh",
+        Symptom::LockContention,
+        "C with musl: word count, an allocation for each word",
+        "glibc",
+    ),
+    real(
+        "real/openmp_threads.sh",
+        Symptom::Oversubscription,
+        "OpenMP: Jacobi method, `OMP_NUM_THREADS=8`",
+        "`OMP_NUM_THREADS=2`",
+    ),
+    real(
+        "real/sqlite_writers.sh",
+        Symptom::LockPolling,
+        "SQLite: 4 `sqlite3` insert rows, busy time-out of 20 s",
+        "a transaction for 100 rows",
+    ),
+    real(
+        "real/python_chunks.sh",
+        Symptom::LockStep,
+        "Python: `Pool.map(…, chunksize=1)` over lines of a log",
+        "the default chunk size",
+    ),
+    real(
+        "real/shell_loop.sh",
+        Symptom::ForkStorm,
+        "bash: `cut`, `sed` and `basename` for each line of a log",
+        "one `awk`",
+    ),
+    real(
+        "real/parallel_jobs.sh",
+        Symptom::ForkStorm,
+        "GNU parallel: `sha256sum` for each of 1,200 files",
+        "`parallel -X`",
+    ),
+    real(
+        "real/java_lock.sh",
+        Symptom::LockContention,
+        "Java: word count in a `Collections.synchronizedMap`",
+        "`ConcurrentHashMap`",
+    ),
+    real(
+        "real/go_quota.sh",
+        Symptom::CpuLimit,
+        "Go: `GOMAXPROCS=8`, CPU quota of 1",
+        "`GOMAXPROCS=1`",
+    ),
+    real("real/make_jobs.sh", Symptom::UnevenWork, "`make` of 20 files in C", "`make -j2`"),
+    real(
+        "real/node_logins.sh",
+        Symptom::SerialSection,
+        "Node.js: HTTP server with `pbkdf2Sync`",
+        "`pbkdf2`",
+    ),
+    real("real/xargs_jobs.sh", Symptom::UnevenWork, "`xargs -n1 xz` of 12 files", "`xargs -P2`"),
+    real("real/gzip_stage.sh", Symptom::Pipeline, "`tar \\| gzip -9`", "`pigz -p2`"),
+    real("real/bash_read.sh", Symptom::TinyIo, "`grep \\| while read`", "`grep \\| awk`"),
+    healthy("real/make_jobs.sh", "`make -j2` of 20 files in C"),
+    healthy("real/gzip_stage.sh", "`gzip -9` of a file"),
+    healthy("real/healthy_sort.sh", "`sort --parallel=2` of a file"),
+    healthy("real/healthy_xz.sh", "`xz -T2` of a file"),
+    healthy("real/healthy_pigz.sh", "`pigz -p16` of a file"),
+    healthy("real/healthy_redis.sh", "`redis-server` with a request now and then"),
+];
+
+/// Exit status of a real program that cannot run here.
+const SKIPPED: i32 = 3;
+
 /// Factor within which an estimated gain must be of the measured one.
 const MAX_FACTOR: f64 = 1.5;
 
@@ -128,6 +234,8 @@ struct Totals {
     estimates: u32,
     within: u32,
     skipped: Vec<String>,
+    /// Rows of the table of real programs.
+    rows: Vec<String>,
     /// Number of sick programs by planted symptom and first finding.
     confusion: BTreeMap<(Symptom, Option<Symptom>), u32>,
 }
@@ -136,63 +244,102 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let built = tempfile::tempdir().context("cannot create a folder")?;
     let mut totals = Totals::default();
-    for program in TABLE.iter().filter(|program| program.file.contains(&args.only)) {
+    let table = if args.real { REAL } else { TABLE };
+    for program in table.iter().filter(|program| program.file.contains(&args.only)) {
         let Some(command) = build(program, built.path())? else {
-            totals.skipped.push(program.file.to_owned());
+            totals.skipped.push(format!("{}: a tool is missing", program.file));
             continue;
         };
+        if let Some(reason) = prepare(program, &command)? {
+            totals.skipped.push(reason);
+            continue;
+        }
         for seed in args.seed..args.seed + args.seeds {
-            check(&args, program, &command, seed, &mut totals)?;
+            if let Some(symptom) = program.symptom {
+                check_sick(&args, program, symptom, &command, seed, &mut totals)?;
+            }
+            if program.has_twin() && !args.no_twins {
+                check_twin(&args, program, &command, seed, &mut totals)?;
+            }
         }
     }
     print(&totals);
     Ok(())
 }
 
-/// Examines the variants of a program with one seed.
-fn check(
+/// Examines the variant with the fault, and measures what `fixed` gains.
+fn check_sick(
+    args: &Args,
+    program: &Program,
+    symptom: Symptom,
+    command: &[String],
+    seed: u32,
+    totals: &mut Totals,
+) -> Result<()> {
+    let sick = examine(args, program, command, "sick", seed)?;
+    let first = sick.findings.first();
+    let found = first.map(|finding| finding.symptom);
+    totals.sick += 1;
+    *totals.confusion.entry((symptom, found)).or_default() += 1;
+    let is_right = found == Some(symptom);
+    totals.right += u32::from(is_right);
+    let estimated = first.and_then(|finding| finding.gain_share);
+    let measured = if args.no_gains { None } else { Some(gain(command, seed, args.runs)?) };
+    let mut gains = String::new();
+    if let (Some(estimated), Some(measured), true) = (estimated, measured, is_right) {
+        let ratio = estimated / measured.max(1e-9);
+        let is_within = (1.0 / MAX_FACTOR..=MAX_FACTOR).contains(&ratio);
+        totals.estimates += 1;
+        totals.within += u32::from(is_within);
+        let mark = if is_within { "" } else { ", outside" };
+        gains = format!("; gain {}, measured {}{mark}", percent(estimated), percent(measured));
+    } else if let Some(measured) = measured {
+        gains = format!("; measured gain {}", percent(measured));
+    }
+    let mark = if is_right { "right" } else { "WRONG" };
+    let found = found_name(found);
+    println!("{mark}  {} {seed} ({}): {found}{gains}", program.file, name(symptom));
+    totals.add_row(program, &found, estimated, measured);
+    Ok(())
+}
+
+/// Examines the healthy variant.
+fn check_twin(
     args: &Args,
     program: &Program,
     command: &[String],
     seed: u32,
     totals: &mut Totals,
 ) -> Result<()> {
-    let examine = |variant: &str| examine(args, program, command, variant, seed);
-    let sick = examine("sick")?;
-    let first = sick.findings.first();
-    let found = first.map(|finding| finding.symptom);
-    totals.sick += 1;
-    *totals.confusion.entry((program.symptom, found)).or_default() += 1;
-    let is_right = found == Some(program.symptom);
-    totals.right += u32::from(is_right);
-    let estimated = first.and_then(|finding| finding.gain_share).filter(|_| is_right);
-    let measured = if args.no_gains { None } else { Some(gain(command, seed)?) };
-    let mut gains = String::new();
-    if let (Some(estimated), Some(measured)) = (estimated, measured) {
-        let ratio = estimated / measured.max(1e-9);
-        let is_within = (1.0 / MAX_FACTOR..=MAX_FACTOR).contains(&ratio);
-        totals.estimates += 1;
-        totals.within += u32::from(is_within);
-        let mark = if is_within { "" } else { ", outside" };
-        gains =
-            format!("; gain {:.0} %, measured {:.0} %{mark}", 100.0 * estimated, 100.0 * measured);
-    } else if let Some(measured) = measured {
-        gains = format!("; measured gain {:.0} %", 100.0 * measured);
+    let twin = examine(args, program, command, "twin", seed)?;
+    let first = twin.findings.first();
+    totals.twins += 1;
+    totals.silent += u32::from(first.is_none());
+    let found = found_name(first.map(|finding| finding.symptom));
+    if first.is_some() {
+        println!("ALARM  {} {seed} twin: {found}", program.file);
     }
-    let name = |found: Option<Symptom>| found.map_or("nothing".to_owned(), name);
-    let mark = if is_right { "right" } else { "WRONG" };
-    let expected = self::name(program.symptom);
-    println!("{mark}  {} {seed} ({expected}): {}{gains}", program.file, name(found));
-    if !args.no_twins {
-        let twin = examine("twin")?;
-        let found = twin.findings.first().map(|finding| finding.symptom);
-        totals.twins += 1;
-        totals.silent += u32::from(found.is_none());
-        if found.is_some() {
-            println!("ALARM  {} {seed} twin: {}", program.file, name(found));
-        }
+    if program.symptom.is_none() {
+        totals.add_row(program, &found, first.and_then(|finding| finding.gain_share), None);
     }
     Ok(())
+}
+
+impl Totals {
+    /// Adds a row to the table of real programs.
+    fn add_row(
+        &mut self,
+        program: &Program,
+        found: &str,
+        estimated: Option<f64>,
+        measured: Option<f64>,
+    ) {
+        if let Some((job, remedy)) = program.real {
+            let [estimated, measured] =
+                [estimated, measured].map(|gain| gain.map_or("–".to_owned(), percent));
+            self.rows.push(format!("| {job} | {found} | {estimated} | {remedy} | {measured} |"));
+        }
+    }
 }
 
 /// Runs one variant under `contend doctor`.
@@ -223,14 +370,41 @@ fn examine(
     serde_json::from_str(&text).context("contend wrote a record that cannot be read")
 }
 
-/// Returns the share of the wall time by which `fixed` is faster than `sick`.
-fn gain(command: &[String], seed: u32) -> Result<f64> {
+/// Returns the share of the wall time by which `fixed` is faster than `sick`: medians of runs in turn.
+fn gain(command: &[String], seed: u32, runs: u32) -> Result<f64> {
     let wall = |variant: &str| -> Result<f64> {
         let mut run = Command::new(&command[0]);
         run.args(&command[1..]).args([variant, &seed.to_string()]);
         Ok(time_with(&mut run, Stdio::null(), Stdio::null())?.wall.as_secs_f64())
     };
-    Ok(1.0 - wall("fixed")? / wall("sick")?)
+    let (mut fixed, mut sick) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        fixed.push(wall("fixed")?);
+        sick.push(wall("sick")?);
+    }
+    Ok(1.0 - median(fixed) / median(sick))
+}
+
+/// Returns the median, the upper one of an even number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Makes the inputs of a real program. Returns the reason if it cannot run here.
+fn prepare(program: &Program, command: &[String]) -> Result<Option<String>> {
+    if program.real.is_none() {
+        return Ok(None);
+    }
+    let mut run = Command::new(&command[0]);
+    let output = run.args(&command[1..]).arg("prepare").stdin(Stdio::null()).output();
+    let output = output.context("cannot start a program")?;
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.code() == Some(SKIPPED) {
+        return Ok(Some(message));
+    }
+    ensure!(output.status.success(), "cannot prepare {}: {message}", program.file);
+    Ok(None)
 }
 
 /// Builds a program in `folder`, and returns the words that start it. Returns `None` if its compiler
@@ -272,6 +446,9 @@ fn build(program: &Program, folder: &Path) -> Result<Option<Vec<String>>> {
         }
         "py" => return interpreted(&["python3", &file]),
         "mjs" | "cjs" => return interpreted(&["node", &file]),
+        "sh" if program.real.is_some() => {
+            return interpreted(&["env", &format!("REAL_FOLDER={}", text(folder)), "bash", &file]);
+        }
         _ => return interpreted(&["bash", &file]),
     };
     Ok(is_built.then(|| vec![output]))
@@ -280,6 +457,14 @@ fn build(program: &Program, folder: &Path) -> Result<Option<Vec<String>>> {
 fn name(symptom: Symptom) -> String {
     let value = serde_json::to_value(symptom).ok();
     value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn found_name(found: Option<Symptom>) -> String {
+    found.map_or("nothing".to_owned(), name)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 /// Prints the confusion matrix as a table in Markdown.
@@ -295,9 +480,7 @@ fn print_confusion(totals: &Totals) {
         };
         let sum = |is_right: bool| of(is_right).map(|(_, count)| count).sum::<u32>();
         let others: Vec<String> = of(false)
-            .map(|((_, found), count)| {
-                format!("{}: {count}", found.map_or("nothing".to_owned(), name))
-            })
+            .map(|((_, found), count)| format!("{}: {count}", found_name(*found)))
             .collect();
         let (right, wrong) = (sum(true), sum(false));
         println!("| {} | {} | {right} | {} |", name(planted), right + wrong, others.join(", "));
@@ -307,10 +490,16 @@ fn print_confusion(totals: &Totals) {
 
 fn print(totals: &Totals) {
     print_confusion(totals);
+    if !totals.rows.is_empty() {
+        println!("| program | first finding | estimated | remedy | measured |");
+        println!("|---|---|---|---|---|");
+        totals.rows.iter().for_each(|row| println!("{row}"));
+        println!();
+    }
     println!("first finding right: {} of {}", totals.right, totals.sick);
     println!("healthy programs without a finding: {} of {}", totals.silent, totals.twins);
     println!("gains within a factor of {MAX_FACTOR}: {} of {}", totals.within, totals.estimates);
     if !totals.skipped.is_empty() {
-        println!("skipped, because a tool is missing: {}", totals.skipped.join(", "));
+        println!("skipped: {}", totals.skipped.join(", "));
     }
 }
