@@ -8,7 +8,7 @@
 need musl-gcc gcc
 
 prepare() {
-  musl-gcc -O2 -static -pthread -o "$folder/sick" "$here/count_words.c"
+  musl-gcc -O2 -pthread -o "$folder/sick" "$here/count_words.c"
   gcc -O2 -pthread -o "$folder/fixed" "$here/count_words.c"
   access_log 600000 >"$folder/log"
 }

@@ -166,9 +166,15 @@ const REAL: &[Program] = &[
     ),
     real(
         "real/sqlite_writers.sh",
-        Symptom::LockPolling,
-        "SQLite: 4 `sqlite3` insert rows, busy time-out of 20 s",
+        Symptom::NotConcurrency,
+        "SQLite: 4 `sqlite3`, a transaction on disk for each row",
         "a transaction for 100 rows",
+    ),
+    real(
+        "real/sqlite_busy.sh",
+        Symptom::LockPolling,
+        "SQLite from Python: 2 writers that compute in their transactions",
+        "computing before, a transaction for 50 rows",
     ),
     real(
         "real/python_chunks.sh",
