@@ -204,7 +204,7 @@ const REAL: &[Program] = &[
         "real/go_quota.sh",
         Symptom::CpuLimit,
         "Go: `GOMAXPROCS=8`, CPU quota of 1",
-        "`GOMAXPROCS=1`",
+        "a quota of 2",
     ),
     real("real/make_jobs.sh", Symptom::UnevenWork, "`make` of 20 files in C", "`make -j2`"),
     real(

@@ -6,6 +6,7 @@ pub mod testing;
 use std::collections::{BTreeMap, HashSet};
 
 use contend_record::doctor::{Cause, Relation, Runtime, ThreadName, ThreadState};
+use contend_record::remedy::Library;
 use contend_sys::procfs::{Io, Stat, ticks};
 
 use crate::futex::Primitive;
@@ -63,6 +64,8 @@ pub struct Facts {
     pub longest_alone: Option<(i32, f64)>,
     /// Owners of the locks that threads waited for, as samples have found them.
     pub lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
+    /// Names of the files to which locks belong that threads waited for, by address.
+    pub lock_files: BTreeMap<u64, String>,
     /// Share of the readings in which a process held a file lock.
     pub file_lock_share: f64,
     /// Minor page faults of all processes, per second.
@@ -123,6 +126,8 @@ pub struct ProcessFacts {
     pub runtime: Option<Runtime>,
     /// Increase of bytes and calls; `None` if they may not be read.
     pub io: Option<Io>,
+    /// Its libraries, as far as they matter.
+    pub libraries: Vec<Library>,
     /// The pipes at its standard input and output.
     pub pipes: HashSet<PipeEnd>,
     /// Mean number of its threads that ran.
@@ -206,6 +211,7 @@ impl Facts {
             programs: timeline.programs.iter().map(|(name, all)| (name.clone(), *all)).collect(),
             longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
             lock_owners: observation.lock_owners.clone(),
+            lock_files: observation.lock_files.clone(),
             file_lock_share: observation.file_lock_share,
             faults_per_second: faults / wall,
             has_switches: timeline.has_switches(),
@@ -311,6 +317,7 @@ fn process(observed: &Observed, threads: &[ThreadFacts]) -> ProcessFacts {
         command: observed.command.clone(),
         runtime: observed.runtime,
         io: observed.io_increase(),
+        libraries: observed.libraries.found().unwrap_or_default(),
         pipes: observed.pipes.clone().unwrap_or_default(),
         running: own.iter().map(|thread| thread.running).sum(),
         goroutines: is_go.then(|| Goroutines::of(&own)).flatten(),
@@ -391,23 +398,31 @@ fn unseen_cpu(observation: &Observation) -> f64 {
     ticks(children.saturating_sub(ended)).as_secs_f64()
 }
 
-/// Returns the address that most time of the threads is spent waiting on among locks, with the number
-/// of threads and their share of the time.
-pub fn busiest_lock(threads: &[ThreadFacts]) -> Option<(u64, usize, f64)> {
-    let mut by_address: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
+/// Threads that wait for the same lock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waiters {
+    /// Number of threads.
+    pub threads: usize,
+    /// Sum of their shares of the time.
+    pub share: f64,
+}
+
+/// Returns the waiting threads by the address of the lock, for locks in memory.
+pub fn waiters(threads: &[ThreadFacts]) -> BTreeMap<u64, Waiters> {
+    let mut by_address: BTreeMap<u64, Waiters> = BTreeMap::new();
     for thread in threads {
         for (wait, share) in &thread.waits {
             if let Object::Futex(futex) = wait.object
                 && futex.primitive != Primitive::Condition
             {
-                let (count, sum) = by_address.entry(futex.address).or_default();
-                *count += 1;
-                *sum += share;
+                let waiters =
+                    by_address.entry(futex.address).or_insert(Waiters { threads: 0, share: 0.0 });
+                waiters.threads += 1;
+                waiters.share += share;
             }
         }
     }
-    let most = by_address.into_iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
-    most.map(|(address, (count, share))| (address, count, share))
+    by_address
 }
 
 fn seconds(nanos: u64) -> f64 {

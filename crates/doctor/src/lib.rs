@@ -30,6 +30,7 @@ mod goroutines;
 mod histogram;
 mod libraries;
 mod limits;
+mod lock_files;
 pub mod observe;
 mod processes;
 pub mod remedy;

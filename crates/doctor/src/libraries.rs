@@ -88,11 +88,13 @@ fn in_maps(maps: &str) -> BTreeSet<Library> {
     let mut found = BTreeSet::new();
     let mut last = "";
     for line in maps.lines() {
-        let Some((_, name)) = line.rsplit_once('/') else { continue };
+        let Some((folder, name)) = line.rsplit_once('/') else { continue };
         if name == last {
             continue; // several ranges of one file
         }
         last = name;
+        // The library of musl is also its loader, of which Debian has the name as a link.
+        found.extend(folder.ends_with("-linux-musl").then_some(Library::Musl));
         let known = BY_FILE.iter().filter(|(start, _)| name.starts_with(start));
         found.extend(known.map(|(_, library)| *library));
         found.extend(is_free_threaded(name).then_some(Library::FreeThreadedPython));
@@ -154,8 +156,10 @@ mod tests {
         let expected =
             [Library::Glibc, Library::Openmp, Library::Openblas, Library::FreeThreadedPython];
         assert_eq!(in_maps(maps), BTreeSet::from(expected));
-        let maps = "7f00-7f01 r-xp 00000000 08:01 1 /lib/ld-musl-x86_64.so.1\n";
-        assert_eq!(in_maps(maps), BTreeSet::from([Library::Musl]));
+        for name in ["/lib/ld-musl-x86_64.so.1", "/usr/lib/x86_64-linux-musl/libc.so"] {
+            let maps = format!("7f00-7f01 r-xp 00000000 08:01 1 {name}\n");
+            assert_eq!(in_maps(&maps), BTreeSet::from([Library::Musl]));
+        }
         assert!(in_maps("55-56 r-xp 00000000 08:01 1 /usr/bin/ld-linux\n").is_empty());
     }
 

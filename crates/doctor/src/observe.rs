@@ -30,7 +30,9 @@ pub use self::file_locks::FileLocks;
 use self::switches::record_switches;
 use crate::backoff::{Backoff, Deadlines};
 use crate::descriptors::{self, Budget};
+use crate::futex::{Futex, Primitive};
 use crate::limits::Limits;
+use crate::lock_files::LockFiles;
 use crate::processes::{self, Observed};
 use crate::stacks::{Code, Stacks};
 use crate::thread::{self, Sample, Sampled, ThreadFiles};
@@ -96,6 +98,8 @@ pub struct Observation {
     pub codes: BTreeMap<i32, Code>,
     /// Number of samples in which a thread waited for a lock, by its address and by its owner.
     pub lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
+    /// Names of the files to which locks belong that threads waited for, by address.
+    pub lock_files: BTreeMap<u64, String>,
     /// Share of the readings of the machine's file locks in which an observed process held one, without
     /// processes that always do.
     pub file_lock_share: f64,
@@ -186,6 +190,7 @@ pub struct Observer<'a> {
     samples: u64,
     stacks: Stacks,
     lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
+    lock_files: LockFiles,
     file_locks: FileLocks,
     /// Interval in which a thread was last found in a short sleep.
     last_sleep: Option<u64>,
@@ -249,6 +254,7 @@ pub fn observe(
         samples: 0,
         stacks: Stacks::default(),
         lock_owners: BTreeMap::new(),
+        lock_files: LockFiles::default(),
         file_locks: FileLocks::default(),
         last_sleep: None,
         shows_calls: false,
@@ -291,11 +297,13 @@ pub fn observe(
     Ok(Observation { trace, ..observer.into_observation() })
 }
 
-/// Returns the address and the owner of the lock that a thread has begun to wait for.
-fn owner(sampler: &Sampler, sample: &Sample) -> Option<(u64, i32)> {
+/// Returns the lock that a thread has begun to wait for, with its process.
+fn new_lock(sampler: &Sampler, sample: &Sample) -> Option<(Pid, Futex)> {
     match sample.state {
-        Sampled::Waiting(Wait { object: Object::Futex(futex), .. }) if sample.slices > 0 => {
-            Some((futex.address, futex.owner(Pid::from_raw(sampler.process)?)?))
+        Sampled::Waiting(Wait { object: Object::Futex(futex), .. })
+            if sample.slices > 0 && futex.primitive == Primitive::Lock =>
+        {
+            Some((Pid::from_raw(sampler.process)?, futex))
         }
         _ => None,
     }
@@ -397,6 +405,7 @@ impl Observer<'_> {
             throttling: self.limits.throttling(),
             codes,
             lock_owners: self.lock_owners.clone(),
+            lock_files: self.lock_files.known(),
             file_lock_share: self.file_locks.share(),
             file_locks: self.file_locks.clone(),
             trace: None,
@@ -570,8 +579,9 @@ impl Observer<'_> {
                         let taken = Taken { before, after, sample: &sample };
                         trace.sample(sampler.process, id, &taken);
                     }
-                    if let Some((address, owner)) = owner(sampler, &sample) {
-                        found.push((address, owner));
+                    if let Some((process, futex)) = new_lock(sampler, &sample) {
+                        self.lock_files.note(process, futex.address);
+                        found.extend(futex.owner(process).map(|owner| (futex.address, owner)));
                     }
                 }
                 Err(error) if thread::is_out_of_descriptors(&error) => {}

@@ -113,6 +113,14 @@ pub fn is_go_lock(name: &str) -> bool {
     LOCKS.iter().any(|start| name.starts_with(start))
 }
 
+/// Returns whether a function of the Java virtual machine with this name enters or leaves a contended
+/// monitor.
+pub fn is_java_lock(name: &str) -> bool {
+    name.starts_with("ObjectMonitor::")
+        || name.starts_with("ObjectSynchronizer::")
+        || name == "SpinPause"
+}
+
 /// Returns whether a function of Go with this name sleeps.
 pub fn is_go_sleep(name: &str) -> bool {
     name == "time.Sleep" || name == "runtime.timeSleep"
@@ -140,6 +148,7 @@ mod tests {
         assert!(is_helper(Some(Runtime::Java), "GC Thread#0"));
         assert!(!is_helper(Some(Runtime::Java), "main") && !is_helper(None, "GC Thread#0"));
         assert!(is_go_lock("internal/sync.(*Mutex).lockSlow") && !is_go_lock("main.lock"));
+        assert!(is_java_lock("ObjectMonitor::TrySpin") && !is_java_lock("Monitor::wait"));
         assert!(is_go_channel("runtime.chansend1") && !is_go_channel("runtime.mcall"));
         assert!(is_internal(Some(Runtime::Go), "runtime.mcall"));
         assert!(!is_internal(None, "runtime.mcall"));

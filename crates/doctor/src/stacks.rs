@@ -38,6 +38,9 @@ struct Examined {
     spinning: usize,
 }
 
+/// Number of frames, counted from the innermost one, among which code of a monitor of Java must be.
+const JAVA_LOCK_FRAMES: usize = 3;
+
 /// Where a thread executes. Shares are of the samples in user mode.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Code {
@@ -50,7 +53,7 @@ pub struct Code {
     pub functions: Vec<(String, f64)>,
     /// The outermost functions, by share; largest first. For Go, the function of the goroutine.
     pub entries: Vec<(String, f64)>,
-    /// Share in code of Go's locks that are contended.
+    /// Share in code of contended locks of Go, and of monitors of Java.
     pub locking: f64,
     /// Share in code of Go's channels.
     pub channels: f64,
@@ -114,10 +117,8 @@ impl Examined {
         let mut sleepers = BTreeMap::new();
         let (mut locking, mut channels) = (0, 0);
         for stack in &self.stacks {
-            let names: Vec<String> = stack
-                .iter()
-                .filter_map(|address| symbols.function_at(*address).map(str::to_owned))
-                .collect();
+            let names: Vec<String> =
+                stack.iter().filter_map(|address| symbols.function_at(*address)).collect();
             let is_own = |name: &&String| !runtime::is_internal(runtime, name);
             if let Some(function) = names.iter().find(is_own) {
                 *functions.entry(function.clone()).or_insert(0) += 1;
@@ -132,6 +133,11 @@ impl Examined {
                 }
                 locking += usize::from(names.iter().any(|name| runtime::is_go_lock(name)));
                 channels += usize::from(names.iter().any(|name| runtime::is_go_channel(name)));
+            }
+            if runtime == Some(Runtime::Java) {
+                let innermost = names.iter().take(JAVA_LOCK_FRAMES);
+                locking +=
+                    usize::from(innermost.into_iter().any(|name| runtime::is_java_lock(name)));
             }
         }
         let sorted = |counts: BTreeMap<String, usize>| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 
 use contend_sys::Pid;
+use cpp_demangle::DemangleOptions;
 use object::read::ReadCache;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
@@ -53,7 +54,7 @@ impl Symbols {
     }
 
     /// Returns the name of the function that contains the address; `None` if it is unknown.
-    pub fn function_at(&mut self, address: u64) -> Option<&str> {
+    pub fn function_at(&mut self, address: u64) -> Option<String> {
         let mapping = self.mappings.iter().find(|m| (m.start..m.end).contains(&address))?;
         let place = address - mapping.start + mapping.offset;
         let root = &self.root;
@@ -64,7 +65,7 @@ impl Symbols {
                 |file| FileSymbols::read(file).unwrap_or_default(),
             )
         });
-        file.function_at(place)
+        file.function_at(place).map(readable)
     }
 }
 
@@ -81,7 +82,7 @@ impl FileSymbols {
         let mut functions: Vec<(u64, u64, String)> = symbols
             .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
             .filter_map(|symbol| {
-                Some((symbol.address(), symbol.size(), readable(symbol.name().ok()?)))
+                Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned()))
             })
             .collect();
         functions.sort_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
@@ -102,9 +103,16 @@ impl FileSymbols {
     }
 }
 
-/// Returns the name as in the source, without the hash that Rust's compiler adds.
+/// Returns the name as in the source, without parameters (C++) and the hash that Rust's compiler adds.
 fn readable(name: &str) -> String {
-    format!("{:#}", rustc_demangle::demangle(name))
+    if let Ok(known) = rustc_demangle::try_demangle(name) {
+        return format!("{known:#}");
+    }
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let demangled = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name).ok());
+    let readable =
+        demangled.flatten().and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    readable.unwrap_or_else(|| name.to_owned())
 }
 
 /// Parses a line of `/proc/PID/maps`. Returns `None` unless it is code of a file.

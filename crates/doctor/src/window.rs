@@ -38,6 +38,7 @@ impl Observation {
             throttling: self.throttling.since(earlier.throttling),
             codes: self.codes.clone(),
             lock_owners: self.lock_owners.clone(),
+            lock_files: self.lock_files.clone(),
             file_lock_share: file_locks.share(),
             file_locks,
             trace: None,

@@ -272,6 +272,7 @@ fn process(pid: i32, runtime: Option<Runtime>) -> ProcessFacts {
         command: format!("program-{pid}"),
         runtime,
         io: None,
+        libraries: Vec::new(),
         pipes: std::collections::HashSet::default(),
         running: 0.0,
         goroutines: None,

@@ -8,7 +8,7 @@
 
 use contend_record::doctor::{Runtime, ThreadState};
 
-use super::{Found, MIN_GAIN, names, percent};
+use super::{Found, MIN_GAIN, lock_step, names, percent};
 use crate::facts::{Facts, ThreadFacts};
 use crate::futex::Primitive;
 use crate::wait::{Object, Wait};
@@ -23,6 +23,10 @@ const MIN_LIGHT_WAITING: f64 = 0.2;
 const MIN_WAITING: f64 = 0.3;
 
 pub fn find(facts: &Facts) -> Option<Found> {
+    // Threads that serve a pool of processes wait for its messages.
+    if lock_step::messages(facts).is_some() {
+        return None;
+    }
     let process = facts.processes.iter().find(|process| {
         let threads = || facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
         let running: f64 = threads().map(|thread| thread.running).sum();

@@ -17,6 +17,8 @@ const MIN_POLLS_PER_SECOND: f64 = 10.0;
 
 /// Share of the readings in which a file lock must be held.
 const MIN_LOCKED: f64 = 0.1;
+/// Share of the readings in which a file lock must be held, from which a single thread that retries counts.
+const MIN_HELD: f64 = 0.8;
 /// Part of the time asleep that is saved: threads still wait while another one holds the lock. Found with
 /// the programs of `bench-doctor`.
 const SAVED_SHARE: f64 = 0.75;
@@ -26,7 +28,7 @@ const MIN_CALLS: f64 = 0.3;
 const MIN_SLEEPING: f64 = 0.2;
 
 pub fn find(facts: &Facts) -> Option<Found> {
-    file_lock(facts).or_else(|| programs(facts)).or_else(|| poll(facts))
+    file_lock(facts).or_else(|| held(facts)).or_else(|| programs(facts)).or_else(|| poll(facts))
 }
 
 /// Finds scripts that call `flock` repeatedly, with a sleep between.
@@ -98,7 +100,6 @@ fn file_lock(facts: &Facts) -> Option<Found> {
         ),
         gain: Some(lost),
         argument: "three quarters of the time asleep, as far as neither the lock nor the CPUs are in use",
-
         evidence: vec![
             ("sleeps_per_second", sleeps / facts.wall),
             ("locked_share", facts.file_lock_share),
@@ -110,6 +111,45 @@ fn file_lock(facts: &Facts) -> Option<Found> {
             .to_owned(),
         command: None,
         unless: "the sleeps have nothing to do with the lock",
+    })
+}
+
+/// Finds a thread that retries until a file lock is free, which others hold nearly always: they work under
+/// the lock, so that it keeps a second CPU from being used.
+fn held(facts: &Facts) -> Option<Found> {
+    let retries = |thread: &&ThreadFacts| {
+        let asleep = thread.in_timers();
+        asleep >= MIN_SLEEPING
+            && thread.short_sleeps as f64 >= MIN_POLLS_PER_SECOND * asleep * facts.wall
+    };
+    let thread = facts.threads.iter().find(retries)?;
+    let gain = facts.parallel_gain_of(facts.running, 2);
+    if facts.file_lock_share < MIN_HELD || gain < MIN_GAIN {
+        return None;
+    }
+    let per_second = thread.short_sleeps as f64 / facts.wall;
+    Some(Found {
+        message: format!(
+            "{} sleeps {} times per second, while another process holds a file lock ({} of the \
+             readings): it seems to retry until the lock is free. Meanwhile, only {:.1} threads run.",
+            described(thread),
+            rate(per_second),
+            percent(facts.file_lock_share),
+            facts.running,
+        ),
+        gain: Some(gain),
+        argument: "the CPU time, divided between two CPUs, if most work needs no lock",
+        evidence: vec![
+            ("sleeps_per_second", per_second),
+            ("locked_share", facts.file_lock_share),
+            ("running_threads", facts.running),
+        ],
+        threads: names([thread]),
+        remedy: "Hold the lock for a shorter time: compute before it is taken, and write several results \
+                 at once."
+            .to_owned(),
+        command: None,
+        unless: "the work must be done under the lock",
     })
 }
 

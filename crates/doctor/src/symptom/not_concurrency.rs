@@ -1,7 +1,7 @@
 //! Page faults, a disk, the network or a child dominates: changing the concurrency of the program would
 //! hardly help.
 
-use contend_record::doctor::ThreadState;
+use contend_record::doctor::{Cause, ThreadState};
 
 use super::{Found, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
@@ -12,6 +12,8 @@ const MIN_FAULTS_PER_SECOND: f64 = 50_000.0;
 const MIN_SYSTEM: f64 = 0.3;
 /// Mean number of threads that wait for a disk.
 const MIN_DISK: f64 = 0.5;
+/// Share of the time in which no thread ran and at least one waited for a disk, which suffices as well.
+const MIN_NONE_RAN: f64 = 0.3;
 
 pub fn find(facts: &Facts) -> Option<Found> {
     page_faults(facts).or_else(|| disk(facts))
@@ -52,18 +54,21 @@ fn disk(facts: &Facts) -> Option<Found> {
     let threads: Vec<&ThreadFacts> =
         facts.threads.iter().filter(|thread| waiting(thread) > 0.1).collect();
     let sum: f64 = threads.iter().map(|thread| waiting(thread)).sum();
-    if sum < MIN_DISK || facts.running > 0.5 {
+    let none_ran = facts.by(Cause::Disk);
+    if (sum < MIN_DISK || facts.running > 0.5) && none_ran < MIN_NONE_RAN || threads.is_empty() {
         return None;
     }
     Some(Found {
         message: format!(
-            "On average {sum:.1} threads wait for a disk or a file system, and {:.1} run. The program is \
-             limited by storage, not by concurrency.",
-            facts.running
+            "On average {sum:.1} threads wait for a disk or a file system, and {:.1} run. For {} of the \
+             time, none ran and one waited for a disk. The program is limited by storage, not by \
+             concurrency.",
+            facts.running,
+            percent(none_ran),
         ),
         gain: None,
         argument: "what faster storage would bring is unknown",
-        evidence: vec![("waiting_threads", sum)],
+        evidence: vec![("waiting_threads", sum), ("waiting_share", none_ran)],
         threads: names(threads),
         remedy: "Write in larger batches with fewer calls of fsync, or use faster storage."
             .to_owned(),

@@ -4,6 +4,8 @@
 //! Healthy programs that look alike: other programs use the CPUs (named as such), and a queue of
 //! threads that compute in long slices, which costs little.
 
+use std::collections::BTreeSet;
+
 use contend_record::doctor::{Runtime, ThreadState};
 
 use super::{Found, MIN_GAIN, length, lock_step, names, percent, rate};
@@ -21,8 +23,10 @@ const MIN_CROWD_WITH_LOCKS: f64 = 8.0;
 const MAX_CROWD_RUN_SECONDS: f64 = 2e-4;
 /// Number of times per second that the threads of a crowd begin to run.
 const MIN_SWITCHES: f64 = 5_000.0;
-/// Mean number of queued threads for each CPU from which the caches suffer.
+/// Mean number of queued threads for each CPU, and number of processes for each, from which the caches suffer.
 const LONG_QUEUE: f64 = 6.0;
+/// Number of times per second and CPU that threads of a long queue begin to run, from which the caches suffer.
+const MIN_LONG_QUEUE_SWITCHES: f64 = 1_000.0;
 /// Share of the CPU time in the kernel above which switches cost much.
 const MIN_SYSTEM: f64 = 0.1;
 
@@ -105,8 +109,13 @@ fn queued(facts: &Facts) -> Option<Found> {
     let spinning =
         threads.iter().map(|thread| thread.spinning()).sum::<f64>() / facts.running.max(1e-9);
     let system = if facts.system_share() >= MIN_SYSTEM { facts.system_share() } else { 0.0 };
-    let gain = (system + spinning).min(0.99);
-    let is_long_queue = queued >= LONG_QUEUE;
+    // Stacks are those of user mode.
+    let gain = system + (1.0 - facts.system_share()) * spinning;
+    // Threads of one process share what is in the caches, unless they switch often.
+    let processes: BTreeSet<i32> = threads.iter().map(|thread| thread.name.pid).collect();
+    let is_costly = processes.len() as f64 >= LONG_QUEUE * facts.cpus
+        || switches >= MIN_LONG_QUEUE_SWITCHES * facts.cpus;
+    let is_long_queue = queued >= LONG_QUEUE && is_costly;
     if gain < MIN_GAIN && !is_long_queue {
         return None;
     }

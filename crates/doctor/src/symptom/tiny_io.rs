@@ -1,9 +1,10 @@
 //! System calls that move few bytes each, so that the kernel takes much of the CPU time.
 //!
 //! Healthy programs that look alike: small messages between which the program waits; there, the calls
-//! are few, and the CPU time is small.
+//! are few, and the CPU time is small. Messages between processes of the program are left to the rule about
+//! working in turn.
 
-use super::{Found, MIN_GAIN, names, percent, rate};
+use super::{Found, MIN_GAIN, lock_step, names, percent, rate};
 use crate::facts::{Facts, ProcessFacts};
 
 /// Number of calls per second of a process from which their cost matters.
@@ -31,6 +32,11 @@ pub fn find(facts: &Facts) -> Option<Found> {
         || bytes > MAX_BYTES_PER_CALL
         || facts.system_share() < MIN_SYSTEM
     {
+        return None;
+    }
+    // Small messages between processes are a matter of turns.
+    let exchanges = |found: &Found| found.threads.iter().any(|thread| thread.pid == process.pid);
+    if lock_step::messages(facts).as_ref().is_some_and(exchanges) {
         return None;
     }
     // The program's own work for each call is saved in part, too.

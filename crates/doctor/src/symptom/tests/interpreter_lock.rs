@@ -73,3 +73,13 @@ fn other_runtimes_have_no_such_lock() {
     let java = computing().process(1, |process| process.runtime = Some(Runtime::Java));
     is_silent(find, java, "a program in Java");
 }
+
+#[test]
+fn threads_that_serve_a_pool_of_processes_wait_for_messages() {
+    let lock = futex(Primitive::InterpreterLock, LOCK);
+    let served = (11..=14).fold(super::lock_step::pool(), |program, id| {
+        let thread = Thread::new(id).of(10).runtime(Runtime::Python);
+        program.thread(thread.runs(0.2, 2_000.0).waits(lock, 0.5))
+    });
+    is_silent(find, served, "small messages cost the time");
+}

@@ -1,10 +1,12 @@
 use contend_record::doctor::Runtime;
+use contend_record::remedy::Library;
 
 use super::super::lock_contention::find;
 use super::{finds, is_silent};
 use crate::facts::testing::{PID, Program, Thread, futex};
 use crate::futex::Primitive;
 use crate::goroutines::Goroutines;
+use crate::stacks::Code;
 
 const ADDRESS: u64 = 0x1000;
 
@@ -68,6 +70,88 @@ fn the_kernel_s_part_of_the_cpu_time_is_saved_as_well() {
 fn locks_of_java_and_of_go_are_found() {
     finds(find, monitor(&[(0.3, 100.0); 3]), 0.54..=0.56);
     finds(find, goroutines(0.1, 0.0), 0.54..=0.56);
+}
+
+/// Two threads that take a lock so often that its brief waits and its wake-ups cost time in the kernel.
+fn brief(per_second: f64) -> Program {
+    let lock = futex(Primitive::Lock, ADDRESS);
+    Program::on(2.0)
+        .threads(1..=2, |thread| thread.runs(0.85, per_second).waits(lock, 0.07))
+        .levels(&[0.2, 0.75])
+        .in_kernel(0.3)
+}
+
+#[test]
+fn many_brief_waits_are_found() {
+    finds(find, brief(4_000.0), 0.35..=0.45);
+    is_silent(find, brief(900.0), "each wait is 0.08 ms long, but they are rare");
+    is_silent(find, brief(4_000.0).in_kernel(0.1), "they cost little");
+}
+
+#[test]
+fn a_lock_in_the_c_library_has_its_own_remedy() {
+    for (file, is_c_library) in
+        [("libc.so.6", true), ("ld-musl-x86_64.so.1", true), ("libcairo.so.2", false)]
+    {
+        let program = one_mutex().with(|facts| {
+            facts.lock_files.insert(ADDRESS, file.to_owned());
+        });
+        let found = finds(find, program, 0.49..=0.51);
+        assert!(found.message.contains(&format!("(at 0x1000, in {file})")), "{}", found.message);
+        assert_eq!(found.remedy.contains("jemalloc"), is_c_library, "{file}");
+    }
+}
+
+#[test]
+fn threads_of_java_that_spin_at_a_monitor_are_found() {
+    let spinning = |share: f64| {
+        let code = Code { samples: 100, locking: share, ..Code::default() };
+        Program::on(2.0)
+            .threads(1..=4, |thread| {
+                let thread = thread.runtime(Runtime::Java).runs(0.45, 100.0).queued(0.45);
+                thread.with(|thread| thread.code = Some(code.clone()))
+            })
+            .levels(&[0.1, 0.9])
+    };
+    let found = finds(find, spinning(0.4), 0.42..=0.5);
+    assert!(found.message.ends_with("40 % of the CPU time is spent in code of locks."));
+    is_silent(find, spinning(0.1), "hardly any time in locks");
+}
+
+#[test]
+fn a_lock_does_not_matter_while_all_cpus_are_in_use() {
+    let lock = futex(Primitive::Lock, ADDRESS);
+    let pool = |queued: f64| {
+        Program::on(2.0)
+            .threads(1..=16, |thread| thread.runs(0.1, 50.0).queued(queued).waits(lock, 0.1))
+            .levels(&[0.3, 0.6])
+    };
+    finds(find, pool(0.05), 0.15..=0.25);
+    is_silent(find, pool(0.75), "twelve threads are queued");
+}
+
+#[test]
+fn the_end_of_a_thread_is_not_a_lock() {
+    let lock = futex(Primitive::Lock, ADDRESS);
+    let join = futex(Primitive::Lock, 0x2000);
+    let program = Program::on(2.0)
+        .thread(Thread::new(1).runs(0.01, 1.0).waits(join, 0.99))
+        .thread(Thread::new(2).runs(0.9, 100.0).waits(lock, 0.05))
+        .levels(&[0.9]);
+    is_silent(find, program, "each address has one waiting thread");
+}
+
+#[test]
+fn threads_of_openmp_wait_at_barriers() {
+    let wait = futex(Primitive::Condition, ADDRESS);
+    let team = || {
+        Program::on(2.0)
+            .threads(1..=4, |thread| thread.runs(0.25, 100.0).waits(wait, 0.7))
+            .levels(&[0.9, 0.05])
+    };
+    finds(find, team(), 0.45..=0.55);
+    let openmp = team().process(PID, |process| process.libraries = vec![Library::Openmp]);
+    is_silent(find, openmp, "they wait for the slowest one");
 }
 
 #[test]

@@ -50,9 +50,19 @@ fn retries_for_a_file_lock_are_found() {
 }
 
 #[test]
-fn a_file_lock_that_is_always_held_leaves_nothing_to_gain() {
-    let held = retrying().cause(Cause::Sleep, 0.0).with(|facts| facts.file_lock_share = 0.95);
-    is_silent(find, held, "the lock is in use all the time");
+fn work_under_a_file_lock_that_is_always_held_is_found() {
+    let held = |working: f64, share: f64| {
+        Program::on(2.0)
+            .thread(Thread::new(1).of(1).runs(0.4, 50.0).sleeps(0.5, 7.0, 0.9))
+            .thread(Thread::new(2).of(2).runs(working, 50.0))
+            .levels(&[0.95])
+            .with(|facts| facts.file_lock_share = share)
+    };
+    let found = finds(find, held(0.6, 0.95), 0.49..=0.51);
+    assert!(found.message.contains("thread-1 (1) sleeps 7 times per second"), "{}", found.message);
+    assert!(found.remedy.contains("for a shorter time"), "{}", found.remedy);
+    is_silent(find, held(0.6, 0.5), "it sleeps for another reason");
+    is_silent(find, held(1.5, 0.95), "both CPUs are in use");
 }
 
 #[test]

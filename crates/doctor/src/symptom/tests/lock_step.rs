@@ -39,7 +39,7 @@ fn ring() -> Program {
 }
 
 /// A pool of processes that get each item in a message of its own.
-fn pool() -> Program {
+pub fn pool() -> Program {
     let worker =
         |id: i32| Thread::new(id).of(id).runs(0.4, 4_000.0).waits(waiting(ThreadState::Pipe), 0.5);
     Program::on(2.0)
@@ -77,7 +77,7 @@ fn a_ring_of_threads_is_found() {
 
 #[test]
 fn small_messages_between_processes_are_found() {
-    let found = finds(find, pool(), 0.65..=0.75);
+    let found = finds(find, pool(), 0.84..=0.86);
     assert!(found.message.contains("exchange small messages"), "{}", found.message);
     is_silent(find, pool().in_kernel(0.1), "the messages cost little");
 }

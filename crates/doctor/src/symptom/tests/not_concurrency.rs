@@ -1,4 +1,4 @@
-use contend_record::doctor::ThreadState;
+use contend_record::doctor::{Cause, ThreadState};
 
 use super::super::not_concurrency::find;
 use super::{finds, is_silent};
@@ -37,6 +37,19 @@ fn waits_for_a_disk_are_found_without_a_gain() {
     let found = find(&disk(0.05).facts()).expect("a finding");
     assert_eq!(found.gain, None);
     assert!(found.message.contains("1.2 threads wait for a disk"), "{}", found.message);
+}
+
+#[test]
+fn a_disk_for_which_all_wait_is_found_though_few_wait_at_it() {
+    let writer = |id: i32, share: f64| {
+        Thread::new(id).runs(0.1, 500.0).waits(waiting(ThreadState::Disk), share)
+    };
+    let writers = |none_ran: f64| {
+        Program::on(2.0).thread(writer(1, 0.25)).thread(writer(2, 0.2)).cause(Cause::Disk, none_ran)
+    };
+    let found = find(&writers(0.4).facts()).expect("a finding");
+    assert!(found.message.contains("For 40 % of the time, none ran"), "{}", found.message);
+    is_silent(find, writers(0.2), "others ran in the meantime");
 }
 
 #[test]

@@ -63,6 +63,10 @@ fn threads_that_compute_in_long_slices_lose_little() {
 fn a_long_queue_has_an_unknown_gain() {
     let found = find(&crowd(16).facts()).expect("a finding");
     assert_eq!(found.gain, None);
+    let slow = Program::on(2.0)
+        .threads(1..=16, |thread| thread.runs(0.125, 50.0).queued(0.875))
+        .levels(&[0.0, 1.0]);
+    is_silent(find, slow, "each runs for 2.5 ms");
 }
 
 #[test]

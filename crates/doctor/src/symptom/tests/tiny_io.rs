@@ -41,6 +41,14 @@ fn large_calls_and_cheap_calls_are_healthy() {
 }
 
 #[test]
+fn messages_between_processes_are_a_matter_of_turns() {
+    let pool = super::lock_step::pool().process(PID, |process| {
+        process.io = Some(Io { writes: 1_000_000, write_bytes: 1_000_000, ..Io::default() });
+    });
+    is_silent(find, pool, "larger messages are the remedy");
+}
+
+#[test]
 fn counts_that_may_not_be_read_are_not_zero() {
     is_silent(find, byte_writes().process(PID, |process| process.io = None), "unknown");
 }
