@@ -4,6 +4,7 @@
 
 mod advice;
 mod book;
+mod doctor;
 mod lab;
 mod named;
 #[path = "../support/mod.rs"]

@@ -19,6 +19,8 @@ const MIN_POLLS_PER_SECOND: f64 = 10.0;
 const MIN_LOCKED: f64 = 0.1;
 /// Share of the readings in which a file lock must be held, from which a single thread that retries counts.
 const MIN_HELD: f64 = 0.8;
+/// Mean number of threads that must run in that case.
+const MIN_WORKING: f64 = 0.6;
 /// Part of the time asleep that is saved: threads still wait while another one holds the lock. Found with
 /// the programs of `bench-doctor`.
 const SAVED_SHARE: f64 = 0.75;
@@ -124,7 +126,8 @@ fn held(facts: &Facts) -> Option<Found> {
     };
     let thread = facts.threads.iter().find(retries)?;
     let gain = facts.parallel_gain_of(facts.running, 2);
-    if facts.file_lock_share < MIN_HELD || gain < MIN_GAIN {
+    // If hardly any thread runs, the holder waits, such as for a disk.
+    if facts.file_lock_share < MIN_HELD || facts.running < MIN_WORKING || gain < MIN_GAIN {
         return None;
     }
     let per_second = thread.short_sleeps as f64 / facts.wall;

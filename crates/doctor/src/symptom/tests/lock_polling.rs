@@ -63,6 +63,7 @@ fn work_under_a_file_lock_that_is_always_held_is_found() {
     assert!(found.remedy.contains("for a shorter time"), "{}", found.remedy);
     is_silent(find, held(0.6, 0.5), "it sleeps for another reason");
     is_silent(find, held(1.5, 0.95), "both CPUs are in use");
+    is_silent(find, held(0.1, 0.95), "the holder waits for something else");
 }
 
 #[test]
