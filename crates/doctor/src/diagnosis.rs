@@ -47,7 +47,11 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
         observation: ObservationRecord {
             layers: layers(observation),
             processes: observation.processes.len() as u64,
-            threads: observation.processes.iter().map(|process| process.most_threads as u64).sum(),
+            threads: observation
+                .processes
+                .iter()
+                .map(|process| process.most_threads.max(1) as u64)
+                .sum(),
             samples: observation.samples,
             interval_seconds: median(&observation.intervals),
             switches: timeline.has_switches().then_some(timeline.records),

@@ -23,39 +23,27 @@ fn a_list_can_be_limited_to_some_experiments() {
 }
 
 /// Tests that every documented experiment is listed, and that each of its cases, in the smallest
-/// form, has the documented unit, and is measured or skipped with a known reason. The slowest
-/// experiments take part at full effort only.
+/// form, has the documented unit, and is measured or skipped with a known reason.
 #[test]
 fn every_experiment_follows_schema_and_documentation() {
     let list = text(&output(&mut lab(&["list"])).stdout);
-    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/experiments.md");
-    let docs = std::fs::read_to_string(docs).expect("the page is there");
+    let docs = documentation();
     let names: Vec<&str> = docs.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut names: Vec<&str> = names.into_iter().filter(|name| name.contains('/')).collect();
     assert!(names.len() >= 9, "{names:?}");
-    // `lab_runtimes` measures these experiments as well, and they take as long as all others
-    // together.
-    names.retain(|name| by_effort(!["runtime/memory", "runtime/round-trip"].contains(name), true));
-    let patterns = by_effort(names.clone(), vec!["*"]);
+    // `lab_runtimes` measures these experiments, which take as long as all others together.
+    names.retain(|name| !["runtime/memory", "runtime/round-trip"].contains(name));
     let limits = ["--smallest", "--budget", by_effort("30", "120"), "--step-seconds", "0"];
-    let record = lab_record(&[patterns.as_slice(), &limits].concat());
-    let schema = include_str!("../../../../schemas/contend.lab-1.json");
-    let schema: Value = serde_json::from_str(schema).expect("JSON");
-    jsonschema::validate(&schema, &record).expect("the record follows its schema");
-    let required =
-        ["experiment", "parameters", "unit", "samples", "median", "ci95", "min", "max", "warnings"];
+    let record = lab_record(&[names.as_slice(), &limits].concat());
+    check_schema(&record);
     for name in names {
         assert!(list.contains(&format!("  {name} ")), "{name} is not in the list");
         let of_name: Vec<_> =
             cases(&record).iter().filter(|case| case["experiment"] == name).collect();
         assert!(!of_name.is_empty(), "{name} was not run");
         for case in of_name {
-            assert!(required.iter().all(|field| case.get(field).is_some()), "{case}");
-            let unit = case["unit"].as_str().expect("a unit");
-            assert!(docs.contains(&format!("- unit: {unit}\n")), "{case}");
-            let measured = !case["samples"].as_array().expect("a list").is_empty();
+            check_case(case, &docs);
             let reason = case["skipped"].as_str();
-            assert!(measured == reason.is_none(), "{case}");
             let known = [
                 "not installed",
                 "needs",
@@ -75,6 +63,30 @@ fn every_experiment_follows_schema_and_documentation() {
             assert!(fit, "{case}");
         }
     }
+}
+
+/// Returns the documentation of all experiments.
+pub fn documentation() -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/experiments.md");
+    std::fs::read_to_string(page).expect("the page is there")
+}
+
+/// Checks that a case has all fields and a documented unit, and is either measured or skipped.
+pub fn check_case(case: &Value, docs: &str) {
+    let required =
+        ["experiment", "parameters", "unit", "samples", "median", "ci95", "min", "max", "warnings"];
+    assert!(required.iter().all(|field| case.get(field).is_some()), "{case}");
+    let unit = case["unit"].as_str().expect("a unit");
+    assert!(docs.contains(&format!("- unit: {unit}\n")), "{case}");
+    let measured = !case["samples"].as_array().expect("a list").is_empty();
+    assert!(measured == case["skipped"].is_null(), "{case}");
+}
+
+/// Checks that a record follows its schema.
+pub fn check_schema(record: &Value) {
+    let schema = include_str!("../../../../schemas/contend.lab-1.json");
+    let schema: Value = serde_json::from_str(schema).expect("JSON");
+    jsonschema::validate(&schema, record).expect("the record follows its schema");
 }
 
 #[test]

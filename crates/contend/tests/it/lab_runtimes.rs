@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::lab::{check_case, check_schema, documentation};
 use crate::support::{cases, has, lab_record, metric, skip};
 
 /// Kinds of units, with the programs that they need.
@@ -25,9 +26,12 @@ fn every_kind_of_unit_has_a_figure_or_a_reason() {
     let missing: Vec<_> =
         KINDS.iter().filter(|(_, programs)| !programs.iter().all(|program| has(program))).collect();
     let record = lab_record(&["runtime/memory", "runtime/round-trip", "--smallest"]);
+    check_schema(&record);
+    let docs = documentation();
     let reasons = ["java-virtual", "greenlet"]; // not in every version of Java; not part of Python
     let mut units = Vec::new();
     for case in cases(&record) {
+        check_case(case, &docs);
         let unit = unit(case);
         units.push(unit.to_owned());
         match case["skipped"].as_str() {

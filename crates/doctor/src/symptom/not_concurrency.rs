@@ -66,8 +66,12 @@ fn disk(facts: &Facts) -> Option<Found> {
             facts.running,
             percent(none_ran),
         ),
-        gain: None,
-        argument: "what faster storage would bring is unknown",
+        gain: Some(none_ran).filter(|share| *share >= MIN_NONE_RAN),
+        argument: if none_ran >= MIN_NONE_RAN {
+            "the time in which no thread ran and one waited for a disk"
+        } else {
+            "what faster storage would bring is unknown"
+        },
         evidence: vec![("waiting_threads", sum), ("waiting_share", none_ran)],
         threads: names(threads),
         remedy: "Write in larger batches with fewer calls of fsync, or use faster storage."

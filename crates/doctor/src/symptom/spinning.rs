@@ -13,6 +13,9 @@ use crate::facts::{Facts, ThreadFacts};
 /// Number of times per second that a thread gives up the CPU on its own.
 const MIN_YIELDS_PER_SECOND: f64 = 2_000.0;
 
+/// Longest mean time between two of these, in seconds. In a longer one, a thread computes.
+const MAX_RUN_SECONDS: f64 = 1e-4;
+
 /// Share of a thread's CPU time that it must spend in spin loops.
 const MIN_SPINNING: f64 = 0.2;
 
@@ -57,6 +60,7 @@ fn yields(facts: &Facts) -> Option<Found> {
         // The runtime of Go yields on its own.
         thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
             && thread.running > 0.2
+            && thread.running / thread.preemptions_per_second <= MAX_RUN_SECONDS
             && thread.runtime != Some(Runtime::Go)
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(yields).collect();

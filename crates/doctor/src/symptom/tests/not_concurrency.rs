@@ -47,7 +47,7 @@ fn a_disk_for_which_all_wait_is_found_though_few_wait_at_it() {
     let writers = |none_ran: f64| {
         Program::on(2.0).thread(writer(1, 0.25)).thread(writer(2, 0.2)).cause(Cause::Disk, none_ran)
     };
-    let found = find(&writers(0.4).facts()).expect("a finding");
+    let found = finds(find, writers(0.4), 0.39..=0.41);
     assert!(found.message.contains("For 40 % of the time, none ran"), "{}", found.message);
     is_silent(find, writers(0.2), "others ran in the meantime");
 }

@@ -30,21 +30,22 @@ fn loops_that_wait_are_found() {
 
 #[test]
 fn yields_are_found_without_a_gain() {
-    let found = find(&Program::on(2.0).thread(yielding(5_000.0)).facts()).expect("a finding");
+    let found = find(&Program::on(2.0).thread(yielding(20_000.0)).facts()).expect("a finding");
     assert_eq!(found.gain, None);
-    assert!(found.message.contains("5000 times per second"), "{}", found.message);
+    assert!(found.message.contains("20000 times per second"), "{}", found.message);
 }
 
 #[test]
 fn honest_computing_is_healthy() {
     is_silent(find, computing(0.1), "a tenth of the time is in such loops");
     is_silent(find, Program::on(2.0).thread(yielding(300.0)), "preemptions by the scheduler");
-    let short = yielding(5_000.0).with(|thread| thread.running = 0.1);
+    is_silent(find, Program::on(2.0).thread(yielding(3_000.0)), "it computes in between");
+    let short = yielding(20_000.0).with(|thread| thread.running = 0.1);
     is_silent(find, Program::on(2.0).thread(short), "a tenth of a CPU");
 }
 
 #[test]
 fn the_runtime_of_go_yields_on_its_own() {
-    let go = yielding(5_000.0).runtime(Runtime::Go);
+    let go = yielding(20_000.0).runtime(Runtime::Go);
     is_silent(find, Program::on(2.0).thread(go), "a program in Go");
 }
