@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::thread::Sampled;
 
 /// Numbers of samples in the same wait from which only every second, fourth and eighth run is sampled.
-const SAME_SAMPLES: [u32; 3] = [4, 16, 64];
+const SAME_SAMPLES: [u32; 3] = [3, 8, 16];
 /// Number of intervals without a run after which a thread is always sampled.
 const MAX_GAP: u64 = 25;
 
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn a_thread_in_the_same_wait_is_sampled_less_often() {
         let mut backoff = Backoff::default();
-        assert_eq!(samples(&mut backoff, 1..5, &[LOCK]), 4);
-        assert_eq!(samples(&mut backoff, 5..29, &[LOCK]), 12);
-        assert_eq!(samples(&mut backoff, 1000..1801, &[LOCK]), 1 + 47 + (800 - 4 * 47) / 8);
+        assert_eq!(samples(&mut backoff, 1..4, &[LOCK]), 3);
+        assert_eq!(samples(&mut backoff, 4..14, &[LOCK]), 5);
+        assert_eq!(samples(&mut backoff, 1000..1801, &[LOCK]), 1 + 7 + (800 - 4 * 7) / 8);
         backoff.note(LOCK, Sampled::Waiting(crate::wait::STOPPED));
         assert!(backoff.has_run(2000), "another wait");
     }
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn a_thread_that_does_not_run_as_expected_is_due() {
         let (mut backoff, mut deadlines) = (Backoff::default(), Deadlines::default());
-        samples(&mut backoff, 1..5, &[LOCK]);
+        samples(&mut backoff, 1..4, &[LOCK]);
         assert!(!backoff.has_run(10));
         deadlines.enter(7, &backoff);
-        assert_eq!(deadlines.due(22), [], "it ran again after six intervals");
-        assert_eq!(deadlines.due(23), [(7, 23)]);
-        assert!(backoff.is_deadline(23));
+        assert_eq!(deadlines.due(24), [], "it ran again after seven intervals");
+        assert_eq!(deadlines.due(25), [(7, 25)]);
+        assert!(backoff.is_deadline(25));
         backoff.note(LOCK, LOCK);
         assert!(!backoff.is_deadline(23));
         assert_eq!(deadlines.due(100), []);

@@ -23,6 +23,8 @@ const GLANCE_NANOS: u64 = 262_144;
 
 /// Share of the periods of a quota from which it limits the program.
 const MIN_THROTTLED: f64 = 0.1;
+/// Number of examined threads of a process from which the code of its others is estimated.
+const MIN_EXAMINED: usize = 3;
 /// Shortest observation from which the load of other programs is known: the kernel counts it in ticks of
 /// 10 ms.
 const MIN_LOAD_SECONDS: f64 = 0.2;
@@ -177,6 +179,7 @@ impl Facts {
             .map(|(id, track)| thread(observation, id, track, wall))
             .collect();
         threads.sort_by(|a, b| b.running.total_cmp(&a.running));
+        estimate_codes(&mut threads);
         let states = state_seconds(timeline);
         let running = states[ThreadState::Running as usize] / wall;
         let queued = states[ThreadState::Runnable as usize] / wall;
@@ -321,6 +324,23 @@ fn process(observed: &Observed, threads: &[ThreadFacts]) -> ProcessFacts {
         pipes: observed.pipes.clone().unwrap_or_default(),
         running: own.iter().map(|thread| thread.running).sum(),
         goroutines: is_go.then(|| Goroutines::of(&own)).flatten(),
+    }
+}
+
+/// Estimates the code of busy threads that were not examined from that of the others of the same process, if
+/// there are several. Goroutines are judged by process in any case.
+fn estimate_codes(threads: &mut [ThreadFacts]) {
+    let mut examined: BTreeMap<i32, Vec<&Code>> = BTreeMap::new();
+    for thread in &*threads {
+        if let (Some(code), false) = (&thread.code, thread.runtime == Some(Runtime::Go)) {
+            examined.entry(thread.name.pid).or_default().push(code);
+        }
+    }
+    examined.retain(|_, codes| codes.len() >= MIN_EXAMINED);
+    let means: BTreeMap<i32, Code> =
+        examined.into_iter().map(|(pid, codes)| (pid, Code::mean(&codes))).collect();
+    for thread in threads.iter_mut().filter(|thread| thread.code.is_none()) {
+        thread.code = means.get(&thread.name.pid).cloned();
     }
 }
 

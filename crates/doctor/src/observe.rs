@@ -22,6 +22,7 @@ use contend_sys::child;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::Recorder;
+use contend_sys::procfs::SchedStat;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
@@ -34,7 +35,7 @@ use crate::futex::{Futex, Primitive};
 use crate::limits::Limits;
 use crate::lock_files::LockFiles;
 use crate::processes::{self, Observed};
-use crate::stacks::{Code, Stacks};
+use crate::stacks::{Code, Runs, Stacks};
 use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
 use crate::trace::{Collector, Taken};
@@ -115,8 +116,6 @@ const SEARCH_TICKS: u64 = 10;
 const THREADS_PER_SEARCH: u64 = 200;
 /// Number of intervals between two readings of the processes' counters.
 const UPDATE_TICKS: u64 = 10;
-/// Number of threads for which the program's limits may be read that often.
-const THREADS_PER_UPDATE: u64 = 500;
 /// Number of intervals in which every thread is sampled once, with context switches.
 const ROUND_TICKS: u64 = 100;
 /// Number of intervals between two searches for new threads, with context switches.
@@ -125,7 +124,7 @@ const LATER_SEARCH_TICKS: u64 = 1000;
 /// threads, a round takes longer.
 const MAX_ROUND_SAMPLES: usize = 4;
 /// Number of idle threads sampled in an interval, without context switches.
-const IDLE_SAMPLES: u64 = 32;
+const IDLE_SAMPLES: u64 = 8;
 /// Largest number of intervals for which a thread that does not run is not sampled, without context
 /// switches.
 const MAX_BACKOFF: u64 = 16;
@@ -135,6 +134,8 @@ const MAX_ACTIVE_SAMPLES: usize = 256;
 const MAX_LOCKS: usize = 1000;
 /// A thread whose stacks are sampled is on a CPU for at least this part of the time: one divided by the number.
 const MIN_BUSY: u64 = 20;
+/// Mean length of a run below which it is brief, in nanoseconds.
+const BRIEF_NANOS: u64 = 500_000;
 /// Largest number of times between two samples in a snapshot.
 const MAX_SNAPSHOT_INTERVALS: usize = 1000;
 
@@ -145,8 +146,8 @@ const MAX_SEARCHED: usize = 8;
 #[derive(Debug)]
 struct Sampler {
     files: ThreadFiles,
-    /// Time on a CPU when the processes were last updated, in nanoseconds.
-    on_cpu: u64,
+    /// The scheduler's counters when busy threads were last searched.
+    examined: SchedStat,
     process: i32,
     /// Interval in which it was found.
     found: u64,
@@ -467,8 +468,10 @@ impl Observer<'_> {
         let Some(recorder) = &mut self.recorder else { return };
         let time = UPDATE_TICKS * u64::try_from(self.config.interval.as_nanos()).unwrap_or(0);
         for (id, sampler) in &mut self.samplers {
-            let ran = sampler.files.sched.on_cpu.saturating_sub(sampler.on_cpu);
-            sampler.on_cpu = sampler.files.sched.on_cpu;
+            let sched = sampler.files.sched;
+            let ran = sched.on_cpu.saturating_sub(sampler.examined.on_cpu);
+            let slices = sched.slices.saturating_sub(sampler.examined.slices);
+            sampler.examined = sched;
             let (Some(process), Some(thread)) =
                 (Pid::from_raw(sampler.process), Pid::from_raw(*id))
             else {
@@ -478,7 +481,9 @@ impl Observer<'_> {
             if MIN_BUSY * ran <= time || !self.budget.take(count) {
                 continue; // nothing is said about its code
             }
-            if !self.stacks.begin(process, *id) || recorder.sample(thread).is_err() {
+            let is_brief = ran < BRIEF_NANOS * slices.max(1);
+            let runs = if is_brief { Runs::Brief } else { Runs::Long };
+            if !self.stacks.begin(process, *id, runs) || recorder.sample(thread).is_err() {
                 self.budget.give_back(count);
             }
         }
@@ -486,9 +491,8 @@ impl Observer<'_> {
 
     fn update_processes(&mut self) {
         self.examine_busy_threads();
-        // It takes longer the more threads there are.
-        let updates = 1 + self.samplers.len() as u64 / THREADS_PER_UPDATE;
-        if self.tick.is_multiple_of(updates * UPDATE_TICKS) {
+        // At first, the program may be moved to other CPUs or to another group.
+        if self.tick <= ROUND_TICKS || self.tick.is_multiple_of(ROUND_TICKS) {
             self.update_limits();
         }
         for process in self.processes.values_mut() {
@@ -511,6 +515,7 @@ impl Observer<'_> {
     fn finish(&mut self) {
         self.sample_all();
         self.update_processes();
+        self.update_limits();
         self.timeline.finish(now());
         self.note_moments();
     }

@@ -16,8 +16,22 @@ use crate::symbols::Symbols;
 const MAX_SAMPLES: usize = 400;
 /// Number of stacks from which shares are computed.
 const MIN_SAMPLES: usize = 10;
+/// The same for threads with brief runs. Each of their runs starts a timer for the samples and stops it,
+/// which takes longer than the rest of a context switch.
+const MAX_BRIEF_SAMPLES: usize = 40;
 /// Largest number of threads that are examined.
 const MAX_THREADS: usize = 64;
+/// Largest number of threads with brief runs that are examined at the same time.
+const MAX_BRIEF_THREADS: usize = 2;
+
+/// How long the runs of a thread are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// Less than half a millisecond on average.
+    Brief,
+    /// Longer.
+    Long,
+}
 
 /// The stacks of the busy threads.
 #[derive(Debug, Default)]
@@ -29,11 +43,28 @@ pub struct Stacks {
     known: BTreeMap<i32, Code>,
 }
 
+impl Code {
+    /// Returns the mean shares of spin loops and locks, without functions, in place of those of a thread that
+    /// was not examined.
+    pub fn mean(codes: &[&Self]) -> Self {
+        let of = |share: fn(&Self) -> f64| {
+            codes.iter().map(|code| share(code)).sum::<f64>() / codes.len().max(1) as f64
+        };
+        Self {
+            spinning: of(|code| code.spinning),
+            locking: of(|code| code.locking),
+            ..Self::default()
+        }
+    }
+}
+
 /// A thread that has been or is being examined.
 #[derive(Debug)]
 struct Examined {
     process: Pid,
     stacks: Vec<Box<[u64]>>,
+    /// Number of stacks after which it has been examined.
+    wanted: usize,
     /// Number of stacks in a spin loop, which is determined while the process exists.
     spinning: usize,
 }
@@ -72,11 +103,22 @@ impl Code {
 
 impl Stacks {
     /// Returns whether stacks of this busy thread should be sampled from now on, and notes it.
-    pub fn begin(&mut self, process: Pid, thread: i32) -> bool {
-        if self.threads.len() >= MAX_THREADS || self.threads.contains_key(&thread) {
+    pub fn begin(&mut self, process: Pid, thread: i32, runs: Runs) -> bool {
+        let is_brief = |examined: &&Examined| {
+            examined.wanted == MAX_BRIEF_SAMPLES && examined.stacks.len() < examined.wanted
+        };
+        if self.threads.len() >= MAX_THREADS
+            || self.threads.contains_key(&thread)
+            || runs == Runs::Brief
+                && self.threads.values().filter(is_brief).count() >= MAX_BRIEF_THREADS
+        {
             return false;
         }
-        let examined = Examined { process, stacks: Vec::new(), spinning: 0 };
+        let wanted = match runs {
+            Runs::Brief => MAX_BRIEF_SAMPLES,
+            Runs::Long => MAX_SAMPLES,
+        };
+        let examined = Examined { process, stacks: Vec::new(), wanted, spinning: 0 };
         self.threads.insert(thread, examined);
         self.symbols.entry(process.as_raw_nonzero().get()).or_default().update(process);
         true
@@ -86,11 +128,11 @@ impl Stacks {
     pub fn note(&mut self, thread: i32, stack: &[u64]) -> bool {
         let Some(examined) = self.threads.get_mut(&thread) else { return false };
         let Some(address) = stack.first() else { return false };
-        if examined.stacks.len() < MAX_SAMPLES {
+        if examined.stacks.len() < examined.wanted {
             examined.spinning += usize::from(is_in_spin_loop(examined.process, *address));
             examined.stacks.push(stack.into());
         }
-        examined.stacks.len() == MAX_SAMPLES
+        examined.stacks.len() == examined.wanted
     }
 
     /// Returns where the threads execute. Threads with too few samples are left out. `runtime_of`
@@ -178,8 +220,8 @@ mod tests {
     #[test]
     fn each_thread_is_examined_once_and_for_a_while() {
         let mut stacks = Stacks::default();
-        assert!(stacks.begin(own(), 7));
-        assert!(!stacks.begin(own(), 7));
+        assert!(stacks.begin(own(), 7, Runs::Long));
+        assert!(!stacks.begin(own(), 7, Runs::Long));
         assert!(!stacks.note(8, &[0x1000]), "not examined");
         assert!(!stacks.note(7, &[]), "nothing is known");
         assert!(stacks.codes(|_| None).is_empty(), "too few samples");
@@ -189,13 +231,28 @@ mod tests {
         assert_eq!(codes[&7], Code { samples: MAX_SAMPLES, ..Code::default() }, "no code there");
     }
 
+    #[test]
+    fn threads_with_brief_runs_are_examined_in_turn() {
+        let mut stacks = Stacks::default();
+        let threads = 0..10;
+        let begun = |stacks: &mut Stacks, runs: Runs| {
+            threads.clone().filter(|thread| stacks.begin(own(), *thread, runs)).count()
+        };
+        assert_eq!(begun(&mut stacks, Runs::Brief), MAX_BRIEF_THREADS);
+        assert_eq!(begun(&mut stacks, Runs::Brief), 0, "the others wait");
+        let enough = (0..MAX_SAMPLES).filter(|_| stacks.note(2, &[0x10])).count();
+        assert!(enough > 0 && stacks.codes(|_| None)[&2].samples == MAX_BRIEF_SAMPLES);
+        assert_eq!(begun(&mut stacks, Runs::Brief), 1);
+        assert_eq!(begun(&mut stacks, Runs::Long), 10 - MAX_BRIEF_THREADS - 1);
+    }
+
     #[inline(never)]
     fn known_function() {}
 
     #[test]
     fn functions_have_shares() {
         let mut stacks = Stacks::default();
-        stacks.begin(own(), 7);
+        stacks.begin(own(), 7, Runs::Long);
         let address = known_function as fn() as usize as u64;
         for turn in 0..20 {
             stacks.note(7, &[if turn % 4 == 0 { 0x10 } else { address }]);

@@ -16,7 +16,7 @@ mod accounts;
 mod since;
 mod wakes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadState};
@@ -83,7 +83,7 @@ pub struct Track {
     /// Time by state, in nanoseconds, by samples.
     pub states: [u64; STATES],
     /// Time and samples by wait; at most `MAX_WAITS`.
-    pub waits: HashMap<Wait, WaitTime>,
+    pub waits: Waits,
     /// Number of times that the scheduler gave it the CPU.
     pub slices: u64,
     /// Time on a CPU by context switches, in nanoseconds.
@@ -115,6 +115,49 @@ pub struct Track {
     /// The last wake-up since it began to run, if these are recorded.
     waking: Option<Waking>,
     account: Account,
+}
+
+/// Times by wait. Most threads have one or two different waits, so that a list takes less memory than a map,
+/// and is searched as quickly.
+#[derive(Debug, Clone, Default)]
+pub struct Waits(Vec<(Wait, WaitTime)>);
+
+impl Waits {
+    /// Returns the time of a wait.
+    pub fn get(&self, wait: &Wait) -> Option<&WaitTime> {
+        self.0.iter().find(|(known, _)| known == wait).map(|(_, time)| time)
+    }
+
+    /// Returns the time of a wait, to change it.
+    fn get_mut(&mut self, wait: &Wait) -> Option<&mut WaitTime> {
+        self.0.iter_mut().find(|(known, _)| known == wait).map(|(_, time)| time)
+    }
+
+    /// Adds time to a wait, unless it is a new one and there are `MAX_WAITS`.
+    fn add(&mut self, wait: Wait, added: WaitTime) {
+        if let Some(time) = self.get_mut(&wait) {
+            time.nanos += added.nanos;
+            time.samples += added.samples;
+        } else if self.0.len() < MAX_WAITS {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.push((wait, added));
+        }
+    }
+
+    /// Returns all waits with their times.
+    pub fn iter(&self) -> impl Iterator<Item = (&Wait, &WaitTime)> {
+        self.0.iter().map(|(wait, time)| (wait, time))
+    }
+
+    /// Leaves the times since `earlier`, a previous state of these, without waits that have none.
+    fn subtract(&mut self, earlier: &Self) {
+        for (wait, time) in &mut self.0 {
+            *time = time.since(earlier.get(wait).copied().unwrap_or_default());
+        }
+        self.0.retain(|(_, time)| *time != WaitTime::default());
+    }
 }
 
 /// Where a thread is.
@@ -718,7 +761,7 @@ impl Track {
             begun: now,
             ended: None,
             states: [0; STATES],
-            waits: HashMap::new(),
+            waits: Waits::default(),
             slices: 0,
             run_nanos: 0,
             runs: Histogram::default(),

@@ -82,9 +82,10 @@ impl Observer<'_> {
             trace.add((pid, id), (before, after), sample.state, &name);
         }
         self.names.insert(id, name);
-        let on_cpu = files.sched.on_cpu;
+        let examined = files.sched;
         let (found, due, run_backoff) = (self.tick, self.tick + 1, Backoff::default());
-        let sampler = Sampler { files, on_cpu, process: pid, found, due, backoff: 1, run_backoff };
+        let sampler =
+            Sampler { files, examined, process: pid, found, due, backoff: 1, run_backoff };
         self.samplers.insert(id, sampler);
         self.keep_open(id);
         if let Some(process) = self.processes.get_mut(&pid) {

@@ -11,7 +11,7 @@
 
 use contend_record::doctor::ThreadState;
 
-use super::{MAX_WAITS, Position, Track};
+use super::{Position, Track, WaitTime};
 use crate::thread::{Sample, Sampled};
 use crate::wait::Wait;
 
@@ -119,11 +119,7 @@ impl Track {
     /// Adds waiting time to the state and, if there is space, to the wait.
     fn assign(&mut self, wait: Wait, nanos: u64, is_sampled: bool) {
         self.states[wait.state as usize] += nanos;
-        if self.waits.len() < MAX_WAITS || self.waits.contains_key(&wait) {
-            let time = self.waits.entry(wait).or_default();
-            time.nanos += nanos;
-            time.samples += u64::from(is_sampled);
-        }
+        self.waits.add(wait, WaitTime { nanos, samples: u64::from(is_sampled) });
     }
 
     /// Assigns the time up to `time`, the end of the thread or of the observation.
@@ -246,7 +242,7 @@ mod tests {
         track.account(170 * MS, &sample(5, 0, 0, Sampled::Waiting(LOCK)));
         let states = [ThreadState::Lock, ThreadState::Runnable, ThreadState::Running];
         assert_eq!(states.map(|state| milliseconds(&track, state)), [60, 100, 10]);
-        assert_eq!(track.waits[&LOCK].nanos, 60 * MS);
+        assert_eq!(track.waits.get(&LOCK).map(|time| time.nanos), Some(60 * MS));
         assert_eq!(track.states.iter().sum::<u64>(), 170 * MS);
     }
 

@@ -98,10 +98,7 @@ impl Track {
     fn subtract(&mut self, before: &Self, now: u64) {
         self.begun = now;
         subtract_all(&mut self.states, &before.states);
-        for (wait, time) in &mut self.waits {
-            *time = time.since(before.waits.get(wait).copied().unwrap_or_default());
-        }
-        self.waits.retain(|_, time| *time != WaitTime::default());
+        self.waits.subtract(&before.waits);
         self.slices = self.slices.saturating_sub(before.slices);
         self.run_nanos = self.run_nanos.saturating_sub(before.run_nanos);
         self.runs = self.runs.since(&before.runs);
@@ -113,7 +110,7 @@ impl Track {
 }
 
 impl WaitTime {
-    fn since(self, earlier: Self) -> Self {
+    pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_sub(earlier.nanos),
             samples: self.samples.saturating_sub(earlier.samples),
