@@ -125,9 +125,12 @@ fn threads(facts: &Facts, findings: &[Finding]) -> Vec<Thread> {
     let is_named = |thread: &ThreadFacts| {
         findings.iter().any(|finding| finding.threads.contains(&thread.name))
     };
-    let mut chosen: Vec<&ThreadFacts> = facts.threads.iter().take(MAX_THREADS / 2).collect();
-    chosen.extend(facts.threads.iter().skip(MAX_THREADS / 2).filter(|thread| is_named(thread)));
-    chosen.truncate(MAX_THREADS);
+    // The busiest ones, and those of the findings.
+    let named = facts.threads.iter().skip(MAX_THREADS).filter(|thread| is_named(thread));
+    let named: Vec<&ThreadFacts> = named.take(MAX_THREADS).collect();
+    let mut chosen: Vec<&ThreadFacts> =
+        facts.threads.iter().take(MAX_THREADS - named.len()).collect();
+    chosen.extend(named);
     let record = |thread: &ThreadFacts| {
         let states: Vec<f64> =
             ThreadState::ALL.iter().map(|&state| thread.in_state(state) * facts.wall).collect();
@@ -228,6 +231,32 @@ fn warnings(observation: &Observation, facts: &Facts) -> Vec<Warning> {
     warnings
 }
 
+/// Returns what a program waited for whose threads hardly ran, by their longest waits.
+fn idle(facts: &Facts) -> &'static str {
+    const STATES: [ThreadState; 7] = [
+        ThreadState::Poll,
+        ThreadState::Condition,
+        ThreadState::Sleep,
+        ThreadState::Socket,
+        ThreadState::Pipe,
+        ThreadState::Terminal,
+        ThreadState::Other,
+    ];
+    let time = |state: ThreadState| -> f64 {
+        facts.threads.iter().map(|thread| thread.in_state(state)).sum()
+    };
+    let longest = STATES.into_iter().max_by(|a, b| time(*a).total_cmp(&time(*b)));
+    match longest.unwrap_or(ThreadState::Poll) {
+        ThreadState::Condition => "No thread ran: they waited for work, or for each other.",
+        ThreadState::Sleep => "No thread ran: it slept.",
+        ThreadState::Socket => "No thread ran: it waited for another program at a socket.",
+        ThreadState::Pipe => "No thread ran: it waited for another program at a pipe.",
+        ThreadState::Terminal => "No thread ran: it waited for the terminal.",
+        ThreadState::Other => "No thread ran: it waited for an event in the kernel.",
+        _ => "It was idle: no work arrived.",
+    }
+}
+
 /// Returns the diagnosis in a paragraph.
 fn diagnosis(facts: &Facts, moments: &[Moments], findings: &[Finding]) -> String {
     if facts.wall < MIN_SECONDS {
@@ -265,7 +294,7 @@ fn diagnosis(facts: &Facts, moments: &[Moments], findings: &[Finding]) -> String
         Cause::Sleep => "It slept for short times, and nothing waited for that.".to_owned(),
         Cause::Disk => "It waited for a disk or a file system.".to_owned(),
         Cause::Child => "It waited for a child process.".to_owned(),
-        Cause::Idle => "It was idle: no work arrived.".to_owned(),
+        Cause::Idle => idle(facts).to_owned(),
         Cause::Stopped => "It was stopped.".to_owned(),
         Cause::Unknown => "The reason for its waits could not be seen.".to_owned(),
     };

@@ -64,6 +64,8 @@ pub struct Facts {
     /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
     /// switches were recorded.
     pub longest_alone: Option<(i32, f64)>,
+    /// Share of the time before that, in which at least two threads ran.
+    pub together_before: f64,
     /// Owners of the locks that threads waited for, as samples have found them.
     pub lock_owners: BTreeMap<u64, BTreeMap<i32, u64>>,
     /// Names of the files to which locks belong that threads waited for, by address.
@@ -107,6 +109,8 @@ pub struct ThreadFacts {
     pub long_runs: f64,
     /// Median length of its waits, in seconds; 0 if unknown.
     pub wait_length: f64,
+    /// Number of its waits per second, by context switches.
+    pub waits_per_second: f64,
     /// Number of times per second that it was preempted or yielded.
     pub preemptions_per_second: f64,
     /// Where it executes; `None` if that was not examined.
@@ -191,7 +195,9 @@ impl Facts {
         while levels.len() > 1 && levels.last() == Some(&0.0) {
             levels.pop();
         }
-        let others = observation.load.busy.as_secs_f64() - cpu - observation.own_cpu.as_secs_f64();
+        let unseen_cpu = unseen_cpu(observation);
+        let known = cpu + unseen_cpu + observation.own_cpu.as_secs_f64();
+        let others = observation.load.busy.as_secs_f64() - known;
         let others_share = (others / (wall * cpus_online)).clamp(0.0, 1.0);
         Self {
             wall,
@@ -201,7 +207,7 @@ impl Facts {
             queued,
             cpu,
             system: (system / nonzero(user + system) * cpu).min(cpu),
-            unseen_cpu: unseen_cpu(observation),
+            unseen_cpu,
             others_share: if wall < MIN_LOAD_SECONDS { 0.0 } else { others_share },
             throttled: observation.throttling.share(),
             processes: observation
@@ -213,6 +219,7 @@ impl Facts {
             ended: timeline.ended,
             programs: timeline.programs.iter().map(|(name, all)| (name.clone(), *all)).collect(),
             longest_alone: timeline.longest_alone.map(|(id, nanos)| (id, seconds(nanos))),
+            together_before: seconds(timeline.together_before) / wall,
             lock_owners: observation.lock_owners.clone(),
             lock_files: observation.lock_files.clone(),
             file_lock_share: observation.file_lock_share,
@@ -373,6 +380,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         run_length: track.runs.mean_nanos() / 1e9,
         long_runs: runs as f64 * (1.0 - track.runs.share_below(GLANCE_NANOS)),
         wait_length: track.blocks.median_nanos() as f64 / 1e9,
+        waits_per_second: track.blocks.count() as f64 / wall,
         preemptions_per_second: track.preemptions as f64 / wall,
         code,
         short_sleeps: track.short_sleeps,

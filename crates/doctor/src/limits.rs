@@ -14,20 +14,22 @@ use contend_sys::{Pid, cpu};
 #[derive(Debug)]
 pub struct Limits {
     cpus: f64,
+    are_known: bool,
     /// How often a quota has stopped each cgroup: when it was first seen, and now.
     throttling: BTreeMap<PathBuf, (Throttling, Throttling)>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { cpus: 1.0, throttling: BTreeMap::new() }
+        Self { cpus: 1.0, are_known: false, throttling: BTreeMap::new() }
     }
 }
 
 impl Limits {
-    /// Reads the limits of the processes that work, which may change.
-    pub fn update(&mut self, workers: &[Pid]) {
-        let Some(allowed) = cpu::allowed_to(workers) else { return }; // all have ended
+    /// Reads the limits of the processes that work, which may change, and of their busy threads.
+    pub fn update(&mut self, workers: &[Pid], threads: &[Pid]) {
+        let Some(allowed) = cpu::allowed_to(threads) else { return }; // all have ended
+        self.are_known = true;
         let groups: Vec<Vec<Group>> =
             workers.iter().map(|pid| cgroup::of_process(*pid, "cpu")).collect();
         let quotas = groups.iter().map(|groups| cpu::tightest(groups).unwrap_or(f64::INFINITY));
@@ -38,6 +40,11 @@ impl Limits {
             let Some(now) = group.throttling() else { continue };
             self.throttling.entry(group.folder).or_insert((now, now)).1 = now;
         }
+    }
+
+    /// Returns whether limits have been read.
+    pub fn are_known(&self) -> bool {
+        self.are_known
     }
 
     /// Returns how many CPUs the program may use at the same time.
@@ -74,7 +81,7 @@ mod tests {
         sched_setaffinity(Some(pinned), &one).expect("a child of this user");
         let cpus_of = |workers: &[Pid]| {
             let mut limits = Limits::default();
-            limits.update(workers);
+            limits.update(workers, workers);
             limits.cpus()
         };
         let (of_pinned, of_both, of_own) =

@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
+use contend_record::doctor::Runtime;
 use contend_record::trace::{Clocks, ProcessTrace, Trace};
 use contend_sys::Pid;
 use contend_sys::cgroup::Throttling;
@@ -175,6 +176,8 @@ pub struct Observer<'a> {
     /// CPU time of contend, and the machine's load, when the observation began.
     cpu_before: Duration,
     load_before: Load,
+    /// The same at the end of the observation.
+    at_end: Option<(Duration, Load)>,
     no_switches: Option<String>,
     no_wakes: Option<String>,
     /// Times between two samples, in seconds.
@@ -228,12 +231,12 @@ pub fn observe(
 ) -> io::Result<Observation> {
     descriptors::check()?;
     let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
-    let cpu_before = child::own_usage().cpu();
-    let load_before = Load::read();
     let found = processes::related(&config.targets, own);
     let waking = wakes::find(config.wakes);
     let (recorder, no_switches) = record_switches(config, &found, waking.as_ref().ok().copied());
     let no_wakes = wakes::missing(waking, recorder.as_ref());
+    let cpu_before = child::own_usage().cpu();
+    let load_before = Load::read();
     let timeline = Timeline::new(now(), recorder.is_some()).with_recorded_wakes(no_wakes.is_none());
     let trace = |limit| Collector::new(clocks(timeline.begun), recorder.is_some(), limit);
     let mut observer = Observer {
@@ -242,6 +245,7 @@ pub fn observe(
         begun: Instant::now(),
         cpu_before,
         load_before,
+        at_end: None,
         no_switches,
         no_wakes,
         intervals: Vec::new(),
@@ -385,6 +389,7 @@ impl Observer<'_> {
     /// Returns the results up to now, with a finished timeline.
     fn results(&mut self, timeline: Timeline, intervals: Vec<f64>) -> Observation {
         let processes = &self.processes;
+        let (cpu, load) = self.at_end.unwrap_or_else(|| (child::own_usage().cpu(), Load::read()));
         let runtime_of = |pid| processes.get(&pid).and_then(|known: &Observed| known.runtime);
         let codes = self.stacks.codes(runtime_of);
         Observation {
@@ -401,8 +406,8 @@ impl Observer<'_> {
             shows_names: self.shows_names,
             unsampled: self.unsampled.len(),
             left_out: self.left_out,
-            own_cpu: child::own_usage().cpu().saturating_sub(self.cpu_before),
-            load: Load::read().since(self.load_before),
+            own_cpu: cpu.saturating_sub(self.cpu_before),
+            load: load.since(self.load_before),
             throttling: self.limits.throttling(),
             codes,
             lock_owners: self.lock_owners.clone(),
@@ -455,11 +460,12 @@ impl Observer<'_> {
 
     /// Reads how many CPUs the program may use, which may change.
     fn update_limits(&mut self) {
-        let mut workers = self.timeline.workers();
-        if workers.is_empty() {
-            workers.clone_from(&self.config.targets);
+        let workers = self.timeline.workers();
+        if !workers.is_empty() {
+            self.limits.update(&workers, &self.timeline.busy_threads());
+        } else if !self.limits.are_known() {
+            self.limits.update(&self.config.targets, &self.config.targets);
         }
-        self.limits.update(&workers);
         self.timeline.set_cpus(self.limits.cpus());
     }
 
@@ -481,7 +487,9 @@ impl Observer<'_> {
             if MIN_BUSY * ran <= time || !self.budget.take(count) {
                 continue; // nothing is said about its code
             }
-            let is_brief = ran < BRIEF_NANOS * slices.max(1);
+            let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
+            // Programs in Go are judged by their stacks alone.
+            let is_brief = ran < BRIEF_NANOS * slices.max(1) && runtime != Some(Runtime::Go);
             let runs = if is_brief { Runs::Brief } else { Runs::Long };
             if !self.stacks.begin(process, *id, runs) || recorder.sample(thread).is_err() {
                 self.budget.give_back(count);
@@ -517,6 +525,8 @@ impl Observer<'_> {
         self.update_processes();
         self.update_limits();
         self.timeline.finish(now());
+        // What follows is not part of the observed time.
+        self.at_end = Some((child::own_usage().cpu(), Load::read()));
         self.note_moments();
     }
 

@@ -240,8 +240,8 @@ mod tests {
         };
         assert_eq!(begun(&mut stacks, Runs::Brief), MAX_BRIEF_THREADS);
         assert_eq!(begun(&mut stacks, Runs::Brief), 0, "the others wait");
-        let enough = (0..MAX_SAMPLES).filter(|_| stacks.note(2, &[0x10])).count();
-        assert!(enough > 0 && stacks.codes(|_| None)[&2].samples == MAX_BRIEF_SAMPLES);
+        let enough = (0..MAX_SAMPLES).filter(|_| stacks.note(1, &[0x10])).count();
+        assert!(enough > 0 && stacks.codes(|_| None)[&1].samples == MAX_BRIEF_SAMPLES);
         assert_eq!(begun(&mut stacks, Runs::Brief), 1);
         assert_eq!(begun(&mut stacks, Runs::Long), 10 - MAX_BRIEF_THREADS - 1);
     }

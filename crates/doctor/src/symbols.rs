@@ -9,6 +9,8 @@ use cpp_demangle::DemangleOptions;
 use object::read::ReadCache;
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
+/// End of the name of a file that has been deleted or replaced since.
+const DELETED: &str = " (deleted)";
 /// Largest number of symbols that are read from a file.
 const MAX_SYMBOLS: usize = 1_000_000;
 
@@ -45,7 +47,16 @@ impl Symbols {
     pub fn update(&mut self, process: Pid) {
         let folder = format!("/proc/{}", process.as_raw_nonzero());
         let Ok(text) = fs::read_to_string(format!("{folder}/maps")) else { return };
-        let mappings: Vec<Mapping> = text.lines().filter_map(parse).collect();
+        let program = fs::read_link(format!("{folder}/exe")).unwrap_or_default();
+        // Another file may have taken the place of a deleted one. The program itself can still be read.
+        let find = |mapping: Mapping| match mapping.path.ends_with(DELETED) {
+            false => Some(mapping),
+            true if program.as_os_str() == mapping.path.as_str() => {
+                Some(Mapping { path: format!("{folder}/exe"), ..mapping })
+            }
+            true => None,
+        };
+        let mappings: Vec<Mapping> = text.lines().filter_map(parse).filter_map(find).collect();
         if !mappings.is_empty() {
             self.mappings = mappings;
         }
@@ -127,7 +138,7 @@ fn parse(line: &str) -> Option<Mapping> {
         start: number(start)?,
         end: number(end)?,
         offset: number(offset)?,
-        path: path.trim_end_matches(" (deleted)").to_owned(),
+        path: path.to_owned(),
     })
 }
 
@@ -138,8 +149,12 @@ mod tests {
     #[test]
     fn lines_about_code_of_files_are_parsed() {
         let line = "55d0-55f0 r-xp 00001000 08:01 7   /usr/bin/a b (deleted)";
-        let mapping =
-            Mapping { start: 0x55d0, end: 0x55f0, offset: 0x1000, path: "/usr/bin/a b".into() };
+        let mapping = Mapping {
+            start: 0x55d0,
+            end: 0x55f0,
+            offset: 0x1000,
+            path: "/usr/bin/a b (deleted)".into(),
+        };
         assert_eq!(parse(line), Some(mapping));
         assert_eq!(parse("55d0-55f0 rw-p 00001000 08:01 7   /usr/bin/a"), None, "data");
         assert_eq!(parse("7ffd0-7ffe0 r-xp 00000000 00:00 0   [vdso]"), None);
@@ -161,5 +176,24 @@ mod tests {
         let name = symbols.function_at(address).expect("a symbol");
         assert!(name.ends_with("::known_function"), "{name}");
         assert_eq!(symbols.function_at(8), None, "nothing is mapped there");
+    }
+
+    /// A program is often replaced while it runs; another file then has its path.
+    #[test]
+    fn a_replaced_program_is_read_where_it_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sleep");
+        fs::copy("/bin/sleep", &path).expect("room");
+        let mut child = std::process::Command::new(&path).arg("1000").spawn().expect("it starts");
+        fs::remove_file(&path).expect("its own file");
+        fs::write(&path, "another program").expect("room");
+        let pid = Pid::from_child(&child);
+        let mut symbols = Symbols::default();
+        symbols.update(pid);
+        let paths: Vec<&str> = symbols.mappings.iter().map(|mapping| &*mapping.path).collect();
+        let program = format!("/proc/{}/exe", pid.as_raw_nonzero());
+        assert!(paths.contains(&program.as_str()), "{paths:?}");
+        assert!(paths.iter().all(|path| !path.contains("/sleep")), "{paths:?}");
+        child.kill().and_then(|()| child.wait()).expect("a child");
     }
 }

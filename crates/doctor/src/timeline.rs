@@ -219,6 +219,8 @@ pub struct Executions {
 struct Alone {
     thread: i32,
     since: u64,
+    /// Time before, for which at least two threads ran, in nanoseconds.
+    together: u64,
     /// Time for which it ran, in nanoseconds.
     own: u64,
     /// Sum of the brief runs of others, in nanoseconds.
@@ -253,6 +255,8 @@ pub struct Timeline {
     /// The longest time for which only one thread ran, in nanoseconds, and the thread's ID. Runs of
     /// other threads that are shorter than `BRIEF_NANOS` do not count, if they are few.
     pub longest_alone: Option<(i32, u64)>,
+    /// Time before that, for which at least two threads ran, in nanoseconds.
+    pub together_before: u64,
     /// The thread that runs alone now.
     alone: Option<Alone>,
     /// End of the last run that was not brief.
@@ -300,6 +304,7 @@ impl Timeline {
             last_left: None,
             on_cpu: FxHashMap::default(),
             longest_alone: None,
+            together_before: 0,
             alone: None,
             last_end: now,
             ended: Ended::default(),
@@ -340,10 +345,21 @@ impl Timeline {
         for track in self.tracks.values() {
             *runs.entry(track.process).or_default() += track.states[ThreadState::Running as usize];
         }
-        let all: u64 = runs.values().sum();
+        let all = runs.values().sum::<u64>() + self.past_runs.values().sum::<u64>();
         let works =
             |(pid, run): (&i32, &u64)| Pid::from_raw(*pid).filter(|_| *run > 0 && 10 * run >= all);
         runs.iter().filter_map(works).collect()
+    }
+
+    /// Returns the living threads that run for at least a hundredth of the CPU time of all, which may be bound to
+    /// different CPUs; at most 64.
+    pub fn busy_threads(&self) -> Vec<Pid> {
+        const MAX_THREADS: usize = 64;
+        let run = |track: &Track| track.states[ThreadState::Running as usize];
+        let all: u64 = self.tracks.values().map(|track| run(track)).sum();
+        let busy =
+            self.tracks.iter().filter(|(_, track)| run(track) > 0 && 100 * run(track) >= all);
+        busy.filter_map(|(id, _)| Pid::from_raw(*id)).take(MAX_THREADS).collect()
     }
 
     /// Returns the end of the history, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -553,7 +569,8 @@ impl Timeline {
         if self.alone.is_none_or(|alone| alone.thread != thread) {
             self.end_alone(begun);
             let since = begun.max(self.last_end);
-            self.alone = Some(Alone { thread, since, own: 0, brief: 0 });
+            let together = self.levels[2..].iter().sum();
+            self.alone = Some(Alone { thread, since, together, own: 0, brief: 0 });
         }
         if let Some(alone) = &mut self.alone {
             alone.own += ended.saturating_sub(begun.max(alone.since));
@@ -563,12 +580,13 @@ impl Timeline {
 
     /// Ends the time for which a thread has run alone, at `time`.
     fn end_alone(&mut self, time: u64) {
-        if let Some(Alone { thread, since, own, brief }) = self.alone.take() {
+        if let Some(Alone { thread, since, together, own, brief }) = self.alone.take() {
             let length = time.saturating_sub(since);
             let is_alone =
                 brief * MIN_ALONE_RATIO <= length && own as f64 >= MIN_ALONE_SHARE * length as f64;
             if is_alone && self.longest_alone.is_none_or(|(_, longest)| length > longest) {
                 self.longest_alone = Some((thread, length));
+                self.together_before = together;
             }
         }
     }

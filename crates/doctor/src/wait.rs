@@ -73,7 +73,8 @@ impl Wait {
             Waiting::Lock => Self::of(ThreadState::Lock),
             Waiting::Child => Self::of(ThreadState::Child),
             Waiting::Network => Self::of(ThreadState::Socket),
-            Waiting::Disk | Waiting::Open { .. } => Self::of(ThreadState::Disk),
+            Waiting::Open { folder, path } => Self::of(in_open(process, folder, path)),
+            Waiting::Disk => Self::of(ThreadState::Disk),
             Waiting::Signal | Waiting::Other(_) => Self::of(ThreadState::Other),
             Waiting::Restarted => Self::UNKNOWN,
         }
@@ -172,6 +173,15 @@ pub fn wait_of(process: Pid, runtime: Option<Runtime>, kernel: &InKernel) -> Opt
             Some(Wait::in_call(process, runtime, *number, arguments))
         }
         InKernel::Running | InKernel::Outside => None,
+    }
+}
+
+/// Returns the state of a thread in a call that opens a file.
+fn in_open(process: Pid, folder: Option<i32>, path: u64) -> ThreadState {
+    match Kind::opened_by(process, folder, path) {
+        None => ThreadState::Unknown,
+        Some(Kind::Unknown) => ThreadState::Disk,
+        Some(kind) => state_at(kind),
     }
 }
 

@@ -32,11 +32,13 @@ pub fn allowed() -> usize {
         .map_or(1, |set| usize::try_from(set.count()).unwrap_or(1).max(1))
 }
 
-/// Returns the number of CPUs that at least one of the processes may use, by the affinity masks of
-/// their main threads; `None` if none of the masks can be read.
-pub fn allowed_to(pids: &[Pid]) -> Option<usize> {
-    let sets: Vec<_> =
-        pids.iter().filter_map(|&pid| rustix::thread::sched_getaffinity(Some(pid)).ok()).collect();
+/// Returns the number of CPUs that at least one of the threads may use, by their affinity masks; `None`
+/// if none of the masks can be read. The ID of a process is that of its main thread.
+pub fn allowed_to(threads: &[Pid]) -> Option<usize> {
+    let sets: Vec<_> = threads
+        .iter()
+        .filter_map(|&pid| rustix::thread::sched_getaffinity(Some(pid)).ok())
+        .collect();
     let is_allowed = |cpu: &usize| sets.iter().any(|set| set.is_set(*cpu));
     Some((0..CpuSet::MAX_CPU).filter(is_allowed).count()).filter(|&count| count > 0)
 }

@@ -4,6 +4,8 @@ use std::os::unix::fs::FileTypeExt;
 
 use rustix::process::Pid;
 
+use crate::memory;
+
 /// The kind of object that a descriptor refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -64,6 +66,24 @@ impl Kind {
             "[eventfd]" => Self::Counter,
             _ => Self::Other,
         }
+    }
+
+    /// Returns the kind of the file that a call of `process` opens: opening a FIFO waits for its other
+    /// end. The path is at `address` in the memory of the process. A relative path starts at the
+    /// directory with descriptor `folder`, or at the working directory if `folder` is `None`. Returns
+    /// `None` if the path cannot be read, and [`Kind::Unknown`] if the file cannot be examined: it does
+    /// not exist yet, or its path cannot be resolved from this process.
+    pub fn opened_by(process: Pid, folder: Option<i32>, address: u64) -> Option<Self> {
+        let mut buffer = [0; 4096];
+        let read = memory::read(process, address, &mut buffer).unwrap_or(0);
+        let end = buffer[..read].iter().position(|&byte| byte == 0)?;
+        let path = std::str::from_utf8(&buffer[..end]).ok()?;
+        let process = process.as_raw_nonzero();
+        Some(Self::of_file(&match (path.strip_prefix('/'), folder) {
+            (Some(path), _) => format!("/proc/{process}/root/{path}"),
+            (None, None) => format!("/proc/{process}/cwd/{path}"),
+            (None, Some(folder)) => format!("/proc/{process}/fd/{folder}/{path}"),
+        }))
     }
 
     /// Returns the kind of the file at `path`, or [`Kind::Unknown`] if its metadata cannot be read.

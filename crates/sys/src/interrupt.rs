@@ -92,7 +92,7 @@ impl Signals {
 
     /// Forgets the request to end that has been read, if it came from the keyboard.
     pub fn discard_keyboard_interrupt(&self) {
-        if self.interrupted.get().is_some_and(ReceivedSignal::is_from_keyboard) {
+        if self.is_keyboard_interrupt() {
             self.interrupted.set(None);
         }
     }
@@ -103,6 +103,12 @@ impl Signals {
     pub fn interrupted(&self) -> Option<i32> {
         while self.next_ending().is_some() {}
         self.interrupted.get().map(|arrived| arrived.signal)
+    }
+
+    /// Returns whether the signal that asked contend to end came from the keyboard, so that children in
+    /// the foreground have received it, too.
+    pub fn is_keyboard_interrupt(&self) -> bool {
+        self.interrupted.get().is_some_and(ReceivedSignal::is_from_keyboard)
     }
 
     /// Returns the signal mask from before [`Signals::block`], but without SIGCHLD, for starting

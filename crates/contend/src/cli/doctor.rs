@@ -17,6 +17,9 @@ use super::remedies::TryArgs;
 /// estimated gain of a remedy. It goes to standard error, at the latest when the program has ended.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(
+    override_usage = "contend doctor [OPTIONS] <PID>...\n       contend doctor [OPTIONS] -- <COMMAND>..."
+)]
 pub struct DoctorArgs {
     /// Processes to observe.
     #[arg(value_name = "PID", required_unless_present = "command", conflicts_with = "command")]

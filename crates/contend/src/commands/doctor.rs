@@ -195,7 +195,8 @@ fn exit(status: ExitStatus, signals: &Signals) -> Exit {
 }
 
 /// Waits for the end of a child, and reaps it. Once a signal asks contend to end, passes it on, and
-/// kills the child if it does not end in time. Prints what the child writes in the meantime, if its
+/// kills the child if it does not end in time. A signal from the keyboard has reached the child, which
+/// then has as much time as without contend. Prints what the child writes in the meantime, if its
 /// output was redirected for a live view.
 fn wait(pid: Pid, signals: &Signals, mut capture: Option<Capture>) -> Result<ExitStatus> {
     let mut asked: Option<Instant> = None;
@@ -207,7 +208,8 @@ fn wait(pid: Pid, signals: &Signals, mut capture: Option<Capture>) -> Result<Exi
         if has_ended {
             return Ok(child::reap(pid).context("cannot wait for the command")?.status);
         }
-        if let (Some(signal), None) = (signals.interrupted(), asked) {
+        let signal = signals.interrupted().filter(|_| !signals.is_keyboard_interrupt());
+        if let (Some(signal), None) = (signal, asked) {
             asked = Some(Instant::now());
             if let Some(signal) = Signal::from_named_raw(signal) {
                 let _ = rustix::process::kill_process(pid, signal); // it may have ended

@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use rustix::process::test_kill_process;
 
 use super::history::{Saver, saving};
+use super::pipe::report_files;
 use super::remedies::{Remedies, remedies};
 use super::{Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
-use crate::output::ReportFile;
 use crate::records::save::Saving;
 
 /// Time for which a running process is observed if the user gives none, without a live view.
@@ -65,13 +65,9 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         return Err(UsageError(format!("`--watch` cannot show a live view: {obstacle}")).into());
     }
     check_proc()?;
-    let prepare =
-        |path: Option<std::path::PathBuf>| path.map(|path| ReportFile::prepare(&path)).transpose();
-    let reports = Reports {
-        detail: if args.verbose { Detail::Full } else { Detail::Summary },
-        output: prepare(args.output)?,
-        json: prepare(args.json)?,
-    };
+    let (output, json) = report_files(args.output.as_deref(), args.json.as_deref())?;
+    let detail = if args.verbose { Detail::Full } else { Detail::Summary };
+    let reports = Reports { detail, output, json };
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let remedies = remedies(args.remedies)?;
     let saving = saving(args.save, Saver::Doctor)?;

@@ -141,7 +141,7 @@ impl PipelineSettings {
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
-    let (output, json) = report_files(&args)?;
+    let (output, json) = report_files(args.output.as_deref(), args.json.as_deref())?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
@@ -213,11 +213,14 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     Ok(Pipe::Run(Box::new(run)))
 }
 
-/// Returns the files for the report and for the record, as far as they are given. Refuses one file for
-/// both.
-fn report_files(args: &PipeArgs) -> Result<(Option<ReportFile>, Option<ReportFile>)> {
-    let output = args.output.as_deref().map(ReportFile::prepare).transpose()?;
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+/// Returns the files for the report (`--output`) and for the record (`--json`), as far as they are given.
+/// Refuses one file for both.
+pub fn report_files(
+    output: Option<&Path>,
+    json: Option<&Path>,
+) -> Result<(Option<ReportFile>, Option<ReportFile>)> {
+    let output = output.map(ReportFile::prepare).transpose()?;
+    let json = json.map(ReportFile::prepare).transpose()?;
     if let (Some(output), Some(json)) = (&output, &json)
         && output.is_same_as(json)
     {

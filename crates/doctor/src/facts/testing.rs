@@ -94,6 +94,12 @@ impl Program {
         self
     }
 
+    /// Removes all wake-ups.
+    pub fn without_wakes(mut self) -> Self {
+        self.facts.wakes.clear();
+        self
+    }
+
     /// Adds executions of a program, each with a life and a CPU time in seconds.
     pub fn executes(mut self, name: &str, per_second: f64, life: f64, cpu: f64) -> Self {
         let number = count(per_second * WALL);
@@ -180,6 +186,7 @@ impl Thread {
             run_length: 0.0,
             long_runs: 0.0,
             wait_length: 0.0,
+            waits_per_second: 0.0,
             preemptions_per_second: 0.0,
             code: None,
             short_sleeps: 0,

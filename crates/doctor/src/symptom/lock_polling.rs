@@ -12,6 +12,8 @@ use crate::wait::{Object, Wait};
 
 /// Longest time limit of a poll that counts as short, in seconds.
 const MAX_LIMIT_SECONDS: f64 = 0.05;
+/// Largest sum of the time limits, as a share of the time: with more polls, some end before their limit.
+const MAX_EXPIRED: f64 = 1.2;
 /// Number of polls per second.
 const MIN_POLLS_PER_SECOND: f64 = 10.0;
 
@@ -173,6 +175,7 @@ fn poll(facts: &Facts) -> Option<Found> {
                     && limit <= MAX_LIMIT_SECONDS
                     && thread.wait_length > 0.7 * limit
                     && thread.runs_per_second >= MIN_POLLS_PER_SECOND
+                    && thread.runs_per_second * limit <= MAX_EXPIRED
                     && thread.in_state(ThreadState::Poll) > 0.3
             })
     };

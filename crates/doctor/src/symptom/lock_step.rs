@@ -31,6 +31,8 @@ const MAX_ONE_SIDED: f64 = 0.75;
 const MAX_GO_RUNNING: f64 = 1.5;
 /// Number of times per second that a thread wakes to exchange a message.
 const MIN_MESSAGES_PER_SECOND: f64 = 500.0;
+/// Share of the runs of these threads that another one of them must start.
+const MIN_AMONG: f64 = 0.2;
 /// Longest mean run of a thread that exchanges small messages, in seconds.
 const MAX_MESSAGE_SECONDS: f64 = 5e-4;
 /// Share of the CPU time in the kernel that messages must take.
@@ -107,7 +109,14 @@ pub fn messages(facts: &Facts) -> Option<Found> {
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(exchanges).collect();
     let processes: BTreeSet<i32> = threads.iter().map(|thread| thread.name.pid).collect();
     let switches: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
-    let is_exchange = threads.len() >= 3 && processes.len() >= 2;
+    // The workers of a server also wake for each request, but not each other.
+    let among = |waker: &ThreadFacts| {
+        let woken = threads.iter().map(|woken| facts.wakes(waker.name.tid, woken.name.tid).count);
+        woken.sum::<u64>() as f64
+    };
+    let wakes: f64 = threads.iter().map(|waker| among(waker)).sum();
+    let is_exchange =
+        threads.len() >= 3 && processes.len() >= 2 && wakes >= MIN_AMONG * switches * facts.wall;
     if !is_exchange || facts.system_share() < MIN_MESSAGE_SYSTEM {
         return None;
     }

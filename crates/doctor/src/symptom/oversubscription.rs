@@ -27,6 +27,8 @@ const MIN_SWITCHES: f64 = 5_000.0;
 const LONG_QUEUE: f64 = 6.0;
 /// Number of times per second and CPU that threads of a long queue begin to run, from which the caches suffer.
 const MIN_LONG_QUEUE_SWITCHES: f64 = 1_000.0;
+/// Time that a switch takes at most, with the calls in which the threads wait and wake each other, in seconds.
+const MAX_SWITCH_SECONDS: f64 = 1.5e-5;
 /// Share of the CPU time in the kernel above which switches cost much.
 const MIN_SYSTEM: f64 = 0.1;
 
@@ -108,7 +110,13 @@ fn queued(facts: &Facts) -> Option<Found> {
     // Threads that spin use the CPUs which the others are queued for.
     let spinning =
         threads.iter().map(|thread| thread.spinning()).sum::<f64>() / facts.running.max(1e-9);
-    let system = if facts.system_share() >= MIN_SYSTEM { facts.system_share() } else { 0.0 };
+    // Threads may be in the kernel for another reason, such as input and output.
+    let by_switches = switches * MAX_SWITCH_SECONDS / facts.running.max(f64::MIN_POSITIVE);
+    let system = if facts.system_share() >= MIN_SYSTEM {
+        facts.system_share().min(by_switches)
+    } else {
+        0.0
+    };
     // Stacks are those of user mode.
     let gain = system + (1.0 - facts.system_share()) * spinning;
     // Threads of one process share what is in the caches, unless they switch often.

@@ -18,6 +18,9 @@ const MIN_WAITING: f64 = 0.3;
 /// Share of the time that the slow stage may wait for a pipe.
 const MAX_OWN_WAITING: f64 = 0.3;
 
+/// CPU time of its neighbours, as a share of that of a stage that reads no pipe.
+const MIN_WORK: f64 = 0.05;
+
 pub fn find(facts: &Facts) -> Option<Found> {
     let slow = facts.processes.iter().max_by(|a, b| a.running.total_cmp(&b.running))?;
     if slow.running < MIN_RUNNING || in_pipes(facts, slow.pid) > MAX_OWN_WAITING {
@@ -29,8 +32,12 @@ pub fn find(facts: &Facts) -> Option<Found> {
         .filter(|other| other.pid != slow.pid && shares_pipe(slow, other))
         .filter(|other| in_pipes(facts, other.pid) >= MIN_WAITING && other.running > 0.0)
         .collect();
+    // A program that writes its output to `cat`, `tee` or a pager is not a stage of a pipeline.
+    let reads = slow.pipes.iter().any(|end| !end.is_writer);
+    let work: f64 = waiting.iter().map(|other| other.running).sum();
+    let is_stage = reads || work >= MIN_WORK * slow.running;
     let gain = facts.parallel_gain(waiting.len() + 1);
-    if waiting.is_empty() || gain < MIN_GAIN {
+    if waiting.is_empty() || !is_stage || gain < MIN_GAIN {
         return None;
     }
     let pids: BTreeSet<i32> = waiting.iter().map(|other| other.pid).chain([slow.pid]).collect();

@@ -32,6 +32,8 @@ const MIN_SHARE: f64 = 0.003;
 const MAX_OWN_SHARE: f64 = 0.5;
 /// Share of a thread's time that it must sleep.
 const MIN_SLEEPING: f64 = 0.3;
+/// Share of the time for which one of two threads that sleep for longer than a poll must run.
+const MIN_WORK: f64 = 0.02;
 
 pub fn find(facts: &Facts) -> Option<Found> {
     let lost = facts.by(Cause::Sleep);
@@ -191,14 +193,22 @@ fn polls(facts: &Facts, thread: &ThreadFacts) -> bool {
     if answers > MAX_ANSWER_SHARE * runs {
         return false;
     }
-    let also_sleeps = |other: &ThreadFacts| other.in_timers() >= MIN_SLEEPING;
+    // Of two timers, one also fires while the other thread sleeps. If both do hardly any work, they are
+    // more likely unrelated.
+    let works = |thread: &ThreadFacts| thread.running >= MIN_WORK;
+    let is_long = period(facts, thread) > MAX_POLL_SECONDS;
+    let also_sleeps = |other: &ThreadFacts| {
+        other.in_timers() >= MIN_SLEEPING
+            && !other.is_helper()
+            && (!is_long || works(other) || works(thread))
+    };
     // A thread that wakes others after each sleep may be a timer that gives them work.
     let is_woken = |other: &ThreadFacts| {
         let woken = facts.wakes(id, other.name.tid).count as f64;
         let others_runs = other.runs_per_second * facts.wall;
         woken > 0.0 && woken > MIN_WOKEN_SHARE * others_runs.min(thread.short_sleeps as f64)
     };
-    let is_timer = period(facts, thread) > MAX_POLL_SECONDS;
+    let is_timer = is_long;
     // A client that thinks wakes its server after each sleep; one that polls mostly finds nothing.
     let woken: f64 = others().map(|other| facts.wakes(id, other.name.tid).count as f64).sum();
     if is_timer && woken > MAX_REQUEST_SHARE * thread.short_sleeps as f64 {

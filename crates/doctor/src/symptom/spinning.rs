@@ -16,6 +16,9 @@ const MIN_YIELDS_PER_SECOND: f64 = 2_000.0;
 /// Longest mean time between two of these, in seconds. In a longer one, a thread computes.
 const MAX_RUN_SECONDS: f64 = 1e-4;
 
+/// Largest number of its waits, as a share of these.
+const MAX_WAITS: f64 = 0.1;
+
 /// Share of a thread's CPU time that it must spend in spin loops.
 const MIN_SPINNING: f64 = 0.2;
 
@@ -61,6 +64,8 @@ fn yields(facts: &Facts) -> Option<Found> {
         thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
             && thread.running > 0.2
             && thread.running / thread.preemptions_per_second <= MAX_RUN_SECONDS
+            // Threads that it has woken preempt a thread that waits now and then.
+            && thread.waits_per_second <= MAX_WAITS * thread.preemptions_per_second
             && thread.runtime != Some(Runtime::Go)
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(yields).collect();

@@ -86,7 +86,11 @@ fn pool(facts: &Facts) -> Option<Found> {
         message: format!(
             "{} {} busy for {} of the time, while the main thread waits and CPUs are idle.",
             busy.len(),
-            plural(busy.len(), "thread of the pool is", "threads of the pool are"),
+            plural(
+                busy.len(),
+                "thread of the pool, or worker, is",
+                "threads of the pool, or workers, are"
+            ),
             percent(busy.iter().map(|thread| thread.running).sum::<f64>() / busy.len() as f64),
         ),
         gain: Some(gain),
@@ -110,7 +114,7 @@ fn straggler(facts: &Facts) -> Option<Found> {
     // While one thread works alone, all other CPUs are idle.
     let width = facts.cpus.min(facts.workers().count().max(2) as f64);
     let gain = share * (1.0 - 1.0 / width);
-    if gain < MIN_GAIN || facts.from_level(2) < MIN_TOGETHER {
+    if gain < MIN_GAIN || facts.together_before < MIN_TOGETHER {
         return None;
     }
     Some(Found {
@@ -120,11 +124,11 @@ fn straggler(facts: &Facts) -> Option<Found> {
             described(straggler),
             length(alone),
             percent(share),
-            percent(facts.from_level(2)),
+            percent(facts.together_before),
         ),
         gain: Some(gain),
         argument: "the time alone, divided among the CPUs",
-        evidence: vec![("alone_seconds", alone), ("together_share", facts.from_level(2))],
+        evidence: vec![("alone_seconds", alone), ("together_share", facts.together_before)],
         threads: names([straggler]),
         remedy:
             "Divide the work into smaller pieces that free threads take from a common queue, or \

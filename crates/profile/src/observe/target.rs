@@ -260,27 +260,13 @@ fn combine_waits(waits: &[Wait]) -> CombinedWait {
     }
 }
 
-/// Classifies the wait of a call that opens a file. Opening a FIFO waits for its other end. The
-/// path is at `address` in the memory of `pid`. A relative path starts at the directory with
-/// descriptor `folder`, or at the working directory if `folder` is `None`. Returns
-/// [`Wait::Unknown`] if the path cannot be read, and [`Wait::Disk`] if the file cannot be examined.
+/// Classifies the wait of a call that opens a file. Returns [`Wait::Unknown`] if the path cannot be
+/// read, and [`Wait::Disk`] if the file cannot be examined.
 fn open_wait(pid: Pid, folder: Option<i32>, address: u64) -> Wait {
-    let mut buffer = [0; 4096];
-    let read = contend_sys::memory::read(pid, address, &mut buffer).unwrap_or(0);
-    let end = buffer[..read].iter().position(|&byte| byte == 0);
-    let Some(path) = end.and_then(|end| std::str::from_utf8(&buffer[..end]).ok()) else {
-        return Wait::Unknown;
-    };
-    let process = pid.as_raw_nonzero();
-    let path = match (path.strip_prefix('/'), folder) {
-        (Some(path), _) => format!("/proc/{process}/root/{path}"),
-        (None, None) => format!("/proc/{process}/cwd/{path}"),
-        (None, Some(folder)) => format!("{}/{path}", fd_path(pid, folder)),
-    };
-    match Kind::of_file(&path) {
-        // The file does not exist yet, or its path cannot be resolved from this process.
-        Kind::Unknown => Wait::Disk,
-        kind => wait_on(kind),
+    match Kind::opened_by(pid, folder, address) {
+        None => Wait::Unknown,
+        Some(Kind::Unknown) => Wait::Disk,
+        Some(kind) => wait_on(kind),
     }
 }
 

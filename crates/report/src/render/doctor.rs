@@ -198,9 +198,16 @@ fn threads(out: &mut String, record: &DoctorRecord, width: usize) {
         table.add_row(cells.map(|(n, text)| aligned_left(if n == 3 { 0 } else { n }, 1, text)));
     }
     out.push_str(&styled_lines(table, None, width));
-    let more = record.threads.len().saturating_sub(MAX_THREADS);
+    let shown = record.threads.len().min(MAX_THREADS) as u64;
+    let in_json = record.threads.len() as u64;
+    let more = record.observation.threads.max(in_json) - shown;
     if more > 0 {
-        dimmed(out, &format!("{}: --json FILE", counted(more as u64, "more thread")), width);
+        let place = match in_json {
+            n if n == shown => String::new(),
+            n if n < shown + more => format!(" (--json FILE has {} of them)", n - shown),
+            _ => ": --json FILE".to_owned(),
+        };
+        dimmed(out, &format!("{}{place}", counted(more, "more thread")), width);
     }
 }
 
@@ -269,7 +276,7 @@ pub fn cause_name(cause: Cause) -> &'static str {
         Cause::Sleep => "none ran: short sleep",
         Cause::Disk => "none ran: disk",
         Cause::Child => "none ran: child process",
-        Cause::Idle => "none ran: no work arrived",
+        Cause::Idle => "none ran: idle or waiting",
         Cause::Stopped => "stopped",
         Cause::Unknown => "none ran: unknown",
     }

@@ -659,6 +659,30 @@ fn unshare(test: &str) -> Option<Vec<&'static str>> {
     found.map(<[&str]>::to_vec)
 }
 
+/// A terminal sends the signal to the command, too, which may need some time to clean up.
+#[test]
+fn an_interrupt_from_the_keyboard_leaves_the_command_its_time() {
+    let test = "an_interrupt_from_the_keyboard_leaves_the_command_its_time";
+    let trap =
+        "trap \"sleep 3; echo cleaned; exit 5\" INT; echo ready; while :; do sleep 0.1; done";
+    let line = format!("{} doctor -o /dev/null -- bash -c '{trap}'", contend());
+    let Some(screen) = typed_on_a_terminal(test, 80, &line, &[("ready", "\x03")]) else { return };
+    assert!(screen.contains("cleaned"), "{screen}");
+}
+
+#[test]
+fn one_file_for_report_and_record_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("both").display().to_string();
+    for name in [file.as_str(), "-"] {
+        let output = doctor(&["--output", name, "--json", name, "--", "true"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("name the same file"), "{}", text(&output.stderr));
+    }
+    let output = doctor(&[]);
+    assert!(text(&output.stderr).contains("contend doctor [OPTIONS] -- <COMMAND>..."));
+}
+
 /// The report goes to a pipe whose reader has left, as with `contend doctor … 2>&1 | head -1`.
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {

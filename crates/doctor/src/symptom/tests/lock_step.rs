@@ -48,6 +48,9 @@ pub fn pool() -> Program {
         .thread(worker(3))
         .levels(&[0.4, 0.4])
         .in_kernel(0.5)
+        .wakes(1, 2, 2_000.0)
+        .wakes(2, 1, 2_000.0)
+        .wakes(3, 1, 2_000.0)
 }
 
 /// A program in Go, two of whose goroutines use these shares of the CPU time.
@@ -80,6 +83,8 @@ fn small_messages_between_processes_are_found() {
     let found = finds(find, pool(), 0.84..=0.86);
     assert!(found.message.contains("exchange small messages"), "{}", found.message);
     is_silent(find, pool().in_kernel(0.1), "the messages cost little");
+    let server = pool().without_wakes();
+    is_silent(find, server, "clients wake them, but not each other");
 }
 
 #[test]

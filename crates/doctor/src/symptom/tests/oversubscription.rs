@@ -13,7 +13,7 @@ pub fn switching() -> Program {
 fn crowd(threads: i32) -> Program {
     let share = 2.0 / f64::from(threads);
     Program::on(2.0)
-        .threads(1..=threads, |thread| thread.runs(share, 2_000.0).queued(1.0 - share))
+        .threads(1..=threads, |thread| thread.runs(share, 8_000.0).queued(1.0 - share))
         .levels(&[0.0, 1.0])
 }
 
@@ -45,6 +45,15 @@ fn threads_that_spin_while_others_are_queued_are_found() {
 fn many_threads_with_little_work_each_are_found() {
     let found = finds(find, barrier(48, 1_500.0), 0.4..=0.5);
     assert!(found.message.contains("48 threads share 2 CPUs and wait for each other"));
+}
+
+#[test]
+fn time_in_the_kernel_for_another_reason_is_not_that_of_switches() {
+    let copying = Program::on(2.0)
+        .threads(1..=4, |thread| thread.runs(0.5, 150.0).queued(0.5))
+        .levels(&[0.0, 1.0])
+        .in_kernel(0.9);
+    is_silent(find, copying, "600 switches per second");
 }
 
 #[test]

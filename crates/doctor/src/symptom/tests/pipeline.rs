@@ -54,3 +54,14 @@ fn a_stage_that_waits_itself_is_not_the_bottleneck() {
 fn stages_that_compute_equally_long_are_balanced() {
     is_silent(find, stages(4.0, [(0.9, 0.1), (0.95, 0.05), (0.85, 0.15)]), "none waits for long");
 }
+
+#[test]
+fn a_program_whose_output_is_piped_is_no_stage() {
+    let piped = |work: f64| {
+        stages(2.0, [(0.0, 0.0), (0.99, 0.0), (work, 1.0 - work)]).process(2, |process| {
+            process.pipes.retain(|end| end.is_writer);
+        })
+    };
+    finds(find, piped(0.1), 0.4..=0.5);
+    is_silent(find, piped(0.001), "it writes to cat");
+}

@@ -148,3 +148,15 @@ fn without_context_switches_another_thread_must_run_as_often() {
     finds(find, sampled(200.0), 0.49..=0.51);
     is_silent(find, sampled(20.0), "the other thread runs 20 times per second");
 }
+
+#[test]
+fn timers_that_do_hardly_any_work_are_unrelated() {
+    let timers = |running: f64| {
+        Program::on(2.0)
+            .threads(1..=2, |thread| thread.runs(running, 40.0).sleeps(0.95, 40.0, 0.7))
+            .levels(&[2.0 * running])
+            .cause(Cause::Sleep, 0.9)
+    };
+    finds(find, timers(0.04), 0.85..=0.95);
+    is_silent(find, timers(0.004), "each looks at something every 24 ms");
+}

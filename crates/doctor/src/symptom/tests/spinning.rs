@@ -40,6 +40,8 @@ fn honest_computing_is_healthy() {
     is_silent(find, computing(0.1), "a tenth of the time is in such loops");
     is_silent(find, Program::on(2.0).thread(yielding(300.0)), "preemptions by the scheduler");
     is_silent(find, Program::on(2.0).thread(yielding(3_000.0)), "it computes in between");
+    let server = yielding(20_000.0).with(|thread| thread.waits_per_second = 15_000.0);
+    is_silent(find, Program::on(2.0).thread(server), "its clients preempt it");
     let short = yielding(20_000.0).with(|thread| thread.running = 0.1);
     is_silent(find, Program::on(2.0).thread(short), "a tenth of a CPU");
 }

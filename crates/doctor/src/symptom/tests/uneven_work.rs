@@ -16,7 +16,10 @@ fn ending(alone: f64, together: f64) -> Program {
         .thread(Thread::new(1).runs(0.98, 50.0))
         .thread(Thread::new(2).runs(0.4, 50.0))
         .levels(&[0.59, together])
-        .with(|facts| facts.longest_alone = Some((1, alone)))
+        .with(|facts| {
+            facts.longest_alone = Some((1, alone));
+            facts.together_before = together;
+        })
 }
 
 /// A script that executes a program that computes, at the given rate.
@@ -54,6 +57,12 @@ fn a_pool_with_fewer_threads_than_cpus_is_found() {
     let found = finds(find, pool(2), 0.45..=0.55);
     assert!(found.remedy.contains("UV_THREADPOOL_SIZE=4"), "{}", found.remedy);
     is_silent(find, pool(4), "as many threads as CPUs");
+}
+
+#[test]
+fn a_thread_that_works_alone_first_is_no_straggler() {
+    let serial = straggler().with(|facts| facts.together_before = 0.0);
+    is_silent(find, serial, "the others worked afterwards");
 }
 
 #[test]

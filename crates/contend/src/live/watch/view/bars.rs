@@ -104,7 +104,7 @@ fn short_name(cause: Cause) -> &'static str {
         Cause::Sleep => "none ran: sleep",
         Cause::Disk => "none ran: disk",
         Cause::Child => "none ran: child",
-        Cause::Idle => "no work arrived",
+        Cause::Idle => "idle or waiting",
         Cause::Stopped => "stopped",
         Cause::Unknown => "none ran: ?",
     }
