@@ -664,8 +664,8 @@ impl Timeline {
         let recorded = self.take_waker(record.thread);
         let Some(track) = self.tracks.get_mut(&record.thread) else { return };
         let was_waiting = track.position == Position::Waiting;
-        let is_monitor =
-            track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
+        let serves_runtime = track.is_helper
+            || track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
         let has_slept = was_waiting
             && !matches!(recorded, Some(Waker::Thread { .. }))
             && track.has_slept(record.time.saturating_sub(track.since));
@@ -685,8 +685,8 @@ impl Timeline {
             wakes.alone += u64::from(is_alone);
             wakes.across_cpus += u64::from(cpu != record.cpu);
         }
-        // The monitor thread of Go wakes by the clock, whatever happens.
-        if was_waiting && self.running == 0 && self.short_sleepers > 0 && !is_monitor {
+        // The monitor thread of Go and the periodic one of Java wake by the clock, whatever happens.
+        if was_waiting && self.running == 0 && self.short_sleepers > 0 && !serves_runtime {
             self.note_event(record.thread);
         }
     }

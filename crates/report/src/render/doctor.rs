@@ -13,7 +13,8 @@
 use std::fmt::Write as _;
 
 use contend_record::doctor::{
-    Cause, DoctorRecord, Finding, Layer, LayerId, Symptom, Thread, ThreadName, ThreadState,
+    Cause, DoctorRecord, Finding, Layer, LayerId, Relation, Symptom, Thread, ThreadName,
+    ThreadState,
 };
 
 use super::layout::{
@@ -79,7 +80,17 @@ fn headline(out: &mut String, record: &DoctorRecord, width: usize) {
         counted(threads, "thread"),
     );
     paragraph(out, "", &text, width);
-    paragraph(out, "", &super::layout::cut(&printable(&record.command), width), width);
+    // The command is that of the first process.
+    let named = record.processes.iter().filter(|process| process.relation == Relation::Named);
+    let others = named.count().saturating_sub(1) as u64;
+    let others = match others {
+        0 => String::new(),
+        _ if (record.processes.len() as u64) < processes => " and others".to_owned(),
+        n => format!(" and {}", counted(n, "more process")),
+    };
+    let columns = width.saturating_sub(others.len());
+    let command = super::layout::cut(&printable(&record.command), columns);
+    paragraph(out, "", &format!("{command}{others}"), width);
 }
 
 /// Writes two tables: the time of all threads by state, and the causes of moments.

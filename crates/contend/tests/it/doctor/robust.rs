@@ -259,6 +259,10 @@ fn two_hundred_processes_are_observed() {
     let report = text(&doctor(&[&["--for", "100ms"], &ids[..]].concat()).stderr);
     let headline = report.lines().next().unwrap_or_default();
     assert!(headline.contains("200 processes"), "{headline}");
+    let command = report.lines().nth(1).unwrap_or_default();
+    assert_eq!(command, "sleep 1000 and others");
+    let report = text(&doctor(&["--for", "100ms", ids[0], ids[1], ids[2]]).stderr);
+    assert_eq!(report.lines().nth(1), Some("sleep 1000 and 2 more processes"));
 }
 
 #[test]
