@@ -1,6 +1,6 @@
 //! How often threads that run again and again are sampled.
 //!
-//! A sample after each run would cost more than it tells if a thread always returns to the same wait. So
+//! If a thread always returns to the same wait, a sample after each run would add cost, but no information. So
 //! such a thread is sampled after some of its runs only. A thread that does not run again as soon as
 //! expected may be in another wait, and is sampled then.
 

@@ -26,7 +26,7 @@ impl Budget {
         Self { left: free().saturating_sub(RESERVE).min(MAX) }
     }
 
-    /// Takes `count` descriptors out of the budget. Returns whether there were so many.
+    /// Takes `count` descriptors out of the budget. Returns `false`, and takes none, if fewer are left.
     pub fn take(&mut self, count: usize) -> bool {
         let is_enough = count <= self.left;
         if is_enough {

@@ -189,11 +189,14 @@ mod tests {
         fs::write(&path, "another program").expect("room");
         let pid = Pid::from_child(&child);
         let mut symbols = Symbols::default();
-        symbols.update(pid);
+        // A new program begins without memory.
+        while symbols.mappings.is_empty() && child.try_wait().expect("a child").is_none() {
+            symbols.update(pid);
+        }
+        child.kill().and_then(|()| child.wait()).expect("a child");
         let paths: Vec<&str> = symbols.mappings.iter().map(|mapping| &*mapping.path).collect();
         let program = format!("/proc/{}/exe", pid.as_raw_nonzero());
         assert!(paths.contains(&program.as_str()), "{paths:?}");
         assert!(paths.iter().all(|path| !path.contains("/sleep")), "{paths:?}");
-        child.kill().and_then(|()| child.wait()).expect("a child");
     }
 }

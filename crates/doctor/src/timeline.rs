@@ -14,6 +14,7 @@
 
 mod accounts;
 mod since;
+mod waits;
 mod wakes;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use contend_sys::perf::{Event, Record};
 use rustc_hash::FxHashMap;
 
 use self::accounts::Account;
+pub use self::waits::{WaitTime, Waits};
 use crate::histogram::Histogram;
 use crate::thread::{Sample, Sampled};
 use crate::wait::{Object, Wait};
@@ -39,8 +41,6 @@ pub const SHORT_SLEEP: Duration = Duration::from_millis(100);
 const WAKE_NANOS: u64 = 100_000;
 /// Largest number of pairs of threads whose wake-ups are counted.
 const MAX_PAIRS: usize = 4096;
-/// Largest number of different waits of one thread that are kept.
-const MAX_WAITS: usize = 32;
 /// Length of a run that is too short to interrupt another thread's time alone, in nanoseconds.
 const BRIEF_NANOS: u64 = 2_000_000;
 /// Time alone must be this many times as long as all brief runs of other threads in it.
@@ -61,15 +61,6 @@ const SHORT_NANOS: u64 = 100_000_000;
 pub const STATES: usize = ThreadState::Unknown as usize + 1;
 /// Number of causes.
 pub const CAUSES: usize = Cause::Unknown as usize + 1;
-
-/// Time of a thread in one kind of wait.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WaitTime {
-    /// Time in nanoseconds.
-    pub nanos: u64,
-    /// Number of samples that found the thread in it.
-    pub samples: u64,
-}
 
 /// A thread's history.
 #[derive(Debug, Clone)]
@@ -115,49 +106,6 @@ pub struct Track {
     /// The last wake-up since it began to run, if these are recorded.
     waking: Option<Waking>,
     account: Account,
-}
-
-/// Times by wait. Most threads have one or two different waits, so that a list takes less memory than a map,
-/// and is searched as quickly.
-#[derive(Debug, Clone, Default)]
-pub struct Waits(Vec<(Wait, WaitTime)>);
-
-impl Waits {
-    /// Returns the time of a wait.
-    pub fn get(&self, wait: &Wait) -> Option<&WaitTime> {
-        self.0.iter().find(|(known, _)| known == wait).map(|(_, time)| time)
-    }
-
-    /// Returns the time of a wait, to change it.
-    fn get_mut(&mut self, wait: &Wait) -> Option<&mut WaitTime> {
-        self.0.iter_mut().find(|(known, _)| known == wait).map(|(_, time)| time)
-    }
-
-    /// Adds time to a wait, unless it is a new one and there are `MAX_WAITS`.
-    fn add(&mut self, wait: Wait, added: WaitTime) {
-        if let Some(time) = self.get_mut(&wait) {
-            time.nanos += added.nanos;
-            time.samples += added.samples;
-        } else if self.0.len() < MAX_WAITS {
-            if self.0.is_empty() {
-                self.0.reserve_exact(1);
-            }
-            self.0.push((wait, added));
-        }
-    }
-
-    /// Returns all waits with their times.
-    pub fn iter(&self) -> impl Iterator<Item = (&Wait, &WaitTime)> {
-        self.0.iter().map(|(wait, time)| (wait, time))
-    }
-
-    /// Leaves the times since `earlier`, a previous state of these, without waits that have none.
-    fn subtract(&mut self, earlier: &Self) {
-        for (wait, time) in &mut self.0 {
-            *time = time.since(earlier.get(wait).copied().unwrap_or_default());
-        }
-        self.0.retain(|(_, time)| *time != WaitTime::default());
-    }
 }
 
 /// Where a thread is.

@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
     ) -> io::Result<Self> {
         // crossterm has a decision of its own, which does not know of `--color`.
         force_color_output(has_styles());
-        // Whoever reads the signal, the terminal is restored first.
+        // Restores the terminal first, in whichever part of contend the signal is read.
         signals.set_before_stop(Some(screen::restore));
         let mut watch = Self {
             signals,

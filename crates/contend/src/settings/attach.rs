@@ -1,5 +1,6 @@
 //! Settings for observing a running pipeline.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -57,4 +58,21 @@ impl Attach {
         let found = find::pipeline(target).map_err(|error| UsageError(error.to_string()))?;
         Ok(Self { found, limit: args.limit, live, reports, saving })
     }
+}
+
+/// Returns the files for the report (`--output`) and for the record (`--json`), as far as they are given.
+/// Refuses one file for both.
+pub fn report_files(
+    output: Option<&Path>,
+    json: Option<&Path>,
+) -> Result<(Option<ReportFile>, Option<ReportFile>)> {
+    let output = output.map(ReportFile::prepare).transpose()?;
+    let json = json.map(ReportFile::prepare).transpose()?;
+    if let (Some(output), Some(json)) = (&output, &json)
+        && output.is_same_as(json)
+    {
+        let message = "--output and --json name the same file: give them different names";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    Ok((output, json))
 }

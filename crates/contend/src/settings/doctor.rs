@@ -12,8 +12,8 @@ use contend_sys::procfs::Stat;
 use rustix::io::Errno;
 use rustix::process::test_kill_process;
 
+use super::attach::report_files;
 use super::history::{Saver, saving};
-use super::pipe::report_files;
 use super::remedies::{Remedies, remedies};
 use super::{Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;

@@ -16,7 +16,7 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
-use super::attach::{Attach, Reports};
+use super::attach::{Attach, Reports, report_files};
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
@@ -211,23 +211,6 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
     let run = PipeRun { parsed, pipeline, runs, advice, detail, output, json, saving };
     Ok(Pipe::Run(Box::new(run)))
-}
-
-/// Returns the files for the report (`--output`) and for the record (`--json`), as far as they are given.
-/// Refuses one file for both.
-pub fn report_files(
-    output: Option<&Path>,
-    json: Option<&Path>,
-) -> Result<(Option<ReportFile>, Option<ReportFile>)> {
-    let output = output.map(ReportFile::prepare).transpose()?;
-    let json = json.map(ReportFile::prepare).transpose()?;
-    if let (Some(output), Some(json)) = (&output, &json)
-        && output.is_same_as(json)
-    {
-        let message = "--output and --json name the same file: give them different names";
-        return Err(UsageError(message.to_owned()).into());
-    }
-    Ok((output, json))
 }
 
 /// Number of rounds of a comparison without `--runs`.

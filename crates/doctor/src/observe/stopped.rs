@@ -15,7 +15,7 @@ impl Observer<'_> {
         let quiet: Vec<i32> = self.awake_before.difference(&self.awake).copied().collect();
         for process in quiet {
             let threads = self.threads_of(process);
-            // They stop together, so one tells of all.
+            // All threads of a process stop together.
             let Some(sampler) = threads.first().and_then(|id| self.samplers.get(id)) else {
                 continue;
             };

@@ -153,7 +153,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Forgets the files of a thread that has ended. With context switches, its record tells when.
+    /// Forgets the files of a thread that has ended. Context switches, if recorded, show when.
     pub(super) fn drop_thread(&mut self, id: i32) {
         let sampler = self.samplers.remove(&id);
         let ended = now();

@@ -21,11 +21,13 @@ use crate::wait::{Object, Wait};
 
 /// Mean number of threads that wait for the lock, from which it is contended.
 const MIN_WAITING: f64 = 0.4;
-/// The same for brief waits, of less than this time in seconds, so many times per second, with this share of
-/// the CPU time in the kernel.
+/// Mean number of threads that wait for the lock, from which it is contended by frequent, brief waits.
 const MIN_BRIEF_WAITING: f64 = 0.1;
+/// Length of a wait below which it is brief, in seconds.
 const MAX_BRIEF_SECONDS: f64 = 1e-4;
+/// Number of brief waits per second from which they are frequent.
 const MIN_BRIEF_PER_SECOND: f64 = 2_000.0;
+/// Share of the CPU time in the kernel from which frequent waits matter.
 const MIN_SYSTEM: f64 = 0.15;
 /// Longest wait of a thread that shares the work, in seconds.
 const MAX_WAIT_SECONDS: f64 = 0.05;
@@ -147,7 +149,7 @@ fn visible(facts: &Facts) -> Option<Contention<'_>> {
         facts.threads.iter().filter(|thread| thread.waiting(is_contended) > 0.02).collect();
     let waiting: f64 = threads.iter().map(|thread| thread.waiting(is_contended)).sum();
     // Where all CPUs are in use, and others are queued for them, the lock costs nothing.
-    // Waits may be short, but so many that they and their wake-ups cost time in the kernel.
+    // Frequent waits cost time in the kernel even if they are brief.
     let waits: f64 = threads
         .iter()
         .filter(|thread| (0.0..MAX_BRIEF_SECONDS).contains(&thread.wait_length))

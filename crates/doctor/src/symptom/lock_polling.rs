@@ -136,7 +136,7 @@ fn held(facts: &Facts) -> Option<Found> {
     Some(Found {
         message: format!(
             "{} sleeps {} times per second, while another process holds a file lock ({} of the \
-             readings): it seems to retry until the lock is free. Meanwhile, only {:.1} threads run.",
+             readings): it seems to retry until the lock is free. On average, {:.1} threads run.",
             described(thread),
             rate(per_second),
             percent(facts.file_lock_share),

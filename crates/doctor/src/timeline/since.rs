@@ -3,7 +3,7 @@
 use contend_record::doctor::ThreadState;
 use rustc_hash::FxHashMap;
 
-use super::{Ended, Executions, STATES, Timeline, Track, WaitTime, Wakes};
+use super::{Ended, Executions, STATES, Timeline, Track, Wakes};
 
 impl Timeline {
     /// Returns the history from the end of `earlier` to the end of this one. `earlier` is a previous
@@ -106,15 +106,6 @@ impl Track {
         self.preemptions = self.preemptions.saturating_sub(before.preemptions);
         self.short_sleeps = self.short_sleeps.saturating_sub(before.short_sleeps);
         self.sleeps_with_event = self.sleeps_with_event.saturating_sub(before.sleeps_with_event);
-    }
-}
-
-impl WaitTime {
-    pub(super) fn since(self, earlier: Self) -> Self {
-        Self {
-            nanos: self.nanos.saturating_sub(earlier.nanos),
-            samples: self.samples.saturating_sub(earlier.samples),
-        }
     }
 }
 
