@@ -243,9 +243,18 @@ fn few_descriptors_suffice_for_many_threads() {
         assert!(mean_threads(&record) > 80.0, "{limit}: {record:#}");
         assert!(!has_warning(&record, "unobserved"), "{record:#}");
     }
-    let output = observe(12, &["doctor", "--for", "500ms", &threads.id()]);
-    assert_eq!(output.status.code(), Some(125));
-    assert!(text(&output.stderr).contains("ulimit -n"), "{}", text(&output.stderr));
+    // Standard streams and the eight that an observation needs are more than ten; from eleven on,
+    // it depends on what the kernel lets contend open.
+    for limit in 10..20 {
+        let output = observe(limit, &[&JSON, &["--for", "100ms", &threads.id()][..]].concat());
+        let errors = text(&output.stderr);
+        if limit > 10 && output.status.success() {
+            checks::check(&serde_json::from_slice(&output.stdout).expect("JSON"));
+        } else {
+            assert_eq!(output.status.code(), Some(125), "{limit}: {errors}");
+            assert!(errors.contains("ulimit -n"), "{limit}: {errors}");
+        }
+    }
 }
 
 #[test]
