@@ -230,72 +230,8 @@ pub fn observe(
     each: &mut dyn FnMut(&mut Observer<'_>) -> ControlFlow<()>,
 ) -> io::Result<Observation> {
     descriptors::check()?;
-    let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
-    let found = processes::related(&config.targets, own);
-    let waking = wakes::find(config.wakes);
-    let (recorder, no_switches) = record_switches(config, &found, waking.as_ref().ok().copied());
-    let no_wakes = wakes::missing(waking, recorder.as_ref());
-    let cpu_before = child::own_usage().cpu();
-    let load_before = Load::read();
-    let timeline = Timeline::new(now(), recorder.is_some()).with_recorded_wakes(no_wakes.is_none());
-    let trace = |limit| Collector::new(clocks(timeline.begun), recorder.is_some(), limit);
-    let mut observer = Observer {
-        trace: config.trace.map(trace),
-        config,
-        begun: Instant::now(),
-        cpu_before,
-        load_before,
-        at_end: None,
-        no_switches,
-        no_wakes,
-        intervals: Vec::new(),
-        timeline,
-        recorder,
-        limits: Limits::default(),
-        processes: BTreeMap::new(),
-        samplers: BTreeMap::new(),
-        started: BTreeMap::new(),
-        names: BTreeMap::new(),
-        samples: 0,
-        stacks: Stacks::default(),
-        lock_owners: BTreeMap::new(),
-        lock_files: LockFiles::default(),
-        file_locks: FileLocks::default(),
-        last_sleep: None,
-        shows_calls: false,
-        shows_names: false,
-        unsampled: BTreeSet::new(),
-        left_out: 0,
-        budget: Budget::new(),
-        deadlines: Deadlines::default(),
-        awake: BTreeSet::new(),
-        awake_before: BTreeSet::new(),
-        hand: 0,
-        active: Vec::new(),
-        vanished: Vec::new(),
-        buffer: vec![0; 4096],
-        tick: 0,
-        round: 0,
-    };
-    observer.update_limits();
-    for (pid, relation) in found {
-        observer.add_process(pid, relation, Start::Unknown);
-    }
-    observer.search();
-    observer.awake = observer.processes.keys().copied().collect();
-    let ends = ends(&config.targets);
-    let mut last = Instant::now();
-    while !observer.has_ended() {
-        let over = config.limit.is_some_and(|limit| observer.elapsed() >= limit);
-        let ended = sleep(signals, ends.as_ref(), next(config, observer.begun, &last))?;
-        observer.step();
-        observer.intervals.push(last.elapsed().as_secs_f64());
-        last = Instant::now();
-        let flow = each(&mut observer);
-        if over || ended || flow.is_break() || signals.interrupted().is_some() {
-            break;
-        }
-    }
+    let mut observer = Observer::start(config)?;
+    observer.run(signals, each)?;
     observer.finish();
     observer.search_executables();
     let trace = observer.end_trace();
@@ -363,6 +299,90 @@ fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+impl<'a> Observer<'a> {
+    /// Finds the program's processes and threads, and starts to record their context switches.
+    fn start(config: &'a Config) -> io::Result<Self> {
+        let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+        let found = processes::related(&config.targets, own);
+        let waking = wakes::find(config.wakes);
+        let (recorder, no_switches) =
+            record_switches(config, &found, waking.as_ref().ok().copied());
+        let no_wakes = wakes::missing(waking, recorder.as_ref());
+        let cpu_before = child::own_usage().cpu();
+        let load_before = Load::read();
+        let timeline =
+            Timeline::new(now(), recorder.is_some()).with_recorded_wakes(no_wakes.is_none());
+        let trace = |limit| Collector::new(clocks(timeline.begun), recorder.is_some(), limit);
+        let mut observer = Self {
+            trace: config.trace.map(trace),
+            config,
+            begun: Instant::now(),
+            cpu_before,
+            load_before,
+            at_end: None,
+            no_switches,
+            no_wakes,
+            intervals: Vec::new(),
+            timeline,
+            recorder,
+            limits: Limits::default(),
+            processes: BTreeMap::new(),
+            samplers: BTreeMap::new(),
+            started: BTreeMap::new(),
+            names: BTreeMap::new(),
+            samples: 0,
+            stacks: Stacks::default(),
+            lock_owners: BTreeMap::new(),
+            lock_files: LockFiles::default(),
+            file_locks: FileLocks::default(),
+            last_sleep: None,
+            shows_calls: false,
+            shows_names: false,
+            unsampled: BTreeSet::new(),
+            left_out: 0,
+            budget: Budget::new(),
+            deadlines: Deadlines::default(),
+            awake: BTreeSet::new(),
+            awake_before: BTreeSet::new(),
+            hand: 0,
+            active: Vec::new(),
+            vanished: Vec::new(),
+            buffer: vec![0; 4096],
+            tick: 0,
+            round: 0,
+        };
+        observer.update_limits();
+        for (pid, relation) in found {
+            observer.add_process(pid, relation, Start::Unknown);
+        }
+        observer.search();
+        observer.awake = observer.processes.keys().copied().collect();
+        Ok(observer)
+    }
+
+    /// Observes until the program or the time ends, a signal arrives, or `each` breaks.
+    fn run(
+        &mut self,
+        signals: &Signals,
+        each: &mut dyn FnMut(&mut Observer<'_>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let ends = ends(&self.config.targets);
+        let mut last = Instant::now();
+        while !self.has_ended() {
+            let over = self.config.limit.is_some_and(|limit| self.elapsed() >= limit);
+            let ended = sleep(signals, ends.as_ref(), next(self.config, self.begun, &last))?;
+            self.step();
+            self.intervals.push(last.elapsed().as_secs_f64());
+            last = Instant::now();
+            let flow = each(self);
+            if over || ended || flow.is_break() || signals.interrupted().is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Observer<'_> {
@@ -489,9 +509,14 @@ impl Observer<'_> {
             }
             let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
             // Programs in Go are judged by their stacks alone.
-            let is_brief = ran < BRIEF_NANOS * slices.max(1) && runtime != Some(Runtime::Go);
-            let runs = if is_brief { Runs::Brief } else { Runs::Long };
-            if !self.stacks.begin(process, *id, runs) || recorder.sample(thread).is_err() {
+            let runs = match runtime {
+                Some(Runtime::Go) => Runs::Goroutines,
+                _ if ran < BRIEF_NANOS * slices.max(1) => Runs::Brief,
+                _ => Runs::Long,
+            };
+            if !self.stacks.begin(process, *id, runs)
+                || recorder.sample(thread, runs.period()).is_err()
+            {
                 self.budget.give_back(count);
             }
         }

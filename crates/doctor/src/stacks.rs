@@ -3,7 +3,8 @@
 //! The stacks show whether a thread spins ([`crate::spin`]), in which function it spends its time, and,
 //! for Go, whether it takes locks or uses channels, which Go implements in user space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use contend_record::doctor::Runtime;
 use contend_sys::{Pid, memory};
@@ -14,6 +15,9 @@ use crate::symbols::Symbols;
 
 /// Number of stacks that are sampled for a thread.
 const MAX_SAMPLES: usize = 400;
+/// The same for a thread of Go. One that runs a goroutine which does next to nothing, but polls, must have
+/// enough of them for some to be of that goroutine.
+const MAX_GO_SAMPLES: usize = 4000;
 /// Number of stacks from which shares are computed.
 const MIN_SAMPLES: usize = 10;
 /// The same for threads with brief runs. Each of their runs starts a timer for the samples and stops it,
@@ -24,13 +28,33 @@ const MAX_THREADS: usize = 64;
 /// Largest number of threads with brief runs that are examined at the same time.
 const MAX_BRIEF_THREADS: usize = 2;
 
-/// How long the runs of a thread are.
+/// What a thread runs, which decides on the number of stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// Less than half a millisecond on average.
+    /// For less than half a millisecond on average.
     Brief,
-    /// Longer.
+    /// For longer.
     Long,
+    /// The goroutines of a program in Go.
+    Goroutines,
+}
+
+impl Runs {
+    /// Returns for how long the thread runs between two samples.
+    pub fn period(self) -> Duration {
+        match self {
+            Self::Brief | Self::Long => Duration::from_millis(2),
+            Self::Goroutines => Duration::from_millis(1),
+        }
+    }
+
+    fn max_samples(self) -> usize {
+        match self {
+            Self::Brief => MAX_BRIEF_SAMPLES,
+            Self::Long => MAX_SAMPLES,
+            Self::Goroutines => MAX_GO_SAMPLES,
+        }
+    }
 }
 
 /// The stacks of the busy threads.
@@ -62,9 +86,11 @@ impl Code {
 #[derive(Debug)]
 struct Examined {
     process: Pid,
-    stacks: Vec<Box<[u64]>>,
-    /// Number of stacks after which it has been examined.
-    wanted: usize,
+    runs: Runs,
+    /// How often each stack was found.
+    stacks: HashMap<Box<[u64]>, usize>,
+    /// Number of stacks.
+    samples: usize,
     /// Number of stacks in a spin loop, which is determined while the process exists.
     spinning: usize,
 }
@@ -104,9 +130,8 @@ impl Code {
 impl Stacks {
     /// Returns whether stacks of this busy thread should be sampled from now on, and notes it.
     pub fn begin(&mut self, process: Pid, thread: i32, runs: Runs) -> bool {
-        let is_brief = |examined: &&Examined| {
-            examined.wanted == MAX_BRIEF_SAMPLES && examined.stacks.len() < examined.wanted
-        };
+        let is_brief =
+            |examined: &&Examined| examined.runs == Runs::Brief && !examined.has_enough();
         if self.threads.len() >= MAX_THREADS
             || self.threads.contains_key(&thread)
             || runs == Runs::Brief
@@ -114,11 +139,7 @@ impl Stacks {
         {
             return false;
         }
-        let wanted = match runs {
-            Runs::Brief => MAX_BRIEF_SAMPLES,
-            Runs::Long => MAX_SAMPLES,
-        };
-        let examined = Examined { process, stacks: Vec::new(), wanted, spinning: 0 };
+        let examined = Examined { process, runs, stacks: HashMap::new(), samples: 0, spinning: 0 };
         self.threads.insert(thread, examined);
         self.symbols.entry(process.as_raw_nonzero().get()).or_default().update(process);
         true
@@ -128,18 +149,19 @@ impl Stacks {
     pub fn note(&mut self, thread: i32, stack: &[u64]) -> bool {
         let Some(examined) = self.threads.get_mut(&thread) else { return false };
         let Some(address) = stack.first() else { return false };
-        if examined.stacks.len() < examined.wanted {
+        if !examined.has_enough() {
             examined.spinning += usize::from(is_in_spin_loop(examined.process, *address));
-            examined.stacks.push(stack.into());
+            *examined.stacks.entry(stack.into()).or_default() += 1;
+            examined.samples += 1;
         }
-        examined.stacks.len() == examined.wanted
+        examined.has_enough()
     }
 
     /// Returns where the threads execute. Threads with too few samples are left out. `runtime_of`
     /// returns the runtime of a process.
     pub fn codes(&mut self, runtime_of: impl Fn(i32) -> Option<Runtime>) -> BTreeMap<i32, Code> {
         for (id, examined) in &self.threads {
-            let samples = examined.stacks.len();
+            let samples = examined.samples;
             let is_known = self.known.get(id).is_some_and(|code| code.samples == samples);
             if samples < MIN_SAMPLES || is_known {
                 continue;
@@ -153,33 +175,37 @@ impl Stacks {
 }
 
 impl Examined {
+    fn has_enough(&self) -> bool {
+        self.samples >= self.runs.max_samples()
+    }
+
     fn code(&self, runtime: Option<Runtime>, symbols: &mut Symbols) -> Code {
-        let share = |count: usize| count as f64 / self.stacks.len() as f64;
+        let share = |count: usize| count as f64 / self.samples as f64;
         let (mut functions, mut entries) = (BTreeMap::new(), BTreeMap::new());
         let mut sleepers = BTreeMap::new();
         let (mut locking, mut channels) = (0, 0);
-        for stack in &self.stacks {
+        for (stack, count) in &self.stacks {
+            let when = |is_so: bool| if is_so { *count } else { 0 };
             let names: Vec<String> =
                 stack.iter().filter_map(|address| symbols.function_at(*address)).collect();
             let is_own = |name: &&String| !runtime::is_internal(runtime, name);
             if let Some(function) = names.iter().find(is_own) {
-                *functions.entry(function.clone()).or_insert(0) += 1;
+                *functions.entry(function.clone()).or_insert(0) += count;
             }
             // Only Go guarantees that all callers are found.
             if runtime == Some(Runtime::Go) {
                 if let Some(entry) = names.iter().rev().find(is_own) {
-                    *entries.entry(entry.clone()).or_insert(0) += 1;
+                    *entries.entry(entry.clone()).or_insert(0) += count;
                     if names.iter().any(|name| runtime::is_go_sleep(name)) {
-                        *sleepers.entry(entry.clone()).or_insert(0) += 1;
+                        *sleepers.entry(entry.clone()).or_insert(0) += count;
                     }
                 }
-                locking += usize::from(names.iter().any(|name| runtime::is_go_lock(name)));
-                channels += usize::from(names.iter().any(|name| runtime::is_go_channel(name)));
+                locking += when(names.iter().any(|name| runtime::is_go_lock(name)));
+                channels += when(names.iter().any(|name| runtime::is_go_channel(name)));
             }
             if runtime == Some(Runtime::Java) {
-                let innermost = names.iter().take(JAVA_LOCK_FRAMES);
-                locking +=
-                    usize::from(innermost.into_iter().any(|name| runtime::is_java_lock(name)));
+                let mut innermost = names.iter().take(JAVA_LOCK_FRAMES);
+                locking += when(innermost.any(|name| runtime::is_java_lock(name)));
             }
         }
         let sorted = |counts: BTreeMap<String, usize>| {
@@ -189,7 +215,7 @@ impl Examined {
             shares
         };
         Code {
-            samples: self.stacks.len(),
+            samples: self.samples,
             spinning: share(self.spinning),
             functions: sorted(functions),
             entries: sorted(entries),

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -166,15 +167,15 @@ impl Recorder {
         self.rings.len()
     }
 
-    /// Starts to record the addresses that `thread` executes, once in every 2 ms for which it runs.
+    /// Starts to record the addresses that `thread` executes, once in every `period` for which it runs.
     /// Only user mode counts.
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn sample(&mut self, thread: Pid) -> io::Result<()> {
+    pub fn sample(&mut self, thread: Pid, period: Duration) -> io::Result<()> {
         let mut events = Vec::new();
         for ring in &self.rings {
-            let event = open(thread, ring.cpu, Purpose::Addresses)?;
+            let event = open(thread, ring.cpu, Purpose::Addresses { period })?;
             redirect(&event, &ring.event)?;
             events.push(event);
         }
@@ -331,8 +332,6 @@ const FLAGS: u64 = 1 << 1 | 1 << 5 | 1 << 6 | 1 << 9 | 1 << 13 | 1 << 18 | 1 << 
 const WAKE_FLAGS: u64 = FLAGS & !(1 << 5) | 1 << 21 | 1 << 22;
 /// `PERF_COUNT_SW_CPU_CLOCK`: time that the thread runs, in nanoseconds.
 const CPU_CLOCK: u64 = 0;
-/// Running time between two samples of the address, in nanoseconds.
-const SAMPLE_PERIOD_NANOS: u64 = 2_000_000;
 /// Fields of all samples: those of `SAMPLE_TYPE`, then `PERF_SAMPLE_CALLCHAIN`, the address and those
 /// of the callers, and `PERF_SAMPLE_RAW`, the data of a tracepoint. Samples of both kinds of events
 /// are in the same ring, so both have both fields.
@@ -356,8 +355,8 @@ enum Purpose {
     Switches,
     /// As `Switches`, and wake-ups.
     SwitchesAndWakes(Waking),
-    /// Addresses that the thread itself executes.
-    Addresses,
+    /// Addresses that the thread itself executes, once in every `period` for which it runs.
+    Addresses { period: Duration },
 }
 
 impl Purpose {
@@ -388,9 +387,9 @@ fn open(thread: Pid, cpu: usize, purpose: Purpose) -> io::Result<OwnedFd> {
             flags: WAKE_FLAGS,
             ..common
         },
-        Purpose::Addresses => Attributes {
+        Purpose::Addresses { period } => Attributes {
             config: CPU_CLOCK,
-            sample_period: SAMPLE_PERIOD_NANOS,
+            sample_period: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
             sample_type: FULL_SAMPLE_TYPE,
             flags: ADDRESS_FLAGS,
             sample_max_stack: MAX_CALLERS,
@@ -730,7 +729,9 @@ mod tests {
         let mut addresses = Vec::new();
         let recorder = Recorder::new(pid, &crate::cpu::online_list());
         if let Ok(mut recorder) = recorder {
-            recorder.sample(pid).expect("its switches may be recorded, too");
+            recorder
+                .sample(pid, Duration::from_millis(2))
+                .expect("its switches may be recorded, too");
             while addresses.len() < 5 {
                 std::thread::sleep(Duration::from_millis(10));
                 recorder.read(now(), &mut |record| {

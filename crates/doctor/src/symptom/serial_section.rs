@@ -12,6 +12,8 @@ const MIN_RUNNING: f64 = 0.5;
 const MIN_OTHERS: f64 = 0.01;
 /// Share of the CPU time of the busiest goroutine.
 const MIN_ONE_SIDED: f64 = 0.6;
+/// Most CPUs that one goroutine seems to use, as far as samples tell.
+const MAX_OWN: f64 = 1.1;
 /// Mean number of running threads of Go from which goroutines work at the same time.
 const MAX_GO_RUNNING: f64 = 1.5;
 /// Share of the time in which at least two threads may run.
@@ -30,8 +32,9 @@ pub fn find(facts: &Facts) -> Option<Found> {
 fn goroutines(facts: &Facts) -> Option<Found> {
     let (process, goroutines) =
         facts.processes.iter().find_map(|process| Some((process, process.goroutines.as_ref()?)))?;
-    let own = goroutines.share(0) * process.running;
-    let is_alone = (MIN_RUNNING..=1.05).contains(&own)
+    // Stacks are sampled in user mode.
+    let own = goroutines.share(0) * process.running * (1.0 - facts.system_share());
+    let is_alone = (MIN_RUNNING..=MAX_OWN).contains(&own)
         && process.running < MAX_GO_RUNNING
         && goroutines.share(0) >= MIN_ONE_SIDED
         && goroutines.share(1) >= MIN_OTHERS * goroutines.share(0);

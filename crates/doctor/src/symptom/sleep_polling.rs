@@ -27,7 +27,7 @@ const MIN_WOKEN_SHARE: f64 = 0.25;
 /// that gives work to others has longer ones.
 const MAX_POLL_SECONDS: f64 = 3e-3;
 /// Share of the CPU time that a goroutine must use to be taken for the one that polls.
-const MIN_SHARE: f64 = 0.003;
+const MIN_SHARE: f64 = 0.002;
 /// Share of the CPU time that a goroutine which polls may use itself.
 const MAX_OWN_SHARE: f64 = 0.5;
 /// Share of a thread's time that it must sleep.
