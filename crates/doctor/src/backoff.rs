@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::thread::Sampled;
 
-/// Numbers of samples in the same wait from which only every second, fourth and eighth run is sampled.
-const SAME_SAMPLES: [u32; 3] = [3, 8, 16];
+/// Numbers of samples in the same wait from which only every second, fourth, eighth and sixteenth run is
+/// sampled.
+const SAME_SAMPLES: [u32; 4] = [3, 8, 16, 32];
 /// Number of intervals without a run after which a thread is always sampled.
 const MAX_GAP: u64 = 25;
 
@@ -51,20 +52,20 @@ impl Backoff {
         (self.runs, self.deadline) = (0, 0);
     }
 
-    /// Returns whether this is the current deadline of the thread.
-    pub fn is_deadline(&self, deadline: u64) -> bool {
-        self.deadline == deadline
+    /// Returns the interval in which the thread is sampled unless it runs before; 0 for none.
+    pub fn deadline(&self) -> u64 {
+        self.deadline
     }
 }
 
-/// When threads are sampled that were left out, unless they run before.
+/// When threads are sampled, unless they run before.
 #[derive(Debug, Default)]
 pub struct Deadlines(BTreeMap<u64, Vec<i32>>);
 
 impl Deadlines {
     /// Enters the deadline of a thread.
-    pub fn enter(&mut self, thread: i32, backoff: &Backoff) {
-        self.0.entry(backoff.deadline).or_default().push(thread);
+    pub fn enter(&mut self, thread: i32, deadline: u64) {
+        self.0.entry(deadline).or_default().push(thread);
     }
 
     /// Removes and returns the threads that are due in the interval `tick`, with their deadlines. Those
@@ -109,7 +110,10 @@ mod tests {
         let mut backoff = Backoff::default();
         assert_eq!(samples(&mut backoff, 1..4, &[LOCK]), 3);
         assert_eq!(samples(&mut backoff, 4..14, &[LOCK]), 5);
-        assert_eq!(samples(&mut backoff, 1000..1801, &[LOCK]), 1 + 7 + (800 - 4 * 7) / 8);
+        assert_eq!(
+            samples(&mut backoff, 1000..1801, &[LOCK]),
+            1 + 7 + 16 + (800 - 4 * 7 - 8 * 16) / 16
+        );
         backoff.note(LOCK, Sampled::Waiting(crate::wait::STOPPED));
         assert!(backoff.has_run(2000), "another wait");
     }
@@ -126,12 +130,12 @@ mod tests {
         let (mut backoff, mut deadlines) = (Backoff::default(), Deadlines::default());
         samples(&mut backoff, 1..4, &[LOCK]);
         assert!(!backoff.has_run(10));
-        deadlines.enter(7, &backoff);
+        deadlines.enter(7, backoff.deadline());
         assert_eq!(deadlines.due(24), [], "it ran again after seven intervals");
         assert_eq!(deadlines.due(25), [(7, 25)]);
-        assert!(backoff.is_deadline(25));
+        assert_eq!(backoff.deadline(), 25);
         backoff.note(LOCK, LOCK);
-        assert!(!backoff.is_deadline(23));
+        assert_eq!(backoff.deadline(), 0);
         assert_eq!(deadlines.due(100), []);
     }
 }

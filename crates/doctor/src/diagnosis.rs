@@ -55,6 +55,7 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
             samples: observation.samples,
             interval_seconds: median(&observation.intervals),
             switches: timeline.has_switches().then_some(timeline.records),
+            switches_share: timeline.recorded_share(),
             own_cpu_seconds: observation.own_cpu.as_secs_f64(),
             others_cpu_share: (facts.wall >= MIN_SECONDS).then_some(facts.others_share),
         },

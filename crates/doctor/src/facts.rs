@@ -114,7 +114,7 @@ pub struct ThreadFacts {
     /// Number of times per second that it was preempted or yielded.
     pub preemptions_per_second: f64,
     /// Where it executes; `None` if that was not examined.
-    pub code: Option<Code>,
+    pub code: Option<Box<Code>>,
     /// Number of short sleeps.
     pub short_sleeps: u64,
     /// Number of these during which another thread began to run when none did.
@@ -344,8 +344,8 @@ fn estimate_codes(threads: &mut [ThreadFacts]) {
         }
     }
     examined.retain(|_, codes| codes.len() >= MIN_EXAMINED);
-    let means: BTreeMap<i32, Code> =
-        examined.into_iter().map(|(pid, codes)| (pid, Code::mean(&codes))).collect();
+    let mean = |(pid, codes): (i32, Vec<&Code>)| (pid, Box::new(Code::mean(&codes)));
+    let means: BTreeMap<i32, Box<Code>> = examined.into_iter().map(mean).collect();
     for thread in threads.iter_mut().filter(|thread| thread.code.is_none()) {
         thread.code = means.get(&thread.name.pid).cloned();
     }
@@ -361,7 +361,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         track.waits.iter().map(|(wait, time)| (*wait, share(time.nanos))).collect();
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
     let runs = track.runs.count().max(track.slices);
-    let code = observation.codes.get(&id).cloned();
+    let code = observation.codes.get(&id).cloned().map(Box::new);
     ThreadFacts {
         name: ThreadName {
             pid: track.process,

@@ -5,46 +5,76 @@ const CLASSES: usize = 40;
 
 /// Counts of durations. Class `n` has those from 2^n to 2^(n+1) − 1 ns; the last one has all longer
 /// ones, too.
+///
+/// It takes memory once a duration is added: most threads of a large program hardly ever run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Histogram {
-    /// Empty until a duration is added: most threads of a large program hardly ever run.
-    counts: Vec<u32>,
+pub struct Histogram(Option<Box<Counts>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counts {
+    by_class: [u32; CLASSES],
     sum_nanos: u64,
 }
 
 impl Histogram {
     /// Adds a duration in nanoseconds.
     pub fn add(&mut self, nanos: u64) {
-        if self.counts.is_empty() {
-            self.counts = vec![0; CLASSES];
-        }
         let class = nanos.checked_ilog2().map_or(0, |log| usize::try_from(log).unwrap_or(0));
-        let count = &mut self.counts[class.min(CLASSES - 1)];
+        let counts = self.counts_mut();
+        let count = &mut counts.by_class[class.min(CLASSES - 1)];
         *count = count.saturating_add(1);
-        self.sum_nanos = self.sum_nanos.saturating_add(nanos);
+        counts.sum_nanos = counts.sum_nanos.saturating_add(nanos);
+    }
+
+    /// Adds `ratio` times the counts of another histogram.
+    pub fn add_times(&mut self, other: &Self, ratio: f64) {
+        let Some(other) = &other.0 else { return };
+        let counts = self.counts_mut();
+        for (count, more) in counts.by_class.iter_mut().zip(other.by_class) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates"
+            )]
+            let more = (f64::from(more) * ratio).round() as u32;
+            *count = count.saturating_add(more);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let more = (other.sum_nanos as f64 * ratio) as u64;
+        counts.sum_nanos = counts.sum_nanos.saturating_add(more);
+    }
+
+    fn counts_mut(&mut self) -> &mut Counts {
+        self.0.get_or_insert_with(|| Box::new(Counts { by_class: [0; CLASSES], sum_nanos: 0 }))
     }
 
     /// Returns the durations that were added since `earlier`, a previous state of this histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut increase = self.clone();
-        for (count, before) in increase.counts.iter_mut().zip(&earlier.counts) {
-            *count = count.saturating_sub(*before);
+        if let (Some(counts), Some(earlier)) = (&mut increase.0, &earlier.0) {
+            for (count, before) in counts.by_class.iter_mut().zip(earlier.by_class) {
+                *count = count.saturating_sub(before);
+            }
+            counts.sum_nanos = counts.sum_nanos.saturating_sub(earlier.sum_nanos);
         }
-        increase.sum_nanos = self.sum_nanos.saturating_sub(earlier.sum_nanos);
         increase
+    }
+
+    fn by_class(&self) -> &[u32] {
+        self.0.as_ref().map_or(&[], |counts| &counts.by_class)
     }
 
     /// Returns the number of durations.
     pub fn count(&self) -> u64 {
-        self.counts.iter().map(|&count| u64::from(count)).sum()
+        self.by_class().iter().map(|&count| u64::from(count)).sum()
     }
 
     /// Returns the mean in nanoseconds, or 0 without durations.
     pub fn mean_nanos(&self) -> f64 {
-        match self.count() {
-            0 => 0.0,
-            count => self.sum_nanos as f64 / count as f64,
+        match (&self.0, self.count()) {
+            (Some(counts), 1..) => counts.sum_nanos as f64 / self.count() as f64,
+            _ => 0.0,
         }
     }
 
@@ -52,7 +82,7 @@ impl Histogram {
     pub fn median_nanos(&self) -> u64 {
         let half = self.count().div_ceil(2);
         let mut sum = 0;
-        for (class, &count) in self.counts.iter().enumerate() {
+        for (class, &count) in self.by_class().iter().enumerate() {
             sum += u64::from(count);
             if sum >= half && sum > 0 {
                 return 3 << class >> 1; // the middle of the class
@@ -65,7 +95,7 @@ impl Histogram {
     /// durations.
     pub fn share_below(&self, nanos: u64) -> f64 {
         let classes = nanos.checked_ilog2().map_or(0, |log| usize::try_from(log).unwrap_or(0) + 1);
-        let below: u64 = self.counts.iter().take(classes).map(|&count| u64::from(count)).sum();
+        let below: u64 = self.by_class().iter().take(classes).map(|&count| u64::from(count)).sum();
         match self.count() {
             0 => 0.0,
             count => below as f64 / count as f64,

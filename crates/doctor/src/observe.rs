@@ -4,6 +4,7 @@
 //! since their last sample (module `backoff`), and a part of the others. Without context switches, a
 //! thread that does not run is sampled less and less often.
 
+mod duty_cycle;
 mod file_locks;
 mod stopped;
 mod switches;
@@ -24,10 +25,12 @@ use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::Recorder;
 use contend_sys::procfs::SchedStat;
+use contend_sys::waking::Waking;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
+use self::duty_cycle::DutyCycle;
 pub use self::file_locks::FileLocks;
 use self::switches::record_switches;
 use crate::backoff::{Backoff, Deadlines};
@@ -117,12 +120,16 @@ const SEARCH_TICKS: u64 = 10;
 const THREADS_PER_SEARCH: u64 = 200;
 /// Number of intervals between two readings of the processes' counters.
 const UPDATE_TICKS: u64 = 10;
-/// Number of intervals in which every thread is sampled once, with context switches.
-const ROUND_TICKS: u64 = 100;
+/// Number of intervals after which the program has settled.
+const SETTLED_TICKS: u64 = 100;
+/// Number of intervals between two steps of the round, in which all threads are sampled in turn, with
+/// context switches.
+const ROUND_STEP_TICKS: u64 = 4;
+/// Number of threads for which a step has one sample.
+const THREADS_PER_ROUND_SAMPLE: usize = 100;
 /// Number of intervals between two searches for new threads, with context switches.
 const LATER_SEARCH_TICKS: u64 = 1000;
-/// Largest number of threads sampled in an interval that have not run, with context switches. With more
-/// threads, a round takes longer.
+/// Largest number of samples in a step of the round. With more threads, a round takes longer.
 const MAX_ROUND_SAMPLES: usize = 4;
 /// Number of idle threads sampled in an interval, without context switches.
 const IDLE_SAMPLES: u64 = 8;
@@ -152,11 +159,24 @@ struct Sampler {
     process: i32,
     /// Interval in which it was found.
     found: u64,
-    /// When it is sampled next, without context switches.
+    /// When it is sampled next, without context switches, and how many intervals later again.
     due: u64,
     backoff: u64,
     /// When it is sampled next, with context switches.
     run_backoff: Backoff,
+}
+
+impl Sampler {
+    /// Samples the thread less often if it is idle. The first steps are larger the more threads there are.
+    fn back_off(&mut self, is_idle: bool, most: u64) {
+        self.backoff = if is_idle { most.min((2 * self.backoff).max(most / 8)) } else { 1 };
+    }
+
+    /// Returns the number of intervals until the next sample. It differs between idle threads, so that
+    /// they are not sampled at the same time.
+    fn wait_ticks(&self, id: i32) -> u64 {
+        self.backoff - u64::from(id.cast_unsigned()) % (self.backoff / 4 + 1)
+    }
 }
 
 /// When a thread started.
@@ -186,6 +206,9 @@ pub struct Observer<'a> {
     trace: Option<Collector>,
     limits: Limits,
     recorder: Option<Recorder>,
+    /// The tracepoint for wake-ups, if these may be recorded.
+    waking: Option<Waking>,
+    duty_cycle: DutyCycle,
     processes: BTreeMap<i32, Observed>,
     samplers: BTreeMap<i32, Sampler>,
     /// Threads that have started recently: their processes, and the interval of their start.
@@ -306,10 +329,10 @@ impl<'a> Observer<'a> {
     fn start(config: &'a Config) -> io::Result<Self> {
         let own = Pid::from_raw(std::process::id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
         let found = processes::related(&config.targets, own);
-        let waking = wakes::find(config.wakes);
-        let (recorder, no_switches) =
-            record_switches(config, &found, waking.as_ref().ok().copied());
-        let no_wakes = wakes::missing(waking, recorder.as_ref());
+        let found_waking = wakes::find(config.wakes);
+        let waking = found_waking.as_ref().ok().copied();
+        let (recorder, no_switches) = record_switches(config, &found, waking);
+        let no_wakes = wakes::missing(found_waking, recorder.as_ref());
         let cpu_before = child::own_usage().cpu();
         let load_before = Load::read();
         let timeline =
@@ -327,6 +350,8 @@ impl<'a> Observer<'a> {
             intervals: Vec::new(),
             timeline,
             recorder,
+            waking,
+            duty_cycle: DutyCycle::default(),
             limits: Limits::default(),
             processes: BTreeMap::new(),
             samplers: BTreeMap::new(),
@@ -403,7 +428,10 @@ impl Observer<'_> {
     fn into_observation(mut self) -> Observation {
         let timeline = std::mem::replace(&mut self.timeline, Timeline::new(0, false));
         let intervals = std::mem::take(&mut self.intervals);
-        self.results(timeline, intervals)
+        let names = std::mem::take(&mut self.names);
+        // Their memory is used again for what is found out about them.
+        (self.samplers, self.deadlines) = (BTreeMap::new(), Deadlines::default());
+        Observation { names, ..self.results(timeline, intervals) }
     }
 
     /// Returns the results up to now, with a finished timeline.
@@ -445,6 +473,7 @@ impl Observer<'_> {
         let vanished = self.vanished.len();
         let lost = self.timeline.lost;
         let active = self.read_switches();
+        self.cycle();
         self.forget_vanished(vanished);
         if self.tick.is_multiple_of(self.search_ticks()) || self.timeline.lost > lost {
             self.search();
@@ -471,7 +500,7 @@ impl Observer<'_> {
     fn search_ticks(&self) -> u64 {
         match self.recorder {
             // Threads that started while the others were found are not known from records.
-            Some(_) if self.tick <= ROUND_TICKS => ROUND_TICKS,
+            Some(_) if self.tick <= SETTLED_TICKS => SETTLED_TICKS,
             Some(_) => LATER_SEARCH_TICKS,
             // A search takes longer the more threads there are.
             None => SEARCH_TICKS * (1 + self.samplers.len() as u64 / THREADS_PER_SEARCH),
@@ -525,7 +554,7 @@ impl Observer<'_> {
     fn update_processes(&mut self) {
         self.examine_busy_threads();
         // At first, the program may be moved to other CPUs or to another group.
-        if self.tick <= ROUND_TICKS || self.tick.is_multiple_of(ROUND_TICKS) {
+        if self.tick <= SETTLED_TICKS || self.tick.is_multiple_of(SETTLED_TICKS) {
             self.update_limits();
         }
         for process in self.processes.values_mut() {
@@ -601,9 +630,11 @@ impl Observer<'_> {
                     run += sample.on_cpu;
                     queued += sample.run_queue;
                     let is_idle = sample.slices == 0 && sample.state != Sampled::Active;
-                    sampler.backoff =
-                        if is_idle { max_backoff.min(2 * sampler.backoff) } else { 1 };
-                    sampler.due = self.tick + sampler.backoff;
+                    sampler.back_off(is_idle, max_backoff);
+                    if self.recorder.is_none() {
+                        sampler.due = self.tick + sampler.wait_ticks(id);
+                        self.deadlines.enter(id, sampler.due);
+                    }
                     if sample.slices > 0 {
                         sampler.run_backoff.note(last, sample.state);
                     }
@@ -644,9 +675,11 @@ impl Observer<'_> {
     /// Returns the IDs of the threads to sample now.
     fn due(&mut self, active: &[i32]) -> Vec<i32> {
         if self.recorder.is_none() {
-            let is_due =
-                |(id, sampler): (&i32, &Sampler)| (sampler.due <= self.tick).then_some(*id);
-            return self.samplers.iter().filter_map(is_due).collect();
+            let due = self.deadlines.due(self.tick).into_iter();
+            let is_due = |(id, deadline): (i32, u64)| {
+                self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
+            };
+            return due.filter_map(is_due).collect();
         }
         let active: BTreeSet<i32> = active.iter().copied().collect();
         let mut due: Vec<i32> = Vec::new();
@@ -657,21 +690,23 @@ impl Observer<'_> {
             if (sampler.run_backoff.has_run(self.tick) || self.trace.is_some()) && has_time {
                 due.push(id);
             } else {
-                self.deadlines.enter(id, &sampler.run_backoff);
+                self.deadlines.enter(id, sampler.run_backoff.deadline());
             }
         }
         for (id, deadline) in self.deadlines.due(self.tick) {
             let sampler = self.samplers.get(&id);
-            if sampler.is_some_and(|sampler| sampler.run_backoff.is_deadline(deadline)) {
+            if sampler.is_some_and(|sampler| sampler.run_backoff.deadline() == deadline) {
                 due.push(id);
             }
         }
-        let part = self.samplers.len().div_ceil(usize::try_from(ROUND_TICKS).unwrap_or(1));
-        let part = part.min(MAX_ROUND_SAMPLES);
-        let part: Vec<i32> =
-            self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
-        self.round = part.last().map_or(0, |last| last + 1);
-        due.extend(part);
+        if self.tick.is_multiple_of(ROUND_STEP_TICKS) {
+            let part = self.samplers.len() / THREADS_PER_ROUND_SAMPLE;
+            let part = part.clamp(1, MAX_ROUND_SAMPLES);
+            let part: Vec<i32> =
+                self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
+            self.round = part.last().map_or(0, |last| last + 1);
+            due.extend(part);
+        }
         due.sort_unstable();
         due.dedup();
         due

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use contend_record::doctor::{Relation, Runtime};
 use contend_sys::Pid;
-use contend_sys::procfs::{Io, ProcFile, Stat, children, parse_pids, read_once};
+use contend_sys::procfs::{self, Io, ProcFile, Stat, children, read_once};
 
 use crate::libraries::Libraries;
 use crate::runtime;
@@ -205,15 +205,6 @@ pub fn command(pid: Pid) -> String {
     format!("[{}]", name.trim_end())
 }
 
-/// Returns the IDs of a process's threads; none if it has ended.
-pub fn threads(pid: Pid) -> Vec<Pid> {
-    let Ok(folder) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
-        return Vec::new();
-    };
-    let ids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(Pid::from_raw).collect()
-}
-
 /// Returns the processes to observe for the named ones: themselves, their descendants and processes
 /// that share their pipes, except for `own` and its ancestors.
 pub fn related(named: &[Pid], own: Pid) -> Vec<(Pid, Relation)> {
@@ -235,7 +226,7 @@ pub fn related(named: &[Pid], own: Pid) -> Vec<(Pid, Relation)> {
     let hidden = ancestors(own);
     let ends: HashSet<PipeEnd> = found.keys().flat_map(|&pid| pipe_ends(pid)).collect();
     if !ends.is_empty() {
-        for pid in all_processes() {
+        for pid in procfs::processes().iter().map(|pid| pid.as_raw_nonzero().get()) {
             let shares = || pipe_ends(pid).iter().any(|end| ends.contains(&end.other()));
             if !hidden.contains(&pid) && !found.contains_key(&pid) && shares() {
                 found.insert(pid, Relation::SharesPipe);
@@ -256,14 +247,6 @@ fn ancestors(pid: Pid) -> BTreeSet<i32> {
         next = Stat::of(pid).ok().and_then(|stat| Pid::from_raw(stat.parent));
     }
     all
-}
-
-fn all_processes() -> Vec<i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| parse_pids(entry.file_name().as_encoded_bytes()).next())
-        .filter(|&pid| pid > 0)
-        .collect()
 }
 
 /// An end of a pipe.

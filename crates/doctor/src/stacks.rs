@@ -145,6 +145,12 @@ impl Stacks {
         true
     }
 
+    /// Returns the threads of which more stacks are wanted.
+    pub fn unfinished(&self) -> Vec<(Pid, Runs)> {
+        let unfinished = self.threads.iter().filter(|(_, examined)| !examined.has_enough());
+        unfinished.filter_map(|(id, examined)| Some((Pid::from_raw(*id)?, examined.runs))).collect()
+    }
+
     /// Notes a stack of the thread. Returns whether there are enough of them.
     pub fn note(&mut self, thread: i32, stack: &[u64]) -> bool {
         let Some(examined) = self.threads.get_mut(&thread) else { return false };

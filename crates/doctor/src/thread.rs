@@ -59,19 +59,35 @@ pub struct Sample {
 }
 
 impl ThreadFiles {
-    /// Reads the files of thread `id` of `process` for the first time.
+    /// Reads the files of thread `id` of `process`, a program of `runtime`, for the first time. Keeps them
+    /// open if `keep` says so and that is possible.
     ///
     /// # Errors
     /// Returns an error if the thread no longer exists, or no file can be opened.
-    pub fn open(process: Pid, id: Pid, buffer: &mut [u8]) -> io::Result<Self> {
-        let folder = folder(process, id);
-        let schedstat = procfs::read_once(&format!("{folder}/schedstat"), buffer)?;
-        let sched = SchedStat::parse(schedstat).ok_or(io::ErrorKind::InvalidData)?;
-        let shows_calls = match procfs::read_once(&format!("{folder}/syscall"), buffer) {
+    pub fn open(
+        process: Pid,
+        id: Pid,
+        runtime: Option<Runtime>,
+        keep: bool,
+        buffer: &mut [u8],
+    ) -> io::Result<Self> {
+        let (sched, state) = (SchedStat::default(), Sampled::Active);
+        let mut files = Self { process, id, open: None, shows_calls: true, sched, state };
+        if keep {
+            let _ = files.keep_open(); // otherwise, they are opened for each sample
+        }
+        files.sched = files.read_schedstat(buffer)?;
+        let call = match files.call_text(buffer) {
             Err(error) if is_out_of_descriptors(&error) => return Err(error),
-            read => read.is_ok(),
+            Err(_) => None,
+            Ok(text) => Some(InKernel::parse(text)),
         };
-        Ok(Self { process, id, open: None, shows_calls, sched, state: Sampled::Active })
+        files.shows_calls = call.is_some();
+        if let Some(open) = files.open.as_mut().filter(|_| call.is_none()) {
+            open.syscall = None;
+        }
+        files.state = files.state_in(call.flatten(), runtime, buffer)?;
+        Ok(files)
     }
 
     /// Returns whether the thread's system calls may be read.
@@ -87,7 +103,10 @@ impl ThreadFiles {
         let folder = folder(self.process, self.id);
         let schedstat = ProcFile::open(&format!("{folder}/schedstat"))?;
         let syscall = || ProcFile::open(&format!("{folder}/syscall"));
-        let syscall = self.shows_calls.then(syscall).transpose()?;
+        let syscall = match self.shows_calls.then(syscall).transpose() {
+            Err(error) if is_out_of_descriptors(&error) => return Err(error),
+            syscall => syscall.unwrap_or(None),
+        };
         self.open = Some(OpenFiles { schedstat, syscall });
         Ok(())
     }
@@ -124,10 +143,9 @@ impl ThreadFiles {
         Ok(stat.ok_or(io::ErrorKind::InvalidData)?.state)
     }
 
-    /// Counts the time since the start of the thread in the next sample, because it started during the
-    /// observation.
-    pub fn count_from_start(&mut self) {
-        self.sched = SchedStat::default();
+    /// Returns a sample with the counters since the start of the thread.
+    pub fn since_start(&self) -> Sample {
+        self.sample_since(SchedStat::default())
     }
 
     fn read_schedstat(&self, buffer: &mut [u8]) -> io::Result<SchedStat> {
@@ -140,18 +158,17 @@ impl ThreadFiles {
         SchedStat::parse(text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Returns the call in which the thread waits; `None` if that may not be read.
-    fn read_call(&self, buffer: &mut [u8]) -> Option<InKernel> {
-        if !self.shows_calls {
-            return None;
+    /// Returns the text of the file about the call in which the thread waits.
+    fn call_text<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<&'buffer [u8]> {
+        match &self.open {
+            Some(files) => match &files.syscall {
+                Some(file) => file.read(buffer),
+                None => Err(io::ErrorKind::PermissionDenied.into()),
+            },
+            None => {
+                procfs::read_once(&format!("{}/syscall", folder(self.process, self.id)), buffer)
+            }
         }
-        let text = if let Some(files) = &self.open {
-            files.syscall.as_ref()?.read(buffer).ok()?
-        } else {
-            let path = format!("{}/syscall", folder(self.process, self.id));
-            procfs::read_once(&path, buffer).ok()?
-        };
-        InKernel::parse(text)
     }
 
     /// Samples the thread. A thread that has not run since the last sample is still in the same wait,
@@ -167,16 +184,30 @@ impl ThreadFiles {
         if !is_same_wait {
             self.state = self.read_state(runtime, buffer)?;
         }
-        Ok(Sample {
+        Ok(self.sample_since(before))
+    }
+
+    fn sample_since(&self, before: SchedStat) -> Sample {
+        Sample {
             on_cpu: self.sched.on_cpu.saturating_sub(before.on_cpu),
             run_queue: self.sched.run_queue.saturating_sub(before.run_queue),
             slices: self.sched.slices.saturating_sub(before.slices),
             state: self.state,
-        })
+        }
     }
 
     fn read_state(&self, runtime: Option<Runtime>, buffer: &mut [u8]) -> io::Result<Sampled> {
-        let kernel = self.read_call(buffer);
+        let text = self.shows_calls.then(|| self.call_text(buffer).ok()).flatten();
+        self.state_in(text.and_then(InKernel::parse), runtime, buffer)
+    }
+
+    /// Returns the state of a thread in this call, or in an unknown one.
+    fn state_in(
+        &self,
+        kernel: Option<InKernel>,
+        runtime: Option<Runtime>,
+        buffer: &mut [u8],
+    ) -> io::Result<Sampled> {
         if kernel == Some(InKernel::Running) {
             return Ok(Sampled::Active);
         }
@@ -214,9 +245,10 @@ fn folder(process: Pid, id: Pid) -> String {
 }
 
 /// Returns the name of a thread (`comm`), or an empty one if it has ended.
-pub fn name(process: Pid, id: Pid) -> String {
-    let text = std::fs::read(format!("{}/comm", folder(process, id))).unwrap_or_default();
-    String::from_utf8_lossy(&text).trim_end_matches('\n').to_owned()
+pub fn name(process: Pid, id: Pid, buffer: &mut [u8]) -> String {
+    let path = format!("{}/comm", folder(process, id));
+    let text = procfs::read_once(&path, buffer).unwrap_or_default();
+    String::from_utf8_lossy(text).trim_end_matches('\n').to_owned()
 }
 
 #[cfg(test)]
@@ -238,7 +270,7 @@ mod tests {
     fn becomes(script: &str, expected: ThreadState) {
         let (mut child, pid) = started(script);
         let mut buffer = [0; 4096];
-        let mut files = ThreadFiles::open(pid, pid, &mut buffer).expect("alive");
+        let mut files = ThreadFiles::open(pid, pid, None, true, &mut buffer).expect("alive");
         let found = (0..5000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
             let sample = files.sample(None, &mut buffer).expect("alive");
@@ -260,7 +292,7 @@ mod tests {
         let (mut child, pid) =
             started("i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; read x");
         let mut buffer = [0; 4096];
-        let mut files = ThreadFiles::open(pid, pid, &mut buffer).expect("alive");
+        let mut files = ThreadFiles::open(pid, pid, None, true, &mut buffer).expect("alive");
         let mut sum = 0;
         let first = files.sched;
         for _ in 0..5000 {

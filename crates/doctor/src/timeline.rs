@@ -13,6 +13,7 @@
 //! thread is assumed to be in the same wait as the last time.
 
 mod accounts;
+mod gaps;
 mod since;
 mod waits;
 mod wakes;
@@ -26,6 +27,7 @@ use contend_sys::perf::{Event, Record};
 use rustc_hash::FxHashMap;
 
 use self::accounts::Account;
+use self::gaps::Gaps;
 pub use self::waits::{WaitTime, Waits};
 use crate::histogram::Histogram;
 use crate::thread::{Sample, Sampled};
@@ -99,6 +101,8 @@ pub struct Track {
     /// Whether it is on a CPU, queued or waiting, and since when.
     position: Position,
     since: u64,
+    /// Whether it has been there for longer than since then, for an unknown time.
+    is_cut: bool,
     /// The current wait or, while the thread runs, the last one.
     wait: Wait,
     /// Whether an event has been counted for the current sleep.
@@ -230,6 +234,8 @@ pub struct Timeline {
     has_switches: bool,
     /// Whether wake-ups are recorded.
     has_wakes: bool,
+    /// Times without records.
+    gaps: Gaps,
     /// Time for which threads ran that is in no level yet, in nanoseconds.
     run_left: u64,
 }
@@ -265,6 +271,7 @@ impl Timeline {
             lost: 0,
             has_switches,
             has_wakes: false,
+            gaps: Gaps::default(),
             run_left: 0,
         }
     }
@@ -385,7 +392,7 @@ impl Timeline {
         track.account(now, sample);
         // A record that has not been read yet may say that it runs again, so that a waiting thread
         // keeps its place, but its wait is known now.
-        if !self.has_switches || matches!(sample.state, Sampled::Waiting(_)) {
+        if !self.shows_switches() || matches!(sample.state, Sampled::Waiting(_)) {
             self.settle(thread, sample.state);
         }
     }
@@ -430,6 +437,19 @@ impl Timeline {
 
     /// Ends the history at `now`: assigns the rest of each thread's time.
     pub fn finish(&mut self, now: u64) {
+        if self.gaps.is_open() {
+            self.fill_gap(now);
+        } else {
+            self.end_runs(now);
+        }
+        let by_switches = self.has_switches && !self.gaps.exist();
+        for track in self.tracks.values_mut() {
+            track.settle_end(now, by_switches);
+        }
+    }
+
+    /// Ends the history of levels, causes and runs at `now`.
+    fn end_runs(&mut self, now: u64) {
         self.advance(now);
         let mut running: Vec<(u64, i32)> = self
             .tracks
@@ -443,9 +463,6 @@ impl Timeline {
         }
         // The last one ran alone until it ended, or until now.
         self.end_alone(self.last_end);
-        for track in self.tracks.values_mut() {
-            track.settle_end(now, self.has_switches);
-        }
     }
 
     /// Adds the time up to `now` to the current level and cause.
@@ -490,8 +507,16 @@ impl Timeline {
         }
     }
 
+    /// Returns whether context switches are recorded now.
+    fn shows_switches(&self) -> bool {
+        self.has_switches && !self.gaps.is_open()
+    }
+
     /// Moves a thread to another position at `time`.
     fn enter(&mut self, thread: i32, position: Position, time: u64) {
+        if self.gaps.is_open() {
+            return; // lengths of runs and waits are not known
+        }
         self.leave(thread);
         let run = self.tracks.get_mut(&thread).and_then(|track| {
             let begun = (track.position == Position::OnCpu).then_some(track.since);
@@ -541,16 +566,17 @@ impl Timeline {
 
     /// Takes over what a sample has found, without a change of position if switches are recorded.
     pub fn settle(&mut self, thread: i32, state: Sampled) {
+        let shows_switches = self.shows_switches();
         self.leave(thread);
         if let Some(track) = self.tracks.get_mut(&thread) {
             match state {
                 Sampled::Waiting(wait) => {
                     track.wait = wait;
-                    if !self.has_switches || track.is_new() {
+                    if !shows_switches || track.is_new() {
                         track.position = Position::Waiting;
                     }
                 }
-                Sampled::Active if !self.has_switches || track.is_new() => {
+                Sampled::Active if !shows_switches || track.is_new() => {
                     track.position = Position::OnCpu;
                 }
                 Sampled::Active => {}
@@ -704,7 +730,7 @@ impl Timeline {
         // A sample may have found it after that, before it was known to have ended.
         let time = time.max(track.account.sampled_at());
         track.ended = Some(time);
-        track.settle_end(time, self.has_switches);
+        track.settle_end(time, self.has_switches && !self.gaps.exist());
         for (sum, nanos) in self.past_states.iter_mut().zip(track.states) {
             *sum += nanos;
         }
@@ -741,6 +767,7 @@ impl Track {
             is_helper: false,
             position: Position::Waiting,
             since: now,
+            is_cut: false,
             wait: Wait::UNKNOWN,
             has_event: false,
             waking: None,
@@ -789,12 +816,17 @@ impl Track {
         match (self.position, position) {
             (Position::OnCpu, _) => {
                 self.run_nanos += length;
-                self.runs.add(length);
+                if !self.is_cut {
+                    self.runs.add(length);
+                }
                 self.preemptions += u64::from(position == Position::Queued);
             }
-            (Position::Waiting, _) if self.since > self.begun => self.blocks.add(length),
+            (Position::Waiting, _) if self.since > self.begun && !self.is_cut => {
+                self.blocks.add(length);
+            }
             _ => {}
         }
+        self.is_cut = false;
         self.has_event = false;
         self.position = position;
         self.since = time;

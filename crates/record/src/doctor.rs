@@ -371,6 +371,10 @@ pub struct Observation {
     pub interval_seconds: Option<f64>,
     /// Number of recorded context switches; null if they were not recorded.
     pub switches: Option<u64>,
+    /// Share of the time for which they were recorded: less than 1 if there were very many; null if they
+    /// were not.
+    #[serde(default)]
+    pub switches_share: Option<f64>,
     /// CPU time that contend used for the observation, in seconds.
     pub own_cpu_seconds: f64,
     /// CPU time of other programs on the CPUs that the program may use, as a share of them; null if

@@ -433,10 +433,41 @@ pub fn with_descendants(root: Pid) -> Vec<Pid> {
 
 /// Returns the children of all threads of the process `pid`; none if the process has ended.
 pub fn children(pid: Pid) -> Vec<Pid> {
-    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
-    let threads = std::fs::read_dir(tasks).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
+    let threads = threads(pid);
+    // Each thread has a list of its own. With many threads, it is quicker to ask all processes.
+    if threads.len() > MAX_LISTS {
+        let all = processes();
+        if all.len() < threads.len() {
+            let is_child = |other: &Pid| {
+                Stat::of(*other).is_ok_and(|stat| Pid::from_raw(stat.parent) == Some(pid))
+            };
+            return all.into_iter().filter(is_child).collect();
+        }
+    }
+    let path = |thread: Pid| {
+        format!("/proc/{}/task/{}/children", pid.as_raw_nonzero(), thread.as_raw_nonzero())
+    };
+    let lists = threads.into_iter().filter_map(|thread| std::fs::read(path(thread)).ok());
     lists.flat_map(|list| parse_pids(&list).filter_map(Pid::from_raw).collect::<Vec<_>>()).collect()
+}
+
+/// Number of threads from which children may be found by their parents.
+const MAX_LISTS: usize = 100;
+
+/// Returns the threads of the process `pid`; none if it has ended.
+pub fn threads(pid: Pid) -> Vec<Pid> {
+    ids_in(&format!("/proc/{}/task", pid.as_raw_nonzero()))
+}
+
+/// Returns all processes that this user may see; none without `/proc`.
+pub fn processes() -> Vec<Pid> {
+    ids_in("/proc")
+}
+
+fn ids_in(folder: &str) -> Vec<Pid> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(Pid::from_raw).collect()
 }
 
 /// An iterator over the unsigned decimal numbers in a text, with any separators.
@@ -460,6 +491,22 @@ impl Iterator for Numbers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_of_a_process_with_many_threads_are_found() {
+        let end = std::sync::Barrier::new(2 * MAX_LISTS + 1);
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let pid = Pid::from_child(&child);
+        let found = std::thread::scope(|scope| {
+            (0..2 * MAX_LISTS).for_each(|_| drop(scope.spawn(|| end.wait())));
+            let own = Pid::from_raw(std::process::id().cast_signed()).expect("an ID");
+            let found = children(own);
+            end.wait();
+            found
+        });
+        child.kill().and_then(|()| child.wait()).expect("a child");
+        assert!(found.contains(&pid), "{found:?}");
+    }
 
     #[test]
     fn schedstat_has_three_numbers() {

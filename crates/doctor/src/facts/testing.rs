@@ -239,7 +239,7 @@ impl Thread {
 
     /// Makes the thread spend a share of its CPU time in spin loops.
     pub fn spins(mut self, share: f64) -> Self {
-        self.0.code = Some(Code { samples: 100, spinning: share, ..Code::default() });
+        self.0.code = Some(Box::new(Code { samples: 100, spinning: share, ..Code::default() }));
         self
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Observer, ROUND_TICKS};
+use super::Observer;
 
 /// Number of intervals between two readings of the machine's file locks.
 const LOCK_TICKS: u64 = 3;
+/// Number of intervals after a short sleep in which a program may be polling.
+const POLLING_TICKS: u64 = 100;
 /// Share of the readings from which a process always holds a file lock.
 const ALWAYS: f64 = 0.8;
 
@@ -45,7 +47,7 @@ impl Observer<'_> {
         if self.timeline.has_short_sleepers() {
             self.last_sleep = Some(self.tick);
         }
-        let is_polling = self.last_sleep.is_some_and(|last| self.tick - last < ROUND_TICKS);
+        let is_polling = self.last_sleep.is_some_and(|last| self.tick - last < POLLING_TICKS);
         if !is_polling || !self.tick.is_multiple_of(LOCK_TICKS) {
             return;
         }

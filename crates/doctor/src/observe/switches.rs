@@ -5,14 +5,14 @@ use std::io;
 
 use contend_record::doctor::Relation;
 use contend_sys::perf::{Event, Record, Recorder};
-use contend_sys::procfs::with_descendants;
+use contend_sys::procfs::{self, with_descendants};
 use contend_sys::waking::Waking;
 use contend_sys::{Pid, cpu};
 use rustix::io::Errno;
 
 use super::{Config, Observer, Sampler, Start, now};
 use crate::descriptors::Budget;
-use crate::{processes, runtime, wakes};
+use crate::{runtime, wakes};
 
 /// Largest number of threads whose context switches are recorded from the start.
 const MAX_FOLLOWED: usize = 2000;
@@ -37,7 +37,7 @@ pub(super) fn record_switches(
         let created: HashSet<i32> = recorder.iter_mut().flat_map(started).collect();
         let threads: Vec<Pid> = all
             .iter()
-            .flat_map(|pid| processes::threads(*pid))
+            .flat_map(|pid| procfs::threads(*pid))
             .filter(|id| !followed.contains(id) && !created.contains(&id.as_raw_nonzero().get()))
             .collect();
         if threads.is_empty() {
@@ -126,7 +126,9 @@ impl Observer<'_> {
         let mut trace = self.trace.as_mut();
         let (stacks, awake) = (&mut self.stacks, &mut self.awake);
         let mut enough: Vec<i32> = Vec::new();
+        let duty_cycle = &mut self.duty_cycle;
         recorder.read(now(), &mut |record| {
+            duty_cycle.note(matches!(record.event, Event::Started { .. }));
             match &record.event {
                 Event::Started { .. } => {
                     started.insert(record.thread, (record.process, tick));

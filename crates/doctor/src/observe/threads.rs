@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use contend_record::doctor::{Relation, Runtime};
 use contend_sys::Pid;
+use contend_sys::procfs;
 
 use super::{Observer, Sampler, Start, now};
 use crate::backoff::Backoff;
@@ -37,7 +38,7 @@ impl Observer<'_> {
         let runtime = process.runtime;
         let id = pid.as_raw_nonzero().get();
         self.processes.insert(id, process);
-        for thread in processes::threads(pid) {
+        for thread in procfs::threads(pid) {
             self.add_thread(pid, thread, runtime, start);
         }
     }
@@ -53,7 +54,14 @@ impl Observer<'_> {
         if self.samplers.contains_key(&id) {
             return;
         }
-        let mut files = match ThreadFiles::open(process, thread, &mut self.buffer) {
+        let keep = self.budget.take(thread::DESCRIPTORS) || self.close_idle();
+        let before = now();
+        let opened = ThreadFiles::open(process, thread, runtime, keep, &mut self.buffer);
+        let after = now();
+        if keep && !opened.as_ref().is_ok_and(ThreadFiles::is_open) {
+            self.budget.give_back(thread::DESCRIPTORS);
+        }
+        let files = match opened {
             Ok(files) => files,
             Err(error) => {
                 if thread::is_out_of_descriptors(&error) && self.unsampled.len() < MAX_UNSAMPLED {
@@ -63,23 +71,17 @@ impl Observer<'_> {
             }
         };
         self.unsampled.remove(&id);
-        if start == Start::Observed {
-            files.count_from_start();
-        }
-        let before = now();
-        let Ok(sample) = files.sample(runtime, &mut self.buffer) else { return };
-        let after = now();
         self.follow(thread);
         self.shows_calls |= files.shows_calls();
         self.shows_names |= files.shows_name();
-        self.timeline.add(pid, id, after, sample.state);
+        self.timeline.add(pid, id, after, files.state);
         if start == Start::Observed {
-            self.timeline.sample(id, after, &sample);
+            self.timeline.sample(id, after, &files.since_start());
         }
-        let name = thread::name(process, thread);
+        let name = thread::name(process, thread, &mut self.buffer);
         self.timeline.set_runtime(id, runtime, runtime::is_helper(runtime, &name));
         if let Some(trace) = &mut self.trace {
-            trace.add((pid, id), (before, after), sample.state, &name);
+            trace.add((pid, id), (before, after), files.state, &name);
         }
         self.names.insert(id, name);
         let examined = files.sched;
@@ -87,7 +89,9 @@ impl Observer<'_> {
         let sampler =
             Sampler { files, examined, process: pid, found, due, backoff: 1, run_backoff };
         self.samplers.insert(id, sampler);
-        self.keep_open(id);
+        if self.recorder.is_none() {
+            self.deadlines.enter(id, due);
+        }
         if let Some(process) = self.processes.get_mut(&pid) {
             process.threads += 1;
             process.most_threads = process.most_threads.max(process.threads);
@@ -129,10 +133,10 @@ impl Observer<'_> {
             .map(|process| (process.pid, process.runtime))
             .collect();
         while let Some((pid, runtime)) = next.pop() {
-            for thread in processes::threads(pid) {
+            for thread in procfs::threads(pid) {
                 self.add_thread(pid, thread, runtime, Start::Unknown);
             }
-            for child in contend_sys::procfs::children(pid) {
+            for child in procfs::children(pid) {
                 let id = child.as_raw_nonzero().get();
                 if !self.processes.contains_key(&id) && id.cast_unsigned() != std::process::id() {
                     self.add_process(child, Relation::Descendant, Start::Unknown);

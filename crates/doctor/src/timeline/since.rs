@@ -41,6 +41,7 @@ impl Timeline {
             *executions = executions.since(earlier.programs.get(name).copied().unwrap_or_default());
         }
         window.programs.retain(|_, executions| executions.count > 0);
+        window.gaps.subtract(&earlier.gaps);
         window.records -= earlier.records.min(window.records);
         window.lost -= earlier.lost.min(window.lost);
         window

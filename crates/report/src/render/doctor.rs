@@ -231,11 +231,16 @@ fn mostly(thread: &Thread) -> String {
 
 fn method(out: &mut String, record: &DoctorRecord, detail: Detail, width: usize) {
     let observed = &record.observation;
-    let used: Vec<&str> = observed
+    let used: Vec<String> = observed
         .layers
         .iter()
         .filter(|layer| layer.used)
-        .map(|layer| layer_name(layer.id))
+        .map(|layer| match observed.switches_share {
+            Some(share) if layer.id == LayerId::Switches && share < 0.995 => {
+                format!("{} for {} of the time", layer_name(layer.id), percent(share, 1.0))
+            }
+            _ => layer_name(layer.id).to_owned(),
+        })
         .collect();
     out.push('\n');
     let text = format!(

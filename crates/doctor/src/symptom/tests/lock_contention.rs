@@ -109,7 +109,7 @@ fn threads_of_java_that_spin_at_a_monitor_are_found() {
         Program::on(2.0)
             .threads(1..=4, |thread| {
                 let thread = thread.runtime(Runtime::Java).runs(0.45, 100.0).queued(0.45);
-                thread.with(|thread| thread.code = Some(code.clone()))
+                thread.with(|thread| thread.code = Some(Box::new(code.clone())))
             })
             .levels(&[0.1, 0.9])
     };

@@ -94,7 +94,7 @@ fn a_timer_with_work_of_its_own_is_healthy() {
     is_silent(find, sleeper(500.0, 0.001, 0.1).wakes(1, 2, 150.0), "nothing waits for it");
     is_silent(find, sleeper(500.0, 0.001, 0.8), "it wakes no other thread");
     // Another goroutine uses so little CPU time that it cannot be the one that polls.
-    let timer = goroutines(0.998, 0.001);
+    let timer = goroutines(0.999, 0.001);
     is_silent(find, timer, "the goroutine that sleeps does the work");
 }
 

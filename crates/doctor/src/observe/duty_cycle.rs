@@ -1,0 +1,165 @@
+//! Records context switches for a part of the time only, if there are very many of them.
+//!
+//! The kernel takes about a microsecond for each record, on the CPU of the observed thread. A program
+//! that switches 100,000 times per second would become slower by a tenth. Its switches are therefore
+//! recorded in windows, with gaps between them so long that the mean rate of records is bounded:
+//!
+//! ```text
+//! many records per second
+//!   │
+//!   ├ window ┤      gap      ├ window ┤      gap      ├ window ┤
+//! ```
+//!
+//! In a gap, the events are closed, because even those that are disabled slow down each switch. Threads
+//! are sampled as they are where context switches cannot be recorded. The gap counts as the window
+//! before it ([`crate::timeline::Timeline::pause`]).
+
+use super::switches::record_switches;
+use super::{Observer, now};
+use crate::descriptors::Budget;
+use crate::processes::Observed;
+
+/// Number of records per second up to which context switches are recorded all the time, and the mean
+/// number beyond that.
+const MAX_RECORDS_PER_SECOND: f64 = 10_000.0;
+/// Number of intervals after which the rate is determined while switches are recorded all the time.
+const WATCHED_TICKS: u64 = 10;
+/// Number of intervals of a window.
+const WINDOW_TICKS: u64 = 3;
+/// Largest number of intervals of a gap.
+const MAX_GAP_TICKS: u64 = 50;
+/// Number of started threads and processes per second from which there are no gaps: what lives for a
+/// short time is only in the records.
+const MAX_STARTS_PER_SECOND: f64 = 20.0;
+
+/// When context switches are recorded.
+#[derive(Debug, Default)]
+pub(super) struct DutyCycle {
+    phase: Phase,
+    /// Interval in which the phase began.
+    since: u64,
+    /// Number of records, and of those about started threads, since then.
+    records: u64,
+    starts: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    /// They are recorded all the time.
+    #[default]
+    Continuous,
+    /// They are recorded until a gap may begin.
+    Window,
+    /// They are not recorded before this interval.
+    Gap { until: u64 },
+}
+
+/// What to do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// A window begins. Switches are recorded already.
+    BeginWindow,
+    /// A gap begins.
+    BeginGap,
+    /// A gap ends, and a window begins.
+    EndGap,
+}
+
+impl DutyCycle {
+    /// Counts a record.
+    pub(super) fn note(&mut self, is_start: bool) {
+        self.records += 1;
+        self.starts += u64::from(is_start);
+    }
+
+    /// Returns what changes in interval `tick`, if anything. An interval takes `seconds`.
+    fn next(&mut self, tick: u64, seconds: f64) -> Option<Change> {
+        let ticks = tick.saturating_sub(self.since);
+        let length = ticks as f64 * seconds;
+        let ratio = self.records as f64 / (MAX_RECORDS_PER_SECOND * length);
+        let is_busy = ratio > 1.0 && self.starts as f64 <= MAX_STARTS_PER_SECOND * length;
+        match self.phase {
+            Phase::Continuous if ticks < WATCHED_TICKS => None,
+            Phase::Window if ticks < WINDOW_TICKS => None,
+            Phase::Gap { until } if tick < until => None,
+            Phase::Continuous if is_busy => {
+                self.begin(Phase::Window, tick);
+                Some(Change::BeginWindow)
+            }
+            Phase::Window if is_busy => {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "small"
+                )]
+                let gap = ((ratio - 1.0) * ticks as f64).ceil() as u64;
+                self.begin(Phase::Gap { until: tick + gap.min(MAX_GAP_TICKS) }, tick);
+                Some(Change::BeginGap)
+            }
+            Phase::Continuous | Phase::Window => {
+                self.begin(Phase::Continuous, tick);
+                None
+            }
+            Phase::Gap { .. } => {
+                self.begin(Phase::Window, tick);
+                Some(Change::EndGap)
+            }
+        }
+    }
+
+    fn begin(&mut self, phase: Phase, tick: u64) {
+        *self = Self { phase, since: tick, ..Self::default() };
+    }
+}
+
+impl Observer<'_> {
+    /// Begins or ends a gap in the records of context switches, if it is time. A trace has no gaps.
+    pub(super) fn cycle(&mut self) {
+        if !self.timeline.has_switches() || self.trace.is_some() {
+            return;
+        }
+        match self.duty_cycle.next(self.tick, self.config.interval.as_secs_f64()) {
+            Some(Change::BeginWindow) => self.timeline.begin_window(),
+            Some(Change::BeginGap) => {
+                self.timeline.pause(now());
+                // The kernel may take some 10 ms to remove the tracepoint for wake-ups.
+                self.recorder = None;
+                self.budget = Budget::new();
+                for (id, sampler) in &mut self.samplers {
+                    sampler.due = self.tick;
+                    self.deadlines.enter(*id, self.tick);
+                }
+            }
+            Some(Change::EndGap) => self.end_gap(),
+            None => {}
+        }
+    }
+
+    /// Starts to record again. If that fails, as it does after the program's end, the gap continues.
+    fn end_gap(&mut self) {
+        // A thread that is found later would be followed twice.
+        self.search();
+        let living = self.processes.values().filter(|process| !process.has_ended());
+        let living: Vec<_> =
+            living.map(|Observed { pid, relation, .. }| (*pid, *relation)).collect();
+        let (recorder, _) = record_switches(self.config, &living, self.waking);
+        let Some(recorder) = recorder else { return };
+        let begun = now();
+        self.sample_all();
+        self.timeline.resume(begun);
+        self.recorder = Some(recorder);
+        self.budget = Budget::new();
+        self.continue_sampling();
+    }
+
+    /// Samples the stacks of threads again of which too few are known.
+    fn continue_sampling(&mut self) {
+        let Some(recorder) = &mut self.recorder else { return };
+        for (thread, runs) in self.stacks.unfinished() {
+            let count = recorder.descriptors();
+            if self.budget.take(count) && recorder.sample(thread, runs.period()).is_err() {
+                self.budget.give_back(count);
+            }
+        }
+    }
+}
