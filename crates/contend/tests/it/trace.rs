@@ -9,7 +9,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 use serde_json::Value;
 
-use crate::support::{Command, contend, has, report, skip, text, wait_until};
+use crate::support::{Command, contend, has, skip, text, wait_until};
 
 /// A program of two processes: a loop, and a sleep for which the shell waits.
 const PROGRAM: &str = "for ((i = 0; i < 50000; i++)); do :; done; sleep 1.5; exit 3";
@@ -136,13 +136,26 @@ fn a_trace_for_perfetto_has_the_spans_of_each_thread() {
     } else {
         skip(test, "there is no protoc to decode the trace with");
     }
-    if has("trace_processor_shell") {
+    if trace_processor().is_some() {
         check_with_trace_processor(&trace);
     } else {
-        report(&format!(
-            "{test}: not checked with Perfetto's trace_processor_shell, which is missing"
-        ));
+        skip(test, "there is no trace_processor_shell, and no PERFETTO_UI with Node.js");
     }
+}
+
+/// Returns the command of Perfetto's trace processor, if it is installed, or if the environment variable
+/// `PERFETTO_UI` names a folder with its WebAssembly build.
+fn trace_processor() -> Option<Command> {
+    if has("trace_processor_shell") {
+        let mut command = Command::new("trace_processor_shell");
+        command.arg("-q");
+        return Some(command);
+    }
+    let folder = std::env::var_os("PERFETTO_UI").filter(|_| has("node"))?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/trace_processor.mjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(folder);
+    Some(command)
 }
 
 /// A block or a line in the text format of protocol buffers.
@@ -259,8 +272,8 @@ fn check_with_trace_processor(trace: &Path) {
     let query = |sql: &str| {
         let file = trace.with_extension("sql");
         fs::write(&file, sql).expect("room");
-        let mut command = Command::new("trace_processor_shell");
-        command.arg("-q").arg(file).arg(trace).stdin(Stdio::null());
+        let mut command = trace_processor().expect("it is there");
+        command.arg(file).arg(trace).stdin(Stdio::null());
         let output = command.output().expect("it starts");
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout).lines().skip(1).map(str::to_owned).collect::<Vec<_>>()

@@ -2,16 +2,16 @@
 //!
 //! The kernel takes about a microsecond for each record, on the CPU of the observed thread. A program
 //! that switches 100,000 times per second would become slower by a tenth. Its switches are therefore
-//! recorded in windows, with gaps between them so long that the mean rate of records is bounded:
+//! recorded in bursts, with gaps between them so long that the mean rate of records is bounded:
 //!
 //! ```text
 //! many records per second
 //!   │
-//!   ├ window ┤      gap      ├ window ┤      gap      ├ window ┤
+//!   ├ burst ┤      gap      ├ burst ┤      gap      ├ burst ┤
 //! ```
 //!
 //! In a gap, the events are closed, because even those that are disabled slow down each switch. Threads
-//! are sampled as they are where context switches cannot be recorded. The gap counts as the window
+//! are sampled as they are where context switches cannot be recorded. The gap counts as the burst
 //! before it ([`crate::timeline::Timeline::pause`]).
 
 use super::switches::record_switches;
@@ -24,8 +24,8 @@ use crate::processes::Observed;
 const MAX_RECORDS_PER_SECOND: f64 = 10_000.0;
 /// Number of intervals after which the rate is determined while switches are recorded all the time.
 const WATCHED_TICKS: u64 = 10;
-/// Number of intervals of a window.
-const WINDOW_TICKS: u64 = 3;
+/// Number of intervals of a burst.
+const BURST_TICKS: u64 = 3;
 /// Largest number of intervals of a gap.
 const MAX_GAP_TICKS: u64 = 50;
 /// Number of started threads and processes per second from which there are no gaps: what lives for a
@@ -49,7 +49,7 @@ enum Phase {
     #[default]
     Continuous,
     /// They are recorded until a gap may begin.
-    Window,
+    Burst,
     /// They are not recorded before this interval.
     Gap { until: u64 },
 }
@@ -57,11 +57,11 @@ enum Phase {
 /// What to do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// A window begins. Switches are recorded already.
-    BeginWindow,
+    /// A burst begins. Switches are recorded already.
+    BeginBurst,
     /// A gap begins.
     BeginGap,
-    /// A gap ends, and a window begins.
+    /// A gap ends, and a burst begins.
     EndGap,
 }
 
@@ -80,13 +80,13 @@ impl DutyCycle {
         let is_busy = ratio > 1.0 && self.starts as f64 <= MAX_STARTS_PER_SECOND * length;
         match self.phase {
             Phase::Continuous if ticks < WATCHED_TICKS => None,
-            Phase::Window if ticks < WINDOW_TICKS => None,
+            Phase::Burst if ticks < BURST_TICKS => None,
             Phase::Gap { until } if tick < until => None,
             Phase::Continuous if is_busy => {
-                self.begin(Phase::Window, tick);
-                Some(Change::BeginWindow)
+                self.begin(Phase::Burst, tick);
+                Some(Change::BeginBurst)
             }
-            Phase::Window if is_busy => {
+            Phase::Burst if is_busy => {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
@@ -96,12 +96,12 @@ impl DutyCycle {
                 self.begin(Phase::Gap { until: tick + gap.min(MAX_GAP_TICKS) }, tick);
                 Some(Change::BeginGap)
             }
-            Phase::Continuous | Phase::Window => {
+            Phase::Continuous | Phase::Burst => {
                 self.begin(Phase::Continuous, tick);
                 None
             }
             Phase::Gap { .. } => {
-                self.begin(Phase::Window, tick);
+                self.begin(Phase::Burst, tick);
                 Some(Change::EndGap)
             }
         }
@@ -119,7 +119,7 @@ impl Observer<'_> {
             return;
         }
         match self.duty_cycle.next(self.tick, self.config.interval.as_secs_f64()) {
-            Some(Change::BeginWindow) => self.timeline.begin_window(),
+            Some(Change::BeginBurst) => self.timeline.begin_burst(),
             Some(Change::BeginGap) => {
                 self.timeline.pause(now());
                 // The kernel may take some 10 ms to remove the tracepoint for wake-ups.

@@ -39,7 +39,7 @@ pub fn find(facts: &Facts) -> Option<Found> {
     let count = short_lived.max(1) as f64;
     let per_second = short_lived as f64 / facts.wall;
     let life = ended.life_nanos.saturating_sub(sleeps.life_nanos) as f64 / 1e9 / count;
-    let cpu = ended.run_nanos as f64 / 1e9 / count;
+    let cpu = ended.run_nanos.saturating_sub(sleeps.run_nanos) as f64 / 1e9 / count;
     if per_second < MIN_PER_SECOND || life > MAX_LIFE_SECONDS || cpu > MAX_CPU_SECONDS {
         return None;
     }

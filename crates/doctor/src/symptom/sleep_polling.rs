@@ -28,6 +28,8 @@ const MIN_WOKEN_SHARE: f64 = 0.25;
 const MAX_POLL_SECONDS: f64 = 3e-3;
 /// Share of the CPU time that a goroutine must use to be taken for the one that polls.
 const MIN_SHARE: f64 = 0.002;
+/// Share of the time for which the goroutine must work that the sleeping one waits for.
+const MIN_GOROUTINE_WORK: f64 = 0.1;
 /// Share of the CPU time that a goroutine which polls may use itself.
 const MAX_OWN_SHARE: f64 = 0.5;
 /// Share of a thread's time that it must sleep.
@@ -85,6 +87,10 @@ fn goroutines(facts: &Facts, lost: f64) -> Option<Found> {
     let sleeper = goroutines.sleepers.iter().map(String::as_str).find(|sleeper| !works(sleeper));
     let sleeper = sleeper.or((goroutines.share(1) >= MIN_SHARE).then(|| goroutines.name(1)))?;
     let period = goroutines.timer_seconds.filter(|period| *period <= MAX_POLL_SECONDS)?;
+    // One that sleeps between two messages has others that hardly work.
+    if goroutines.share(0) * process.running < MIN_GOROUTINE_WORK {
+        return None;
+    }
     let own = facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
     let per_second = own.clone().map(|thread| thread.short_sleeps as f64).sum::<f64>() / facts.wall;
     if per_second < MIN_SLEEPS_PER_SECOND {

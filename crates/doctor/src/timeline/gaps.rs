@@ -1,7 +1,7 @@
 //! Gaps in the records of context switches: times for which they are not recorded, because there are
 //! very many of them.
 //!
-//! A gap counts as the window before it: levels, causes and counts grow in proportion. The time of
+//! A gap counts as the burst before it: levels, causes and counts grow in proportion. The time of
 //! threads by state, which comes from samples, has no gaps.
 
 use rustc_hash::FxHashMap;
@@ -9,20 +9,20 @@ use rustc_hash::FxHashMap;
 use super::{CAUSES, MAX_LEVEL, Position, Timeline, Track, Wakes};
 use crate::histogram::Histogram;
 
-/// Where a window begins, and the gaps so far.
+/// Where a burst begins, and the gaps so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gaps {
-    /// The beginning of the window; `None` for that of the history.
-    window: Option<Box<Window>>,
+    /// The beginning of the burst; `None` for that of the history.
+    burst: Option<Box<Burst>>,
     /// Whether a gap has begun.
     is_open: bool,
     /// Length of all gaps, in nanoseconds.
     nanos: u64,
 }
 
-/// What had been counted when a window began.
+/// What had been counted when a burst began.
 #[derive(Debug, Clone)]
-struct Window {
+struct Burst {
     begun: u64,
     levels: [u64; MAX_LEVEL + 1],
     causes: [u64; CAUSES],
@@ -54,9 +54,9 @@ impl Timeline {
         self.has_switches.then(|| share.max(0.0))
     }
 
-    /// Begins a window, which any gap until the next one will count as.
-    pub fn begin_window(&mut self) {
-        self.gaps.window = Some(Box::new(Window {
+    /// Begins a burst, which any gap until the next one will count as.
+    pub fn begin_burst(&mut self) {
+        self.gaps.burst = Some(Box::new(Burst {
             begun: self.now,
             levels: self.levels,
             causes: self.causes,
@@ -80,7 +80,7 @@ impl Timeline {
         self.gaps.is_open = true;
     }
 
-    /// Ends the gap at `now`, and begins a window. Threads are where samples have found them since the
+    /// Ends the gap at `now`, and begins a burst. Threads are where samples have found them since the
     /// gap began.
     pub fn resume(&mut self, now: u64) {
         self.fill_gap(now);
@@ -104,33 +104,27 @@ impl Timeline {
             self.arrive(id);
         }
         self.last_end = now;
-        self.begin_window();
+        self.begin_burst();
     }
 
-    /// Counts the gap up to `now` as the window before it.
+    /// Counts the gap up to `now` as the burst before it.
     pub(super) fn fill_gap(&mut self, now: u64) {
         let gap = now.saturating_sub(self.now);
-        let window = self.gaps.window.as_deref();
-        let begun = window.map_or(self.begun, |window| window.begun);
+        let burst = self.gaps.burst.as_deref();
+        let begun = burst.map_or(self.begun, |burst| burst.begun);
         let ratio = gap as f64 / self.now.saturating_sub(begun).max(1) as f64;
-        let levels = window.map_or([0; MAX_LEVEL + 1], |window| window.levels);
-        let causes = window.map_or([0; CAUSES], |window| window.causes);
+        let levels = burst.map_or([0; MAX_LEVEL + 1], |burst| burst.levels);
+        let causes = burst.map_or([0; CAUSES], |burst| burst.causes);
         fill(&mut self.levels, &levels, gap);
         fill(&mut self.causes, &causes, gap);
         for (pair, wakes) in &mut self.wakes {
-            let before = window.and_then(|window| window.wakes.get(pair)).copied();
+            let before = burst.and_then(|burst| burst.wakes.get(pair)).copied();
             wakes.extrapolate(before.unwrap_or_default(), ratio);
         }
         for (id, track) in &mut self.tracks {
-            let is_same = |before: &&Box<Track>| before.begun == track.begun;
-            let before = window.and_then(|window| window.tracks.get(id)).filter(is_same);
-            let new;
-            let before = if let Some(before) = before {
-                before.as_ref()
-            } else {
-                new = Track::new(track.process, track.begun);
-                &new
-            };
+            let before = burst.and_then(|burst| burst.tracks.get(id)).map(Box::as_ref);
+            let new = Track::new(track.process, track.begun);
+            let before = before.filter(|before| before.begun == track.begun).unwrap_or(&new);
             track.extrapolate(before, ratio);
         }
         self.gaps.nanos += gap;
@@ -235,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_counts_as_the_window_before_it() {
+    fn a_gap_counts_as_the_burst_before_it() {
         let mut whole = begun();
         played(&mut whole, 0..1000);
         whole.finish(1000 * MS);
 
         let mut timeline = begun();
         played(&mut timeline, 0..100);
-        timeline.begin_window();
+        timeline.begin_burst();
         played(&mut timeline, 100..200);
         timeline.pause(200 * MS);
         timeline.settle(1, asleep());

@@ -10,7 +10,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, test_kill_process};
 use serde_json::Value;
 
-use super::{Running, checks, doctor, figure, record};
+use super::{Running, checks, doctor, figure, is_used, record};
 use crate::control_group::ControlGroup;
 use crate::support::{
     Command, PublicFolder, as_nobody, contend, has, is_root, skip, text, wait_until,
@@ -89,12 +89,6 @@ fn mean_threads(record: &Value) -> f64 {
 
 fn has_warning(record: &Value, id: &str) -> bool {
     record["warnings"].as_array().expect("a list").iter().any(|warning| warning["id"] == id)
-}
-
-/// Returns whether a source of information was used.
-fn is_used(record: &Value, layer: &str) -> bool {
-    let layers = record["observation"]["layers"].as_array().expect("a list");
-    layers.iter().any(|known| known["id"] == layer && known["used"] == true)
 }
 
 /// Starts `contend doctor` with the arguments, and waits until it observes a thread.

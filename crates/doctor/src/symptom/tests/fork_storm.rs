@@ -1,3 +1,4 @@
+use super::super::Found;
 use super::super::fork_storm::find;
 use super::{finds, is_silent};
 use crate::facts::testing::{Program, Thread};
@@ -52,4 +53,9 @@ fn a_few_children_are_no_storm() {
 #[test]
 fn programs_that_only_sleep_take_no_time() {
     is_silent(find, shell().executes("sleep", 50.0, 0.02, 0.001), "all of them are sleep");
+    let both = loop_of_commands().executes("sleep", 50.0, 0.02, 0.005);
+    let cpu =
+        |found: &Found| found.evidence.iter().find(|(name, _)| *name == "cpu_seconds").copied();
+    let (alone, both) = (find(&loop_of_commands().facts()), find(&both.facts()));
+    assert_eq!(alone.as_ref().and_then(cpu), both.as_ref().and_then(cpu));
 }
