@@ -341,7 +341,10 @@ fn the_quota_of_another_control_group_is_found() {
     let record = record(&["--", "sh", "-c", &script]);
     group.remove();
     assert_eq!(record["cpus"], 0.5, "{record:#}");
-    assert_eq!(record["moments"][0]["cause"], "limited", "{record:#}");
+    // It runs for half of the time, and is stopped for the other half.
+    let moments = record["moments"].as_array().expect("a list");
+    let limited = moments.iter().find(|moment| moment["cause"] == "limited");
+    assert!(limited.is_some_and(|moment| figure(moment, "/share") > 0.3), "{record:#}");
     // Without free CPUs, a larger quota would save nothing.
     if figure(&record, "/observation/others_cpu_share") < 0.3 {
         assert_eq!(record["findings"][0]["symptom"], "cpu-limit", "{record:#}");
