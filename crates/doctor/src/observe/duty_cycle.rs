@@ -107,6 +107,11 @@ impl DutyCycle {
         }
     }
 
+    /// Begins a gap again, because recording could not begin.
+    fn retry_later(&mut self, tick: u64) {
+        self.begin(Phase::Gap { until: tick + MAX_GAP_TICKS }, tick);
+    }
+
     fn begin(&mut self, phase: Phase, tick: u64) {
         *self = Self { phase, since: tick, ..Self::default() };
     }
@@ -135,7 +140,8 @@ impl Observer<'_> {
         }
     }
 
-    /// Starts to record again. If that fails, as it does after the program's end, the gap continues.
+    /// Starts to record again. If that fails, as it does after the program's end, the gap continues, and
+    /// the next attempt follows later.
     fn end_gap(&mut self) {
         // A thread that is found later would be followed twice.
         self.search();
@@ -143,7 +149,10 @@ impl Observer<'_> {
         let living: Vec<_> =
             living.map(|Observed { pid, relation, .. }| (*pid, *relation)).collect();
         let (recorder, _) = record_switches(self.config, &living, self.waking);
-        let Some(recorder) = recorder else { return };
+        let Some(recorder) = recorder else {
+            self.duty_cycle.retry_later(self.tick);
+            return;
+        };
         let begun = now();
         self.sample_all();
         self.timeline.resume(begun);
@@ -161,5 +170,71 @@ impl Observer<'_> {
                 self.budget.give_back(count);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: f64 = 0.01;
+
+    /// Returns the changes in `ticks` intervals with `records` records in each that has no gap.
+    fn changes(
+        cycle: &mut DutyCycle,
+        ticks: std::ops::RangeInclusive<u64>,
+        records: u64,
+        is_start: bool,
+    ) -> Vec<(u64, Change)> {
+        let step = |tick: u64| {
+            if !matches!(cycle.phase, Phase::Gap { .. }) {
+                (0..records).for_each(|_| cycle.note(is_start));
+            }
+            cycle.next(tick, INTERVAL).map(|change| (tick, change))
+        };
+        ticks.filter_map(step).collect()
+    }
+
+    #[test]
+    fn many_records_are_limited_by_gaps() {
+        let mut cycle = DutyCycle::default();
+        let expected = [
+            (10, Change::BeginBurst),
+            (13, Change::BeginGap),
+            (25, Change::EndGap),
+            (28, Change::BeginGap),
+        ];
+        // 50,000 per second: a fifth of the time is recorded.
+        assert_eq!(changes(&mut cycle, 1..=30, 500, false), expected);
+    }
+
+    #[test]
+    fn a_gap_has_a_largest_length() {
+        let mut cycle = DutyCycle::default();
+        let found = changes(&mut cycle, 1..=13 + MAX_GAP_TICKS, 100_000, false);
+        assert_eq!(found.last(), Some(&(13 + MAX_GAP_TICKS, Change::EndGap)));
+    }
+
+    #[test]
+    fn few_records_and_many_starts_have_no_gaps() {
+        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 100, false), []);
+        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 500, true), []);
+    }
+
+    #[test]
+    fn recording_is_continuous_again_after_a_quiet_burst() {
+        let mut cycle = DutyCycle::default();
+        changes(&mut cycle, 1..=25, 500, false);
+        assert_eq!(changes(&mut cycle, 26..=1000, 10, false), []);
+        assert_eq!(cycle.phase, Phase::Continuous);
+    }
+
+    #[test]
+    fn recording_that_could_not_begin_is_tried_again() {
+        let mut cycle = DutyCycle::default();
+        changes(&mut cycle, 1..=25, 500, false);
+        cycle.retry_later(25);
+        let found = changes(&mut cycle, 26..=25 + MAX_GAP_TICKS, 0, false);
+        assert_eq!(found, [(25 + MAX_GAP_TICKS, Change::EndGap)]);
     }
 }
