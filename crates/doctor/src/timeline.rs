@@ -13,8 +13,11 @@
 //! thread is assumed to be in the same wait as the last time.
 
 mod accounts;
+mod alone;
+mod ended;
 mod gaps;
 mod since;
+mod track;
 mod waits;
 mod wakes;
 
@@ -26,158 +29,25 @@ use contend_sys::Pid;
 use contend_sys::perf::{Event, Record};
 use rustc_hash::FxHashMap;
 
-use self::accounts::Account;
+use self::alone::Alone;
+pub use self::ended::{Ended, Executions, only_sleeps};
 use self::gaps::Gaps;
+use self::track::Position;
+pub use self::track::Track;
 pub use self::waits::{WaitTime, Waits};
-use crate::histogram::Histogram;
+pub use self::wakes::Wakes;
 use crate::thread::{Sample, Sampled};
-use crate::wait::{Object, Wait};
-use wakes::{Waker, Waking};
 
 /// Largest number of running threads that is counted on its own.
 const MAX_LEVEL: usize = 64;
 /// Sleeps up to this duration may be part of polling; longer ones are pauses.
 pub const SHORT_SLEEP: Duration = Duration::from_millis(100);
-/// Time within which a thread that starts to run was probably woken by the thread that left the CPU,
-/// in nanoseconds.
-const WAKE_NANOS: u64 = 100_000;
-/// Largest number of pairs of threads whose wake-ups are counted.
-const MAX_PAIRS: usize = 4096;
-/// Length of a run that is too short to interrupt another thread's time alone, in nanoseconds.
-const BRIEF_NANOS: u64 = 2_000_000;
-/// Time alone must be this many times as long as all brief runs of other threads in it.
-const MIN_ALONE_RATIO: u64 = 50;
-/// Largest number of programs whose executions are counted.
-const MAX_PROGRAMS: usize = 256;
-/// Programs that only sleep.
-const SLEEP_PROGRAMS: &[&str] = &["sleep", "usleep"];
-/// Share of its life that a process which computes runs.
-const MIN_BUSY_SHARE: f64 = 0.7;
-/// Smallest share of the time alone for which the thread must run.
-const MIN_ALONE_SHARE: f64 = 0.7;
-/// Largest number of ended threads whose history is kept.
-const MAX_FINISHED: usize = 1000;
 /// `SHORT_SLEEP`, in nanoseconds.
 const SHORT_NANOS: u64 = 100_000_000;
 /// Number of thread states.
 pub const STATES: usize = ThreadState::Unknown as usize + 1;
 /// Number of causes.
 pub const CAUSES: usize = Cause::Unknown as usize + 1;
-
-/// A thread's history.
-#[derive(Debug, Clone)]
-pub struct Track {
-    /// PID of its process.
-    pub process: i32,
-    /// Time of the first observation, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub begun: u64,
-    /// Time of its end; `None` if it had not ended.
-    pub ended: Option<u64>,
-    /// Time by state, in nanoseconds, by samples.
-    pub states: [u64; STATES],
-    /// Time and samples by wait; at most `MAX_WAITS`.
-    pub waits: Waits,
-    /// Number of times that the scheduler gave it the CPU.
-    pub slices: u64,
-    /// Time on a CPU by context switches, in nanoseconds.
-    pub run_nanos: u64,
-    /// Lengths of its runs, by context switches.
-    pub runs: Histogram,
-    /// Lengths of its waits, by context switches.
-    pub blocks: Histogram,
-    /// Number of times that it left the CPU although it could have continued.
-    pub preemptions: u64,
-    /// Number of short sleeps.
-    pub short_sleeps: u64,
-    /// Number of short sleeps during which another thread began to run when none did.
-    pub sleeps_with_event: u64,
-    /// The program that its process has executed during the observation.
-    program: Option<Box<str>>,
-    /// Whether that is a program which only sleeps, and for a short time.
-    is_short_program: bool,
-    runtime: Option<Runtime>,
-    /// Whether it only serves its runtime.
-    is_helper: bool,
-    /// Whether it is on a CPU, queued or waiting, and since when.
-    position: Position,
-    since: u64,
-    /// Whether it has been there for longer than since then, for an unknown time.
-    is_cut: bool,
-    /// The current wait or, while the thread runs, the last one.
-    wait: Wait,
-    /// Whether an event has been counted for the current sleep.
-    has_event: bool,
-    /// The last wake-up since it began to run, if these are recorded.
-    waking: Option<Waking>,
-    account: Account,
-}
-
-/// Where a thread is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Position {
-    OnCpu,
-    Queued,
-    Waiting,
-}
-
-/// Number of wake-ups of one thread by another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wakes {
-    /// Number of times that the one began to run because the other woke it or, where that is
-    /// inferred, right after or while the other ran.
-    pub count: u64,
-    /// Number of these in which no thread of the program ran, or only the waker.
-    pub alone: u64,
-    /// Number of these on another CPU than that of the waker.
-    pub across_cpus: u64,
-}
-
-/// Threads that ended during the observation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Number of threads, processes included.
-    pub threads: u64,
-    /// Number of processes.
-    pub processes: u64,
-    /// CPU time of those that also began during the observation, in nanoseconds.
-    pub run_nanos: u64,
-    /// Sum of the lives of those that also began during the observation, in nanoseconds.
-    pub life_nanos: u64,
-    /// Number of those that also began during the observation.
-    pub short_lived: u64,
-}
-
-/// Executions of a program that began and ended during the observation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Executions {
-    /// Number of processes.
-    pub count: u64,
-    /// Sum of their CPU times, in nanoseconds.
-    pub run_nanos: u64,
-    /// Sum of their lives, in nanoseconds.
-    pub life_nanos: u64,
-    /// Number of processes that ran for most of their lives.
-    pub busy: u64,
-    /// Sum of their CPU times, in nanoseconds.
-    pub busy_run_nanos: u64,
-    /// Number of short sleeps in them.
-    pub short_sleeps: u64,
-    /// Number of these during which another thread began to run when none did.
-    pub sleeps_with_event: u64,
-}
-
-/// Time for which a thread runs alone.
-#[derive(Debug, Clone, Copy)]
-struct Alone {
-    thread: i32,
-    since: u64,
-    /// Time before, for which at least two threads ran, in nanoseconds.
-    together: u64,
-    /// Time for which it ran, in nanoseconds.
-    own: u64,
-    /// Sum of the brief runs of others, in nanoseconds.
-    brief: u64,
-}
 
 /// The accumulated history of all threads.
 #[derive(Debug, Clone)]
@@ -428,13 +298,6 @@ impl Timeline {
         }
     }
 
-    /// Records that a thread has ended at `now`, where no context switches are recorded.
-    pub fn end_at(&mut self, thread: i32, now: u64) {
-        if let Some(process) = self.tracks.get(&thread).map(|track| track.process) {
-            self.end(process, thread, now);
-        }
-    }
-
     /// Ends the history at `now`: assigns the rest of each thread's time.
     pub fn finish(&mut self, now: u64) {
         if self.gaps.is_open() {
@@ -529,41 +392,6 @@ impl Timeline {
         }
     }
 
-    /// Notes a run of a thread, for the time that threads run alone.
-    fn note_run(&mut self, thread: i32, begun: u64, ended: u64) {
-        let length = ended.saturating_sub(begun);
-        if length < BRIEF_NANOS {
-            if let Some(alone) = &mut self.alone {
-                let is_own = alone.thread == thread;
-                *(if is_own { &mut alone.own } else { &mut alone.brief }) += length;
-            }
-            return;
-        }
-        if self.alone.is_none_or(|alone| alone.thread != thread) {
-            self.end_alone(begun);
-            let since = begun.max(self.last_end);
-            let together = self.levels[2..].iter().sum();
-            self.alone = Some(Alone { thread, since, together, own: 0, brief: 0 });
-        }
-        if let Some(alone) = &mut self.alone {
-            alone.own += ended.saturating_sub(begun.max(alone.since));
-        }
-        self.last_end = ended;
-    }
-
-    /// Ends the time for which a thread has run alone, at `time`.
-    fn end_alone(&mut self, time: u64) {
-        if let Some(Alone { thread, since, together, own, brief }) = self.alone.take() {
-            let length = time.saturating_sub(since);
-            let is_alone =
-                brief * MIN_ALONE_RATIO <= length && own as f64 >= MIN_ALONE_SHARE * length as f64;
-            if is_alone && self.longest_alone.is_none_or(|(_, longest)| length > longest) {
-                self.longest_alone = Some((thread, length));
-                self.together_before = together;
-            }
-        }
-    }
-
     /// Takes over what a sample has found, without a change of position if switches are recorded.
     pub fn settle(&mut self, thread: i32, state: Sampled) {
         let shows_switches = self.shows_switches();
@@ -580,26 +408,6 @@ impl Timeline {
                     track.position = Position::OnCpu;
                 }
                 Sampled::Active => {}
-            }
-        }
-        self.arrive(thread);
-    }
-
-    /// Notes the program that a thread has executed.
-    fn execute(&mut self, thread: i32, program: &str) {
-        let is_sleep = only_sleeps(program);
-        // The length of the sleep is not known yet. The earlier ones show how long it will be.
-        let is_short = is_sleep
-            && self
-                .programs
-                .get(program)
-                .is_some_and(|past| past.life_nanos <= past.count * SHORT_NANOS && past.count > 0);
-        self.leave(thread);
-        if let Some(track) = self.tracks.get_mut(&thread) {
-            track.program = Some(program.into());
-            track.is_short_program = is_short;
-            if is_sleep {
-                track.wait = Wait { state: ThreadState::Sleep, object: Object::Time(None) };
             }
         }
         self.arrive(thread);
@@ -632,354 +440,7 @@ impl Timeline {
             }
         }
     }
-
-    /// Counts who woke the thread that begins to run, and the sleeps during which it does.
-    fn note_wake(&mut self, record: &Record) {
-        let recorded = self.take_waker(record.thread);
-        let Some(track) = self.tracks.get_mut(&record.thread) else { return };
-        let was_waiting = track.position == Position::Waiting;
-        let serves_runtime = track.is_helper
-            || track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
-        let has_slept = was_waiting
-            && !matches!(recorded, Some(Waker::Thread { .. }))
-            && track.has_slept(record.time.saturating_sub(track.since));
-        if has_slept {
-            track.short_sleeps += 1;
-            track.sleeps_with_event += u64::from(track.has_event);
-        }
-        let waker = if self.has_wakes { recorded } else { self.inferred_waker(record) };
-        if was_waiting
-            && !has_slept
-            && let Some(Waker::Thread { id, cpu }) = waker
-            && (self.wakes.len() < MAX_PAIRS || self.wakes.contains_key(&(id, record.thread)))
-        {
-            let is_alone = self.runs_at_most(id);
-            let wakes = self.wakes.entry((id, record.thread)).or_default();
-            wakes.count += 1;
-            wakes.alone += u64::from(is_alone);
-            wakes.across_cpus += u64::from(cpu != record.cpu);
-        }
-        // The monitor thread of Go and the periodic one of Java wake by the clock, whatever happens.
-        if was_waiting && self.running == 0 && self.short_sleepers > 0 && !serves_runtime {
-            self.note_event(record.thread);
-        }
-    }
-
-    /// Counts an event, the run of `thread`, in the sleep of every other thread in a short sleep.
-    fn note_event(&mut self, thread: i32) {
-        // The number of sleepers is small, or the search is skipped.
-        if self.tracks.len() > MAX_LEVEL {
-            return;
-        }
-        for (id, track) in &mut self.tracks {
-            if *id != thread
-                && track.position == Position::Waiting
-                && track.is_in_short_sleep()
-                && !track.has_event
-            {
-                track.has_event = true;
-            }
-        }
-    }
-
-    fn end(&mut self, process: i32, thread: i32, time: u64) {
-        self.enter(thread, Position::Waiting, time);
-        let Some(track) = self.tracks.get(&thread) else { return };
-        self.ended.threads += 1;
-        self.ended.processes += u64::from(process == thread);
-        if track.begun > self.begun {
-            self.ended.short_lived += 1;
-            self.ended.run_nanos += track.run_nanos;
-            self.ended.life_nanos += time.saturating_sub(track.begun);
-            self.count_execution(thread, time);
-        }
-        self.remove(thread, time);
-    }
-
-    /// Counts the execution of a program by a process that ends at `time`.
-    fn count_execution(&mut self, thread: i32, time: u64) {
-        let Some(track) = self.tracks.get(&thread) else { return };
-        let Some(program) = track.program.clone() else { return };
-        if self.programs.len() >= MAX_PROGRAMS && !self.programs.contains_key(&program) {
-            return;
-        }
-        let entry = self.programs.entry(program).or_default();
-        entry.count += 1;
-        entry.run_nanos += track.run_nanos;
-        let life = time.saturating_sub(track.begun);
-        entry.life_nanos += life;
-        if track.run_nanos as f64 >= MIN_BUSY_SHARE * life as f64 {
-            entry.busy += 1;
-            entry.busy_run_nanos += track.run_nanos;
-        }
-        entry.short_sleeps += track.short_sleeps;
-        entry.sleeps_with_event += track.sleeps_with_event;
-    }
-
-    /// Closes the history of a thread at `time` without counting it as ended. Does nothing if the thread
-    /// is not known.
-    pub fn forget(&mut self, thread: i32, time: u64) {
-        self.enter(thread, Position::Waiting, time);
-        self.remove(thread, time);
-    }
-
-    fn remove(&mut self, thread: i32, time: u64) {
-        self.leave(thread);
-        self.on_cpu.retain(|_, running| *running != thread);
-        let Some(mut track) = self.tracks.remove(&thread) else { return };
-        // A sample may have found it after that, before it was known to have ended.
-        let time = time.max(track.account.sampled_at());
-        track.ended = Some(time);
-        track.settle_end(time, self.has_switches && !self.gaps.exist());
-        for (sum, nanos) in self.past_states.iter_mut().zip(track.states) {
-            *sum += nanos;
-        }
-        self.past_nanos += time.saturating_sub(track.begun);
-        if track.was_sampled() || track.process != thread {
-            let run = track.states[ThreadState::Running as usize];
-            *self.past_runs.entry(track.process).or_default() += run;
-        }
-        // Many short-lived threads must not use memory.
-        if track.was_sampled() && self.finished.len() < MAX_FINISHED {
-            self.finished.push((thread, *track));
-        }
-    }
-}
-
-impl Track {
-    fn new(process: i32, now: u64) -> Self {
-        Self {
-            process,
-            begun: now,
-            ended: None,
-            states: [0; STATES],
-            waits: Waits::default(),
-            slices: 0,
-            run_nanos: 0,
-            runs: Histogram::default(),
-            blocks: Histogram::default(),
-            preemptions: 0,
-            short_sleeps: 0,
-            sleeps_with_event: 0,
-            program: None,
-            is_short_program: false,
-            runtime: None,
-            is_helper: false,
-            position: Position::Waiting,
-            since: now,
-            is_cut: false,
-            wait: Wait::UNKNOWN,
-            has_event: false,
-            waking: None,
-            account: Account::new(now),
-        }
-    }
-
-    /// Returns the time for which it was observed until its end, or until `now`, in nanoseconds.
-    pub fn life_nanos(&self, now: u64) -> u64 {
-        self.ended.unwrap_or(now).saturating_sub(self.begun)
-    }
-
-    /// Returns whether it has not been seen to move or been sampled.
-    fn is_new(&self) -> bool {
-        self.slices == 0 && self.runs.count() == 0 && self.since == self.begun
-    }
-
-    fn was_sampled(&self) -> bool {
-        self.account.was_sampled()
-    }
-
-    /// Returns whether it is in a sleep that may be part of polling, while it waits.
-    fn is_in_short_sleep(&self) -> bool {
-        !self.is_helper
-            && self.wait.is_timer(self.runtime)
-            && match self.wait.timeout() {
-                Some(time) => time <= SHORT_SLEEP,
-                // A sleep of unknown length counts if such sleeps have been short so far.
-                None if self.is_short_program => true,
-                None => self.blocks.count() > 0 && self.blocks.median_nanos() <= SHORT_NANOS,
-            }
-    }
-
-    /// Returns whether a wait of this length was a short sleep. A sleep does not end early, so a shorter
-    /// wait was another one, although the last sample found a sleep.
-    fn has_slept(&self, nanos: u64) -> bool {
-        self.is_in_short_sleep()
-            && match self.wait.timeout() {
-                Some(time) => u128::from(nanos) >= time.as_nanos(),
-                None => 2 * nanos >= self.blocks.median_nanos(),
-            }
-    }
-
-    fn enter(&mut self, position: Position, time: u64) {
-        let length = time.saturating_sub(self.since);
-        match (self.position, position) {
-            (Position::OnCpu, _) => {
-                self.run_nanos += length;
-                if !self.is_cut {
-                    self.runs.add(length);
-                }
-                self.preemptions += u64::from(position == Position::Queued);
-            }
-            (Position::Waiting, _) if self.since > self.begun && !self.is_cut => {
-                self.blocks.add(length);
-            }
-            _ => {}
-        }
-        self.is_cut = false;
-        self.has_event = false;
-        self.position = position;
-        self.since = time;
-    }
-}
-
-/// Returns whether a program with this name only sleeps.
-pub fn only_sleeps(program: &str) -> bool {
-    SLEEP_PROGRAMS.contains(&program)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wait::Object;
-
-    const MS: u64 = 1_000_000;
-
-    fn record(time: u64, thread: i32, cpu: u32, event: Event) -> Record {
-        Record { time, process: 1, thread, cpu, event }
-    }
-
-    fn waiting(state: ThreadState) -> Sampled {
-        Sampled::Waiting(Wait { state, object: Object::Unknown })
-    }
-
-    fn asleep(milliseconds: u64) -> Sampled {
-        let object = Object::Time(Some(Duration::from_millis(milliseconds)));
-        Sampled::Waiting(Wait { state: ThreadState::Sleep, object })
-    }
-
-    fn play(timeline: &mut Timeline, events: &[(u64, i32, u32, Event)]) {
-        for (time, thread, cpu, event) in events {
-            timeline.record(&record(time * MS, *thread, *cpu, event.clone()));
-        }
-    }
-
-    fn milliseconds(timeline: &Timeline, cause: Cause) -> u64 {
-        timeline.causes[cause as usize] / MS
-    }
-
-    #[test]
-    fn every_moment_has_one_level_and_one_cause() {
-        let mut timeline = Timeline::new(0, true);
-        timeline.set_cpus(2.0);
-        timeline.add(1, 1, 0, waiting(ThreadState::Lock));
-        timeline.add(1, 2, 0, waiting(ThreadState::Poll));
-        play(
-            &mut timeline,
-            &[
-                (10, 1, 0, Event::In),
-                (30, 2, 1, Event::In),
-                (35, 1, 0, Event::Blocked),
-                (40, 2, 1, Event::Preempted),
-                (42, 2, 1, Event::In),
-                (50, 2, 1, Event::Blocked),
-            ],
-        );
-        timeline.finish(100 * MS);
-        assert_eq!(timeline.levels[..3].iter().map(|t| t / MS).collect::<Vec<_>>(), [62, 33, 5]);
-        assert_eq!(milliseconds(&timeline, Cause::Lock), 10 + 50);
-        assert_eq!(milliseconds(&timeline, Cause::Serial), 20 + 5 + 8);
-        assert_eq!(milliseconds(&timeline, Cause::Busy), 5);
-        assert_eq!(milliseconds(&timeline, Cause::Limited), 2);
-        assert_eq!(timeline.causes.iter().sum::<u64>(), timeline.length());
-        assert_eq!(timeline.tracks[&1].run_nanos, 25 * MS);
-        assert_eq!(timeline.tracks[&2].preemptions, 1);
-    }
-
-    #[test]
-    fn the_time_of_threads_is_conserved() {
-        let mut timeline = Timeline::new(0, true);
-        timeline.add(1, 1, 0, waiting(ThreadState::Sleep));
-        let sample = |on_cpu: u64, run_queue: u64, state| Sample {
-            on_cpu: on_cpu * MS,
-            run_queue: run_queue * MS,
-            slices: 1,
-            state,
-        };
-        timeline.sample(1, 40 * MS, &sample(10, 5, waiting(ThreadState::Sleep)));
-        timeline.sample(1, 60 * MS, &sample(20, 0, Sampled::Active));
-        play(&mut timeline, &[(60, 2, 1, Event::Started { parent: 1 }), (62, 2, 1, Event::In)]);
-        play(&mut timeline, &[(65, 2, 1, Event::Ended), (80, 1, 0, Event::Blocked)]);
-        timeline.finish(100 * MS);
-        let living: u64 = timeline.tracks[&1].states.iter().sum();
-        assert_eq!(living, 100 * MS);
-        let states = timeline.tracks[&1].states;
-        assert_eq!(states[ThreadState::Running as usize], 30 * MS);
-        assert_eq!(states[ThreadState::Sleep as usize], 65 * MS);
-        assert_eq!(timeline.past_nanos, 5 * MS);
-        assert_eq!(timeline.past_states.iter().sum::<u64>(), 5 * MS);
-        assert_eq!(timeline.past_states[ThreadState::Running as usize], 3 * MS);
-        assert_eq!((timeline.ended.short_lived, timeline.ended.run_nanos), (1, 3 * MS));
-        assert!(timeline.finished.is_empty(), "a thread that was not sampled is only counted");
-    }
-
-    #[test]
-    fn wake_ups_and_events_in_sleeps_are_counted() {
-        let mut timeline = Timeline::new(0, true);
-        timeline.set_cpus(2.0);
-        timeline.add(1, 1, 0, asleep(5));
-        timeline.add(1, 2, 0, waiting(ThreadState::Condition));
-        for turn in 0..4 {
-            let at = 10 * turn;
-            play(
-                &mut timeline,
-                &[
-                    (at + 5, 1, 0, Event::In),
-                    (at + 6, 1, 0, Event::Blocked),
-                    (at + 6, 2, 1, Event::In),
-                    (at + 8, 2, 1, Event::Blocked),
-                ],
-            );
-        }
-        timeline.finish(50 * MS);
-        assert_eq!(timeline.wakes.get(&(1, 2)).map(|wakes| wakes.count), Some(4));
-        assert_eq!(timeline.wakes.get(&(2, 1)), None, "a sleep ends by itself");
-        assert_eq!(timeline.tracks[&1].short_sleeps, 4);
-        assert_eq!(timeline.tracks[&1].sleeps_with_event, 3, "the last sleep goes on");
-        assert_eq!(milliseconds(&timeline, Cause::Sleep), 50 - 4 * 3);
-    }
-
-    #[test]
-    fn the_longest_time_alone_is_that_of_the_straggler() {
-        let mut timeline = Timeline::new(0, true);
-        timeline.add(1, 1, 0, waiting(ThreadState::Condition));
-        timeline.add(1, 2, 0, waiting(ThreadState::Condition));
-        play(
-            &mut timeline,
-            &[
-                (0, 1, 0, Event::In),
-                (0, 2, 1, Event::In),
-                (40, 2, 1, Event::Blocked),
-                (60, 2, 1, Event::In),
-                (61, 2, 1, Event::Blocked),
-                (100, 1, 0, Event::Blocked),
-            ],
-        );
-        timeline.finish(110 * MS);
-        assert_eq!(timeline.longest_alone, Some((1, 60 * MS)), "the brief run does not count");
-    }
-
-    #[test]
-    fn without_context_switches_levels_are_estimated() {
-        let mut timeline = Timeline::new(0, false);
-        timeline.set_cpus(2.0);
-        timeline.add(1, 1, 0, waiting(ThreadState::Poll));
-        timeline.tick(10 * MS, 4 * MS, 0);
-        timeline.tick(20 * MS, 15 * MS, 0);
-        timeline.finish(20 * MS);
-        assert_eq!(timeline.levels[..3].iter().map(|t| t / MS).collect::<Vec<_>>(), [6, 9, 5]);
-        assert_eq!(milliseconds(&timeline, Cause::Idle), 6);
-        assert_eq!(milliseconds(&timeline, Cause::Serial), 9);
-        assert_eq!(milliseconds(&timeline, Cause::Busy), 5);
-    }
-}
+mod tests;

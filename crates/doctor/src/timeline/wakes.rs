@@ -9,10 +9,31 @@
 //! Either way, a wake-up counts when the woken thread begins to run after a wait, so that counts can
 //! be compared with numbers of runs. A thread that is woken before it has left the CPU only goes on.
 
+use contend_record::doctor::Runtime;
 use contend_sys::perf::Record;
 use contend_sys::waking::WokenBy;
 
-use super::{Position, Timeline, WAKE_NANOS};
+use super::track::Position;
+use super::{MAX_LEVEL, Timeline};
+use crate::wait::Object;
+
+/// Time within which a thread that starts to run was probably woken by the thread that left the CPU,
+/// in nanoseconds.
+const WAKE_NANOS: u64 = 100_000;
+/// Largest number of pairs of threads whose wake-ups are counted.
+const MAX_PAIRS: usize = 4096;
+
+/// Number of wake-ups of one thread by another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wakes {
+    /// Number of times that the one began to run because the other woke it or, where that is
+    /// inferred, right after or while the other ran.
+    pub count: u64,
+    /// Number of these in which no thread of the program ran, or only the waker.
+    pub alone: u64,
+    /// Number of these on another CPU than that of the waker.
+    pub across_cpus: u64,
+}
 
 /// A wake-up of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,11 +107,59 @@ impl Timeline {
         let runs = self.tracks.get(&thread).is_some_and(|it| it.position == Position::OnCpu);
         self.running <= usize::from(runs)
     }
+
+    /// Counts who woke the thread that begins to run, and the sleeps during which it does.
+    pub(super) fn note_wake(&mut self, record: &Record) {
+        let recorded = self.take_waker(record.thread);
+        let Some(track) = self.tracks.get_mut(&record.thread) else { return };
+        let was_waiting = track.position == Position::Waiting;
+        let serves_runtime = track.is_helper
+            || track.runtime == Some(Runtime::Go) && matches!(track.wait.object, Object::Time(_));
+        let has_slept = was_waiting
+            && !matches!(recorded, Some(Waker::Thread { .. }))
+            && track.has_slept(record.time.saturating_sub(track.since));
+        if has_slept {
+            track.short_sleeps += 1;
+            track.sleeps_with_event += u64::from(track.has_event);
+        }
+        let waker = if self.has_wakes { recorded } else { self.inferred_waker(record) };
+        if was_waiting
+            && !has_slept
+            && let Some(Waker::Thread { id, cpu }) = waker
+            && (self.wakes.len() < MAX_PAIRS || self.wakes.contains_key(&(id, record.thread)))
+        {
+            let is_alone = self.runs_at_most(id);
+            let wakes = self.wakes.entry((id, record.thread)).or_default();
+            wakes.count += 1;
+            wakes.alone += u64::from(is_alone);
+            wakes.across_cpus += u64::from(cpu != record.cpu);
+        }
+        // The monitor thread of Go and the periodic one of Java wake by the clock, whatever happens.
+        if was_waiting && self.running == 0 && self.short_sleepers > 0 && !serves_runtime {
+            self.note_event(record.thread);
+        }
+    }
+
+    /// Counts an event, the run of `thread`, in the sleep of every other thread in a short sleep.
+    pub(super) fn note_event(&mut self, thread: i32) {
+        // The number of sleepers is small, or the search is skipped.
+        if self.tracks.len() > MAX_LEVEL {
+            return;
+        }
+        for (id, track) in &mut self.tracks {
+            if *id != thread
+                && track.position == Position::Waiting
+                && track.is_in_short_sleep()
+                && !track.has_event
+            {
+                track.has_event = true;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Wakes;
     use super::*;
 
     use std::time::Duration;
