@@ -6,44 +6,40 @@
 
 mod duty_cycle;
 mod file_locks;
+mod sampling;
 mod stopped;
 mod switches;
 mod threads;
+mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use contend_record::doctor::Runtime;
-use contend_record::trace::{Clocks, ProcessTrace, Trace};
+use contend_record::trace::{ProcessTrace, Trace};
 use contend_sys::Pid;
 use contend_sys::cgroup::Throttling;
 use contend_sys::child;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::Recorder;
-use contend_sys::procfs::SchedStat;
 use contend_sys::waking::Waking;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, pidfd_open};
-use rustix::time::{ClockId, clock_gettime};
 
 use self::duty_cycle::DutyCycle;
 pub use self::file_locks::FileLocks;
+use self::sampling::Sampler;
 use self::switches::record_switches;
-use crate::backoff::{Backoff, Deadlines};
+use self::time::{clocks, ends, next, now, sleep};
+use crate::backoff::Deadlines;
 use crate::descriptors::{self, Budget};
-use crate::futex::{Futex, Primitive};
 use crate::limits::Limits;
 use crate::lock_files::LockFiles;
 use crate::processes::{self, Observed};
 use crate::stacks::{Code, Runs, Stacks};
-use crate::thread::{self, Sample, Sampled, ThreadFiles};
 use crate::timeline::Timeline;
-use crate::trace::{Collector, Taken};
-use crate::wait::{Object, Wait};
+use crate::trace::Collector;
 use crate::wakes;
 
 /// What to observe, and how.
@@ -122,24 +118,8 @@ const THREADS_PER_SEARCH: u64 = 200;
 const UPDATE_TICKS: u64 = 10;
 /// Number of intervals after which the program has settled.
 const SETTLED_TICKS: u64 = 100;
-/// Number of intervals between two steps of the round, in which all threads are sampled in turn, with
-/// context switches.
-const ROUND_STEP_TICKS: u64 = 4;
-/// Number of threads for which a step has one sample.
-const THREADS_PER_ROUND_SAMPLE: usize = 100;
 /// Number of intervals between two searches for new threads, with context switches.
 const LATER_SEARCH_TICKS: u64 = 1000;
-/// Largest number of samples in a step of the round. With more threads, a round takes longer.
-const MAX_ROUND_SAMPLES: usize = 4;
-/// Number of idle threads sampled in an interval, without context switches.
-const IDLE_SAMPLES: u64 = 8;
-/// Largest number of intervals for which a thread that does not run is not sampled, without context
-/// switches.
-const MAX_BACKOFF: u64 = 16;
-/// Largest number of threads sampled in an interval because they have run.
-const MAX_ACTIVE_SAMPLES: usize = 256;
-/// Largest number of locks whose owners are counted.
-const MAX_LOCKS: usize = 1000;
 /// A thread whose stacks are sampled is on a CPU for at least this part of the time: one divided by the number.
 const MIN_BUSY: u64 = 20;
 /// Mean length of a run below which it is brief, in nanoseconds.
@@ -149,35 +129,6 @@ const MAX_SNAPSHOT_INTERVALS: usize = 1000;
 
 /// Largest number of executables that are searched for libraries.
 const MAX_SEARCHED: usize = 8;
-
-/// A thread with its files, and when it is sampled next.
-#[derive(Debug)]
-struct Sampler {
-    files: ThreadFiles,
-    /// The scheduler's counters when busy threads were last searched.
-    examined: SchedStat,
-    process: i32,
-    /// Interval in which it was found.
-    found: u64,
-    /// When it is sampled next, without context switches, and how many intervals later again.
-    due: u64,
-    backoff: u64,
-    /// When it is sampled next, with context switches.
-    run_backoff: Backoff,
-}
-
-impl Sampler {
-    /// Samples the thread less often if it is idle. The first steps are larger the more threads there are.
-    fn back_off(&mut self, is_idle: bool, most: u64) {
-        self.backoff = if is_idle { most.min((2 * self.backoff).max(most / 8)) } else { 1 };
-    }
-
-    /// Returns the number of intervals until the next sample. It differs between idle threads, so that
-    /// they are not sampled at the same time.
-    fn wait_ticks(&self, id: i32) -> u64 {
-        self.backoff - u64::from(id.cast_unsigned()) % (self.backoff / 4 + 1)
-    }
-}
 
 /// When a thread started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,69 +210,6 @@ pub fn observe(
     observer.search_executables();
     let trace = observer.end_trace();
     Ok(Observation { trace, ..observer.into_observation() })
-}
-
-/// Returns the lock that a thread has begun to wait for, with its process.
-fn new_lock(sampler: &Sampler, sample: &Sample) -> Option<(Pid, Futex)> {
-    match sample.state {
-        Sampled::Waiting(Wait { object: Object::Futex(futex), .. })
-            if sample.slices > 0 && futex.primitive == Primitive::Lock =>
-        {
-            Some((Pid::from_raw(sampler.process)?, futex))
-        }
-        _ => None,
-    }
-}
-
-/// Returns the time until the next sample, or until the end of the observation if that comes first.
-fn next(config: &Config, begun: Instant, last: &Instant) -> Duration {
-    let until = config.interval.saturating_sub(last.elapsed());
-    let rest = config.limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-    rest.map_or(until, |rest| until.min(rest))
-}
-
-/// Returns a descriptor that is readable once the named process has ended, if there is a single one.
-fn ends(targets: &[Pid]) -> Option<OwnedFd> {
-    match targets {
-        [one] => pidfd_open(*one, PidfdFlags::empty()).ok(),
-        _ => None,
-    }
-}
-
-/// Sleeps for `time`, or until a signal arrives or the process of `ends` has ended. Returns whether the
-/// latter has happened.
-fn sleep(signals: &Signals, ends: Option<&OwnedFd>, time: Duration) -> io::Result<bool> {
-    let end = ends.map_or_else(|| signals.as_fd(), |end| end.as_fd());
-    let mut fds =
-        [PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(end, PollFlags::IN)];
-    let limit = Timespec::try_from(time).map_err(|_| io::ErrorKind::InvalidInput)?;
-    match poll(&mut fds, Some(&limit)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(ends.is_some() && !fds[1].revents().is_empty())
-}
-
-/// Returns the time in nanoseconds of `CLOCK_MONOTONIC`.
-fn now() -> u64 {
-    read(ClockId::Monotonic)
-}
-
-/// Returns what other clocks read now, which is shortly after `monotonic`.
-fn clocks(monotonic: u64) -> Clocks {
-    let since = now() - monotonic;
-    let at_start = |clock| read(clock).saturating_sub(since);
-    Clocks {
-        monotonic,
-        boottime: at_start(ClockId::Boottime),
-        realtime: at_start(ClockId::Realtime),
-    }
-}
-
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 impl<'a> Observer<'a> {
@@ -568,11 +456,6 @@ impl Observer<'_> {
         }
     }
 
-    fn sample_all(&mut self) {
-        let all = self.samplers.keys().copied().collect();
-        self.sample(all);
-    }
-
     /// Samples all threads for the last time.
     fn finish(&mut self) {
         self.sample_all();
@@ -612,104 +495,6 @@ impl Observer<'_> {
             .filter(may_have)
             .take(MAX_SEARCHED)
             .for_each(|process| process.libraries.search_executable());
-    }
-
-    fn sample(&mut self, threads: Vec<i32>) {
-        let (mut run, mut queued) = (0, 0);
-        let mut found: Vec<(u64, i32)> = Vec::new();
-        let mut reopened: Vec<i32> = Vec::new();
-        // Without context switches, it takes longer until each idle thread is sampled the more there are.
-        let max_backoff = MAX_BACKOFF.max(self.samplers.len() as u64 / IDLE_SAMPLES);
-        for id in threads {
-            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
-            let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
-            let (last, before) = (sampler.files.state, now());
-            match sampler.files.sample(runtime, &mut self.buffer) {
-                Ok(sample) => {
-                    self.samples += 1;
-                    run += sample.on_cpu;
-                    queued += sample.run_queue;
-                    let is_idle = sample.slices == 0 && sample.state != Sampled::Active;
-                    sampler.back_off(is_idle, max_backoff);
-                    if self.recorder.is_none() {
-                        sampler.due = self.tick + sampler.wait_ticks(id);
-                        self.deadlines.enter(id, sampler.due);
-                    }
-                    if sample.slices > 0 {
-                        sampler.run_backoff.note(last, sample.state);
-                    }
-                    if !is_idle {
-                        self.awake.insert(sampler.process);
-                        if !sampler.files.is_open() {
-                            reopened.push(id);
-                        }
-                    }
-                    let after = now();
-                    self.timeline.sample(id, after, &sample);
-                    if let Some(trace) = &mut self.trace {
-                        let taken = Taken { before, after, sample: &sample };
-                        trace.sample(sampler.process, id, &taken);
-                    }
-                    if let Some((process, futex)) = new_lock(sampler, &sample) {
-                        self.lock_files.note(process, futex.address);
-                        found.extend(futex.owner(process).map(|owner| (futex.address, owner)));
-                    }
-                }
-                Err(error) if thread::is_out_of_descriptors(&error) => {}
-                Err(_) => self.drop_thread(id),
-            }
-        }
-        self.timeline.tick(now(), run, queued);
-        self.note_moments();
-        for id in reopened {
-            self.keep_open(id);
-        }
-        for (address, owner) in found {
-            // Other primitives have something else in this place.
-            if self.samplers.contains_key(&owner) && self.lock_owners.len() < MAX_LOCKS {
-                *self.lock_owners.entry(address).or_default().entry(owner).or_default() += 1;
-            }
-        }
-    }
-
-    /// Returns the IDs of the threads to sample now.
-    fn due(&mut self, active: &[i32]) -> Vec<i32> {
-        if self.recorder.is_none() {
-            let due = self.deadlines.due(self.tick).into_iter();
-            let is_due = |(id, deadline): (i32, u64)| {
-                self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
-            };
-            return due.filter_map(is_due).collect();
-        }
-        let active: BTreeSet<i32> = active.iter().copied().collect();
-        let mut due: Vec<i32> = Vec::new();
-        for id in active {
-            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
-            // A trace shows each wait.
-            let has_time = due.len() < MAX_ACTIVE_SAMPLES;
-            if (sampler.run_backoff.has_run(self.tick) || self.trace.is_some()) && has_time {
-                due.push(id);
-            } else {
-                self.deadlines.enter(id, sampler.run_backoff.deadline());
-            }
-        }
-        for (id, deadline) in self.deadlines.due(self.tick) {
-            let sampler = self.samplers.get(&id);
-            if sampler.is_some_and(|sampler| sampler.run_backoff.deadline() == deadline) {
-                due.push(id);
-            }
-        }
-        if self.tick.is_multiple_of(ROUND_STEP_TICKS) {
-            let part = self.samplers.len() / THREADS_PER_ROUND_SAMPLE;
-            let part = part.clamp(1, MAX_ROUND_SAMPLES);
-            let part: Vec<i32> =
-                self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
-            self.round = part.last().map_or(0, |last| last + 1);
-            due.extend(part);
-        }
-        due.sort_unstable();
-        due.dedup();
-        due
     }
 
     /// Returns whether all processes have ended, as far as samples have shown.

@@ -1,0 +1,176 @@
+//! Which threads are sampled in an interval, and what is done with their samples.
+
+use std::collections::BTreeSet;
+
+use contend_sys::Pid;
+use contend_sys::procfs::SchedStat;
+
+use super::{Observer, now};
+use crate::backoff::Backoff;
+use crate::futex::{Futex, Primitive};
+use crate::thread::{self, Sample, Sampled, ThreadFiles};
+use crate::trace::Taken;
+use crate::wait::{Object, Wait};
+
+/// Number of intervals between two steps of the round, in which all threads are sampled in turn, with
+/// context switches.
+const ROUND_STEP_TICKS: u64 = 4;
+/// Number of threads for which a step has one sample.
+const THREADS_PER_ROUND_SAMPLE: usize = 100;
+/// Largest number of samples in a step of the round. With more threads, a round takes longer.
+const MAX_ROUND_SAMPLES: usize = 4;
+/// Number of idle threads sampled in an interval, without context switches.
+const IDLE_SAMPLES: u64 = 8;
+/// Largest number of intervals for which a thread that does not run is not sampled, without context
+/// switches.
+const MAX_BACKOFF: u64 = 16;
+/// Largest number of threads sampled in an interval because they have run.
+const MAX_ACTIVE_SAMPLES: usize = 256;
+/// Largest number of locks whose owners are counted.
+const MAX_LOCKS: usize = 1000;
+
+/// A thread with its files, and when it is sampled next.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    pub(super) files: ThreadFiles,
+    /// The scheduler's counters when busy threads were last searched.
+    pub(super) examined: SchedStat,
+    pub(super) process: i32,
+    /// Interval in which it was found.
+    pub(super) found: u64,
+    /// When it is sampled next, without context switches, and how many intervals later again.
+    pub(super) due: u64,
+    pub(super) backoff: u64,
+    /// When it is sampled next, with context switches.
+    pub(super) run_backoff: Backoff,
+}
+
+impl Sampler {
+    /// Samples the thread less often if it is idle. The first steps are larger the more threads there are.
+    fn back_off(&mut self, is_idle: bool, most: u64) {
+        self.backoff = if is_idle { most.min((2 * self.backoff).max(most / 8)) } else { 1 };
+    }
+
+    /// Returns the number of intervals until the next sample. It differs between idle threads, so that
+    /// they are not sampled at the same time.
+    fn wait_ticks(&self, id: i32) -> u64 {
+        self.backoff - u64::from(id.cast_unsigned()) % (self.backoff / 4 + 1)
+    }
+}
+
+/// Returns the lock that a thread has begun to wait for, with its process.
+fn new_lock(sampler: &Sampler, sample: &Sample) -> Option<(Pid, Futex)> {
+    match sample.state {
+        Sampled::Waiting(Wait { object: Object::Futex(futex), .. })
+            if sample.slices > 0 && futex.primitive == Primitive::Lock =>
+        {
+            Some((Pid::from_raw(sampler.process)?, futex))
+        }
+        _ => None,
+    }
+}
+
+impl Observer<'_> {
+    pub(super) fn sample_all(&mut self) {
+        let all = self.samplers.keys().copied().collect();
+        self.sample(all);
+    }
+
+    pub(super) fn sample(&mut self, threads: Vec<i32>) {
+        let (mut run, mut queued) = (0, 0);
+        let mut found: Vec<(u64, i32)> = Vec::new();
+        let mut reopened: Vec<i32> = Vec::new();
+        // Without context switches, it takes longer until each idle thread is sampled the more there are.
+        let max_backoff = MAX_BACKOFF.max(self.samplers.len() as u64 / IDLE_SAMPLES);
+        for id in threads {
+            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
+            let runtime = self.processes.get(&sampler.process).and_then(|process| process.runtime);
+            let (last, before) = (sampler.files.state, now());
+            match sampler.files.sample(runtime, &mut self.buffer) {
+                Ok(sample) => {
+                    self.samples += 1;
+                    run += sample.on_cpu;
+                    queued += sample.run_queue;
+                    let is_idle = sample.slices == 0 && sample.state != Sampled::Active;
+                    sampler.back_off(is_idle, max_backoff);
+                    if self.recorder.is_none() {
+                        sampler.due = self.tick + sampler.wait_ticks(id);
+                        self.deadlines.enter(id, sampler.due);
+                    }
+                    if sample.slices > 0 {
+                        sampler.run_backoff.note(last, sample.state);
+                    }
+                    if !is_idle {
+                        self.awake.insert(sampler.process);
+                        if !sampler.files.is_open() {
+                            reopened.push(id);
+                        }
+                    }
+                    let after = now();
+                    self.timeline.sample(id, after, &sample);
+                    if let Some(trace) = &mut self.trace {
+                        let taken = Taken { before, after, sample: &sample };
+                        trace.sample(sampler.process, id, &taken);
+                    }
+                    if let Some((process, futex)) = new_lock(sampler, &sample) {
+                        self.lock_files.note(process, futex.address);
+                        found.extend(futex.owner(process).map(|owner| (futex.address, owner)));
+                    }
+                }
+                Err(error) if thread::is_out_of_descriptors(&error) => {}
+                Err(_) => self.drop_thread(id),
+            }
+        }
+        self.timeline.tick(now(), run, queued);
+        self.note_moments();
+        for id in reopened {
+            self.keep_open(id);
+        }
+        for (address, owner) in found {
+            // Other primitives have something else in this place.
+            if self.samplers.contains_key(&owner) && self.lock_owners.len() < MAX_LOCKS {
+                *self.lock_owners.entry(address).or_default().entry(owner).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns the IDs of the threads to sample now.
+    pub(super) fn due(&mut self, active: &[i32]) -> Vec<i32> {
+        if self.recorder.is_none() {
+            let due = self.deadlines.due(self.tick).into_iter();
+            let is_due = |(id, deadline): (i32, u64)| {
+                self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
+            };
+            return due.filter_map(is_due).collect();
+        }
+        let active: BTreeSet<i32> = active.iter().copied().collect();
+        let mut due: Vec<i32> = Vec::new();
+        for id in active {
+            let Some(sampler) = self.samplers.get_mut(&id) else { continue };
+            // A trace shows each wait.
+            let has_time = due.len() < MAX_ACTIVE_SAMPLES;
+            if (sampler.run_backoff.has_run(self.tick) || self.trace.is_some()) && has_time {
+                due.push(id);
+            } else {
+                self.deadlines.enter(id, sampler.run_backoff.deadline());
+            }
+        }
+        for (id, deadline) in self.deadlines.due(self.tick) {
+            let sampler = self.samplers.get(&id);
+            if sampler.is_some_and(|sampler| sampler.run_backoff.deadline() == deadline) {
+                due.push(id);
+            }
+        }
+        if self.tick.is_multiple_of(ROUND_STEP_TICKS) {
+            let part = self.samplers.len() / THREADS_PER_ROUND_SAMPLE;
+            let part = part.clamp(1, MAX_ROUND_SAMPLES);
+            let part: Vec<i32> =
+                self.samplers.range(self.round..).map(|(id, _)| *id).take(part).collect();
+            self.round = part.last().map_or(0, |last| last + 1);
+            due.extend(part);
+        }
+        due.sort_unstable();
+        due.dedup();
+        due
+    }
+}
