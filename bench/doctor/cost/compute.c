@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { THREADS = 2, PHASES = 300, ROUNDS = 4000000 };
+enum { THREADS = 2, PHASES = 600, ROUNDS = 4000000 };
 
 static pthread_barrier_t barrier;
 

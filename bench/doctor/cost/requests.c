@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 8, REQUESTS = 4000, ROUNDS = 40000, BYTES = 128 };
+enum { CONNECTIONS = 8, REQUESTS = 16000, ROUNDS = 40000, BYTES = 128 };
 
 static void require(bool ok, const char *what)
 {

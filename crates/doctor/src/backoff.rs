@@ -10,7 +10,9 @@ use crate::thread::Sampled;
 
 /// Numbers of samples in the same wait from which only every second, fourth, eighth and sixteenth run is
 /// sampled.
-const SAME_SAMPLES: [u32; 4] = [3, 8, 16, 32];
+const SAME_SAMPLES: [u32; 4] = [3, 6, 10, 16];
+/// Number of samples on a CPU, or queued for one, from which a thread is busy.
+const BUSY_SAMPLES: u32 = 8;
 /// Number of intervals without a run after which a thread is always sampled.
 const MAX_GAP: u64 = 25;
 
@@ -19,6 +21,8 @@ const MAX_GAP: u64 = 25;
 pub struct Backoff {
     /// Number of samples in the same wait, without others between.
     same: u32,
+    /// Number of samples on a CPU or queued for one, without others between.
+    active: u32,
     /// Number of runs since the last sample.
     runs: u32,
     /// Interval of the last run.
@@ -49,7 +53,15 @@ impl Backoff {
             _ => false,
         };
         self.same = if is_same { self.same.saturating_add(1) } else { 0 };
+        let is_active = state == Sampled::Active;
+        self.active = if is_active { self.active.saturating_add(1) } else { 0 };
         (self.runs, self.deadline) = (0, 0);
+    }
+
+    /// Returns whether the thread has been on a CPU, or queued for one, in so many samples that the next one
+    /// may come later.
+    pub fn is_busy(&self) -> bool {
+        self.active >= BUSY_SAMPLES
     }
 
     /// Returns the interval in which the thread is sampled unless it runs before; 0 for none.
@@ -109,10 +121,10 @@ mod tests {
     fn a_thread_in_the_same_wait_is_sampled_less_often() {
         let mut backoff = Backoff::default();
         assert_eq!(samples(&mut backoff, 1..4, &[LOCK]), 3);
-        assert_eq!(samples(&mut backoff, 4..14, &[LOCK]), 5);
+        assert_eq!(samples(&mut backoff, 4..14, &[LOCK]), 3 + 1);
         assert_eq!(
             samples(&mut backoff, 1000..1801, &[LOCK]),
-            1 + 7 + 16 + (800 - 4 * 7 - 8 * 16) / 16
+            1 + 2 + 6 + (800 - 4 * 2 - 8 * 6) / 16
         );
         backoff.note(LOCK, Sampled::Waiting(crate::wait::STOPPED));
         assert!(backoff.has_run(2000), "another wait");
@@ -123,6 +135,17 @@ mod tests {
         let stopped = Sampled::Waiting(crate::wait::STOPPED);
         assert_eq!(samples(&mut Backoff::default(), 1..101, &[Sampled::Active]), 100);
         assert_eq!(samples(&mut Backoff::default(), 1..101, &[LOCK, stopped]), 100);
+    }
+
+    #[test]
+    fn a_thread_is_busy_after_some_samples_on_a_cpu() {
+        let mut backoff = Backoff::default();
+        samples(&mut backoff, 1..8, &[Sampled::Active]);
+        assert!(!backoff.is_busy());
+        samples(&mut backoff, 8..9, &[Sampled::Active]);
+        assert!(backoff.is_busy());
+        backoff.note(Sampled::Active, LOCK);
+        assert!(!backoff.is_busy(), "it waits now");
     }
 
     #[test]

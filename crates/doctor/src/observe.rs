@@ -2,7 +2,8 @@
 //!
 //! In each interval, the observer first reads the context switches, then samples threads that have run
 //! since their last sample (module `backoff`), and a part of the others. Without context switches, a
-//! thread that does not run is sampled less and less often.
+//! thread that does not run is sampled less and less often. While there is little to sample, every
+//! second interval is skipped, because waking up takes a large part of contend's CPU time.
 
 mod duty_cycle;
 mod file_locks;
@@ -188,7 +189,10 @@ pub struct Observer<'a> {
     /// Threads that have ended, as a sample has shown.
     vanished: Vec<i32>,
     buffer: Vec<u8>,
+    /// Number of sampling intervals up to now.
     tick: u64,
+    /// Number of intervals until the next step.
+    stride: u32,
     /// ID of the thread from which the next part of the round begins.
     round: i32,
 }
@@ -264,6 +268,7 @@ impl<'a> Observer<'a> {
             vanished: Vec::new(),
             buffer: vec![0; 4096],
             tick: 0,
+            stride: 1,
             round: 0,
         };
         observer.update_limits();
@@ -285,7 +290,8 @@ impl<'a> Observer<'a> {
         let mut last = Instant::now();
         while !self.has_ended() {
             let over = self.config.limit.is_some_and(|limit| self.elapsed() >= limit);
-            let ended = sleep(signals, ends.as_ref(), next(self.config, self.begun, &last))?;
+            let time = next(self.config, self.stride, self.begun, &last);
+            let ended = sleep(signals, ends.as_ref(), time)?;
             self.step();
             self.intervals.push(last.elapsed().as_secs_f64());
             last = Instant::now();
@@ -356,7 +362,7 @@ impl Observer<'_> {
 
     /// Reads context switches, finds new threads, and samples the threads that are due.
     fn step(&mut self) {
-        self.tick += 1;
+        self.tick += u64::from(self.stride);
         self.awake_before = std::mem::take(&mut self.awake);
         let vanished = self.vanished.len();
         let lost = self.timeline.lost;
@@ -442,7 +448,7 @@ impl Observer<'_> {
     fn update_processes(&mut self) {
         self.examine_busy_threads();
         // At first, the program may be moved to other CPUs or to another group.
-        if self.tick <= SETTLED_TICKS || self.tick.is_multiple_of(SETTLED_TICKS) {
+        if (self.tick / UPDATE_TICKS).is_power_of_two() || self.tick.is_multiple_of(SETTLED_TICKS) {
             self.update_limits();
         }
         for process in self.processes.values_mut() {

@@ -21,11 +21,13 @@ use crate::processes::Observed;
 
 /// Number of records per second up to which context switches are recorded all the time, and the mean
 /// number beyond that.
-const MAX_RECORDS_PER_SECOND: f64 = 10_000.0;
+const MAX_RECORDS_PER_SECOND: f64 = 5_000.0;
 /// Number of intervals after which the rate is determined while switches are recorded all the time.
-const WATCHED_TICKS: u64 = 10;
-/// Number of intervals of a burst.
+const WATCHED_TICKS: u64 = 4;
+/// Number of intervals of a burst, unless it has enough records before.
 const BURST_TICKS: u64 = 3;
+/// Number of records that are enough for a burst.
+const ENOUGH_RECORDS: u64 = 1000;
 /// Largest number of intervals of a gap.
 const MAX_GAP_TICKS: u64 = 50;
 /// Number of started threads and processes per second from which there are no gaps: what lives for a
@@ -80,7 +82,7 @@ impl DutyCycle {
         let is_busy = ratio > 1.0 && self.starts as f64 <= MAX_STARTS_PER_SECOND * length;
         match self.phase {
             Phase::Continuous if ticks < WATCHED_TICKS => None,
-            Phase::Burst if ticks < BURST_TICKS => None,
+            Phase::Burst if ticks < BURST_TICKS && self.records < ENOUGH_RECORDS => None,
             Phase::Gap { until } if tick < until => None,
             Phase::Continuous if is_busy => {
                 self.begin(Phase::Burst, tick);
@@ -199,33 +201,33 @@ mod tests {
     fn many_records_are_limited_by_gaps() {
         let mut cycle = DutyCycle::default();
         let expected = [
-            (10, Change::BeginBurst),
-            (13, Change::BeginGap),
-            (25, Change::EndGap),
-            (28, Change::BeginGap),
+            (4, Change::BeginBurst),
+            (6, Change::BeginGap),
+            (24, Change::EndGap),
+            (26, Change::BeginGap),
         ];
-        // 50,000 per second: a fifth of the time is recorded.
+        // 50,000 per second: a tenth of the time is recorded, at least 1,000 at a time.
         assert_eq!(changes(&mut cycle, 1..=30, 500, false), expected);
     }
 
     #[test]
     fn a_gap_has_a_largest_length() {
         let mut cycle = DutyCycle::default();
-        let found = changes(&mut cycle, 1..=13 + MAX_GAP_TICKS, 100_000, false);
-        assert_eq!(found.last(), Some(&(13 + MAX_GAP_TICKS, Change::EndGap)));
+        let found = changes(&mut cycle, 1..=5 + MAX_GAP_TICKS, 100_000, false);
+        assert_eq!(found.last(), Some(&(5 + MAX_GAP_TICKS, Change::EndGap)));
     }
 
     #[test]
     fn few_records_and_many_starts_have_no_gaps() {
-        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 100, false), []);
+        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 50, false), []);
         assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 500, true), []);
     }
 
     #[test]
     fn recording_is_continuous_again_after_a_quiet_burst() {
         let mut cycle = DutyCycle::default();
-        changes(&mut cycle, 1..=25, 500, false);
-        assert_eq!(changes(&mut cycle, 26..=1000, 10, false), []);
+        changes(&mut cycle, 1..=24, 500, false);
+        assert_eq!(changes(&mut cycle, 25..=1000, 10, false), []);
         assert_eq!(cycle.phase, Phase::Continuous);
     }
 

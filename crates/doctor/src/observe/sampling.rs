@@ -1,7 +1,5 @@
 //! Which threads are sampled in an interval, and what is done with their samples.
 
-use std::collections::BTreeSet;
-
 use contend_sys::Pid;
 use contend_sys::procfs::SchedStat;
 
@@ -28,6 +26,11 @@ const MAX_BACKOFF: u64 = 16;
 const MAX_ACTIVE_SAMPLES: usize = 256;
 /// Largest number of locks whose owners are counted.
 const MAX_LOCKS: usize = 1000;
+/// Largest number of runs in an interval after which one may be skipped.
+const MAX_QUIET_RUNS: usize = 100;
+/// One may be skipped if at most this part of the threads that have run are sampled: one divided by the
+/// number.
+const MIN_RUNS_PER_SAMPLE: usize = 4;
 
 /// A thread with its files, and when it is sampled next.
 #[derive(Debug)]
@@ -56,6 +59,12 @@ impl Sampler {
     fn wait_ticks(&self, id: i32) -> u64 {
         self.backoff - u64::from(id.cast_unsigned()) % (self.backoff / 4 + 1)
     }
+}
+
+/// Returns whether the next interval may be skipped after one with this number of runs, in which `samples`
+/// of the `threads` that have run had to be sampled. Those of busy threads do not count.
+fn is_quiet(runs: usize, threads: usize, samples: usize) -> bool {
+    runs <= MAX_QUIET_RUNS && samples * MIN_RUNS_PER_SAMPLE <= threads
 }
 
 /// Returns the lock that a thread has begun to wait for, with its process.
@@ -137,20 +146,26 @@ impl Observer<'_> {
     /// Returns the IDs of the threads to sample now.
     pub(super) fn due(&mut self, active: &[i32]) -> Vec<i32> {
         if self.recorder.is_none() {
+            self.stride = 1;
             let due = self.deadlines.due(self.tick).into_iter();
             let is_due = |(id, deadline): (i32, u64)| {
                 self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
             };
             return due.filter_map(is_due).collect();
         }
-        let active: BTreeSet<i32> = active.iter().copied().collect();
+        let runs = active.len();
+        let mut active = active.to_vec();
+        active.sort_unstable();
+        active.dedup();
         let mut due: Vec<i32> = Vec::new();
-        for id in active {
+        let mut busy = 0;
+        for &id in &active {
             let Some(sampler) = self.samplers.get_mut(&id) else { continue };
             // A trace shows each wait.
             let has_time = due.len() < MAX_ACTIVE_SAMPLES;
             if (sampler.run_backoff.has_run(self.tick) || self.trace.is_some()) && has_time {
                 due.push(id);
+                busy += usize::from(sampler.run_backoff.is_busy());
             } else {
                 self.deadlines.enter(id, sampler.run_backoff.deadline());
             }
@@ -161,6 +176,11 @@ impl Observer<'_> {
                 due.push(id);
             }
         }
+        let may_skip = is_quiet(runs, active.len(), due.len() - busy)
+            && self.trace.is_none()
+            && self.started.is_empty();
+        // The number of the interval remains even, so that none of those is skipped in which more is done.
+        self.stride = if may_skip && self.tick.is_multiple_of(2) { 2 } else { 1 };
         if self.tick.is_multiple_of(ROUND_STEP_TICKS) {
             let part = self.samplers.len() / THREADS_PER_ROUND_SAMPLE;
             let part = part.clamp(1, MAX_ROUND_SAMPLES);
@@ -172,5 +192,20 @@ impl Observer<'_> {
         due.sort_unstable();
         due.dedup();
         due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_quiet;
+
+    #[test]
+    fn intervals_are_skipped_only_while_there_is_little_to_sample() {
+        assert!(is_quiet(0, 0, 0), "nothing has happened");
+        assert!(is_quiet(100, 10, 2), "most threads are in the same waits again");
+        assert!(!is_quiet(101, 10, 0), "buffers for records could overflow");
+        assert!(!is_quiet(10, 10, 3));
+        assert!(!is_quiet(1, 1, 1), "a thread runs all the time");
+        assert!(!is_quiet(0, 0, 1), "a thread has not run as expected");
     }
 }

@@ -13,9 +13,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Config;
 
-/// Returns the time until the next sample, or until the end of the observation if that comes first.
-pub(super) fn next(config: &Config, begun: Instant, last: &Instant) -> Duration {
-    let until = config.interval.saturating_sub(last.elapsed());
+/// Returns the time until the next sample, `stride` intervals after the last one, or until the end of the
+/// observation if that comes first.
+pub(super) fn next(config: &Config, stride: u32, begun: Instant, last: &Instant) -> Duration {
+    let until = (stride * config.interval).saturating_sub(last.elapsed());
     let rest = config.limit.map(|limit| limit.saturating_sub(begun.elapsed()));
     rest.map_or(until, |rest| until.min(rest))
 }

@@ -105,8 +105,8 @@ pub fn find(facts: &Facts) -> Option<Found> {
          Allocate less often, or use an allocator with a heap for each thread, such as jemalloc or \
          mimalloc (LD_PRELOAD); write to a stream from one thread."
     } else {
-        "Hold the lock for a shorter time, or divide what it protects: a lock for each part, or data of \
-         each thread that is merged at the end."
+        "Hold the lock for a shorter time, or split the data that it protects: a lock for each part, \
+         or data of each thread that is merged at the end."
     };
     Some(Found {
         message: format!(

@@ -41,9 +41,10 @@ fn finding(symptom: Symptom, gain: Option<f64>) -> Finding {
             Evidence { name: "locked_share".to_owned(), value: 0.873 },
         ],
         threads: Vec::new(),
-        remedy: "Hold the lock for a shorter time, or divide what it protects: a lock for each \
+        remedy:
+            "Hold the lock for a shorter time, or split the data that it protects: a lock for each \
                  part, or data of each thread that is merged at the end."
-            .to_owned(),
+                .to_owned(),
         command: (symptom == Symptom::CpuLimit).then(|| "taskset -c 0-3 ./server".to_owned()),
         unless: "the protected work cannot be divided".to_owned(),
     }
