@@ -162,7 +162,8 @@ pub struct Observer<'a> {
     waking: Option<Waking>,
     duty_cycle: DutyCycle,
     processes: BTreeMap<i32, Observed>,
-    samplers: BTreeMap<i32, Sampler>,
+    /// By thread ID. Boxes, because nodes of the map are only half full if IDs ascend.
+    samplers: BTreeMap<i32, Box<Sampler>>,
     /// Threads that have started recently: their processes, and the interval of their start.
     started: BTreeMap<i32, (i32, u64)>,
     names: BTreeMap<i32, String>,

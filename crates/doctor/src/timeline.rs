@@ -74,6 +74,8 @@ pub struct Timeline {
     last_left: Option<(i32, u64, u32)>,
     /// The thread on each CPU, as far as it is one of the program.
     on_cpu: FxHashMap<u32, i32>,
+    /// Threads that were running when recording began, and have not left their unknown CPUs since.
+    running_before: Vec<i32>,
     /// The longest time for which only one thread ran, in nanoseconds, and the thread's ID. Runs of
     /// other threads that are shorter than `BRIEF_NANOS` do not count, if they are few.
     pub longest_alone: Option<(i32, u64)>,
@@ -127,6 +129,7 @@ impl Timeline {
             wakes: FxHashMap::default(),
             last_left: None,
             on_cpu: FxHashMap::default(),
+            running_before: Vec::new(),
             longest_alone: None,
             together_before: 0,
             alone: None,
@@ -207,6 +210,9 @@ impl Timeline {
         self.track(process, thread, now);
         if let Some(track) = self.tracks.get_mut(&thread).filter(|track| track.is_new()) {
             track.account.begin(state);
+            if self.has_switches && state == Sampled::Active {
+                self.running_before.push(thread);
+            }
         }
         self.settle(thread, state);
     }
@@ -237,6 +243,7 @@ impl Timeline {
                 self.track(record.process, record.thread, record.time);
                 self.note_wake(record);
                 self.enter(record.thread, Position::OnCpu, record.time);
+                self.running_before.retain(|running| *running != record.thread);
                 self.on_cpu.insert(record.cpu, record.thread);
             }
             Event::Blocked | Event::Preempted => {
@@ -246,6 +253,7 @@ impl Timeline {
                 self.enter(record.thread, position, record.time);
                 self.forget_waking(record.thread, record.time);
                 self.on_cpu.remove(&record.cpu);
+                self.running_before.retain(|running| *running != record.thread);
                 // A thread that wakes another one is often preempted by it.
                 self.last_left = Some((record.thread, record.time, record.cpu));
             }

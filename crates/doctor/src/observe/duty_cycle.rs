@@ -2,7 +2,8 @@
 //!
 //! The kernel takes about a microsecond for each record, on the CPU of the observed thread. A program
 //! that switches 100,000 times per second would become slower by a tenth. Its switches are therefore
-//! recorded in bursts, with gaps between them so long that the mean rate of records is bounded:
+//! recorded in bursts, with gaps between them. The more often the program switches, the shorter is the time in
+//! which enough is recorded, and the longer are the gaps:
 //!
 //! ```text
 //! many records per second
@@ -19,9 +20,9 @@ use super::{Observer, now};
 use crate::descriptors::Budget;
 use crate::processes::Observed;
 
-/// Number of records per second up to which context switches are recorded all the time, and the mean
-/// number beyond that.
-const MAX_RECORDS_PER_SECOND: f64 = 5_000.0;
+/// Number of records per second up to which context switches are recorded all the time. With `n` times as many,
+/// about the part 1/`n`² of the time is recorded.
+const MAX_RECORDS_PER_SECOND: f64 = 10_000.0;
 /// Number of intervals after which the rate is determined while switches are recorded all the time.
 const WATCHED_TICKS: u64 = 4;
 /// Number of intervals of a burst, unless it has enough records before.
@@ -94,7 +95,7 @@ impl DutyCycle {
                     clippy::cast_sign_loss,
                     reason = "small"
                 )]
-                let gap = ((ratio - 1.0) * ticks as f64).ceil() as u64;
+                let gap = ((ratio * ratio - 1.0) * ticks as f64).ceil() as u64;
                 self.begin(Phase::Gap { until: tick + gap.min(MAX_GAP_TICKS) }, tick);
                 Some(Change::BeginGap)
             }
@@ -203,11 +204,11 @@ mod tests {
         let expected = [
             (4, Change::BeginBurst),
             (6, Change::BeginGap),
-            (24, Change::EndGap),
-            (26, Change::BeginGap),
+            (54, Change::EndGap),
+            (56, Change::BeginGap),
         ];
-        // 50,000 per second: a tenth of the time is recorded, at least 1,000 at a time.
-        assert_eq!(changes(&mut cycle, 1..=30, 500, false), expected);
+        // 50,000 per second: a twenty-fifth of the time is recorded, at least 1,000 at a time.
+        assert_eq!(changes(&mut cycle, 1..=60, 500, false), expected);
     }
 
     #[test]
@@ -219,15 +220,15 @@ mod tests {
 
     #[test]
     fn few_records_and_many_starts_have_no_gaps() {
-        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 50, false), []);
+        assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 100, false), []);
         assert_eq!(changes(&mut DutyCycle::default(), 1..=1000, 500, true), []);
     }
 
     #[test]
     fn recording_is_continuous_again_after_a_quiet_burst() {
         let mut cycle = DutyCycle::default();
-        changes(&mut cycle, 1..=24, 500, false);
-        assert_eq!(changes(&mut cycle, 25..=1000, 10, false), []);
+        changes(&mut cycle, 1..=54, 500, false);
+        assert_eq!(changes(&mut cycle, 55..=1000, 10, false), []);
         assert_eq!(cycle.phase, Phase::Continuous);
     }
 

@@ -183,7 +183,7 @@ impl Observer<'_> {
         known.update_program();
         let runtime = known.runtime;
         if known.threads > 1 {
-            let is_other = |(id, sampler): (&i32, &Sampler)| {
+            let is_other = |(id, sampler): (&i32, &Box<Sampler>)| {
                 (sampler.process == process && *id != process).then_some(*id)
             };
             let others: Vec<i32> = self.samplers.iter().filter_map(is_other).collect();

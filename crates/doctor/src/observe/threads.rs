@@ -88,7 +88,7 @@ impl Observer<'_> {
         let (found, due, run_backoff) = (self.tick, self.tick + 1, Backoff::default());
         let sampler =
             Sampler { files, examined, process: pid, found, due, backoff: 1, run_backoff };
-        self.samplers.insert(id, sampler);
+        self.samplers.insert(id, Box::new(sampler));
         if self.recorder.is_none() {
             self.deadlines.enter(id, due);
         }

@@ -13,7 +13,7 @@ use crate::facts::{Facts, ThreadFacts};
 
 /// Share of a thread's runs that the other one must start.
 const MIN_TURN_SHARE: f64 = 0.5;
-/// Share of the program's CPU time that the two threads must use.
+/// Share of the program's CPU time that the two threads, or those of a ring, must use.
 const MIN_PAIR_SHARE: f64 = 0.8;
 /// CPU time of the one thread, as a share of that of the other, below which it only serves the other.
 const MIN_BALANCE: f64 = 0.2;
@@ -205,7 +205,11 @@ pub fn ring(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
         (most > 100 && most as f64 >= MIN_RING_SHARE * sum as f64).then_some(id)
     };
     let wakers: Option<BTreeSet<i32>> = threads.iter().map(|thread| waker(thread)).collect();
-    let is_ring = wakers?.len() == threads.len() && threads.len() >= 3;
+    // Another thread that does most of the work may wake each of them in turn.
+    let running: f64 = threads.iter().map(|thread| thread.running).sum();
+    let is_ring = wakers?.len() == threads.len()
+        && threads.len() >= 3
+        && running >= MIN_PAIR_SHARE * facts.running;
     is_ring.then_some(threads)
 }
 

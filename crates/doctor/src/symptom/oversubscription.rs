@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use contend_record::doctor::{Runtime, ThreadState};
 
-use super::{Found, MIN_GAIN, length, lock_step, names, percent, rate};
+use super::{Found, MIN_GAIN, length, lock_step, names, percent, rate, spinning};
 use crate::facts::{Facts, ThreadFacts};
 
 /// Mean number of queued threads for each CPU.
@@ -27,6 +27,8 @@ const MIN_SWITCHES: f64 = 5_000.0;
 const LONG_QUEUE: f64 = 6.0;
 /// Number of times per second and CPU that threads of a long queue begin to run, from which the caches suffer.
 const MIN_LONG_QUEUE_SWITCHES: f64 = 1_000.0;
+/// Number of times per second and CPU that threads yield to queued ones.
+const MIN_YIELDS: f64 = 2_000.0;
 /// Time that a switch takes at most, with the calls in which the threads wait and wake each other, in seconds.
 const MAX_SWITCH_SECONDS: f64 = 1.5e-5;
 /// Share of the CPU time in the kernel above which switches cost much.
@@ -124,12 +126,18 @@ fn queued(facts: &Facts) -> Option<Found> {
     let is_costly = processes.len() as f64 >= LONG_QUEUE * facts.cpus
         || switches >= MIN_LONG_QUEUE_SWITCHES * facts.cpus;
     let is_long_queue = queued >= LONG_QUEUE && is_costly;
-    if gain < MIN_GAIN && !is_long_queue {
+    // Threads that yield to queued ones let these do what they wait for.
+    let yielding = threads.iter().filter(|thread| spinning::is_yielding(thread));
+    let yields: f64 = yielding.map(|thread| thread.preemptions_per_second).sum();
+    let is_yielding = yields >= MIN_YIELDS * facts.cpus;
+    if gain < MIN_GAIN && !is_long_queue && !is_yielding {
         return None;
     }
     let gain = Some(gain).filter(|gain| *gain >= MIN_GAIN);
     let cpus = facts.cpus;
-    let lost = if spinning > system {
+    let lost = if is_yielding && spinning.max(system) < MIN_GAIN {
+        format!("They give up the CPU {} times per second while they wait.", rate(yields))
+    } else if spinning > system {
         format!("{} of the CPU time is spent in loops that wait.", percent(spinning))
     } else {
         format!("{} of the CPU time is spent in the kernel.", percent(facts.system_share()))
@@ -143,7 +151,9 @@ fn queued(facts: &Facts) -> Option<Found> {
             rate(switches),
         ),
         gain,
-        argument: if gain.is_none() {
+        argument: if gain.is_none() && is_yielding {
+            "the time that fewer threads save is that of their loops, which is unknown"
+        } else if gain.is_none() {
             "the time that fewer threads save depends on the caches, which they share"
         } else {
             "the CPU time in the kernel and in loops that wait, which fewer threads do not need"

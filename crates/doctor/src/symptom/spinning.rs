@@ -19,6 +19,9 @@ const MAX_RUN_SECONDS: f64 = 1e-4;
 /// Largest number of its waits, as a share of these.
 const MAX_WAITS: f64 = 0.1;
 
+/// Share of the time for which a thread that yields must run.
+const MIN_YIELDING: f64 = 0.2;
+
 /// Share of a thread's CPU time that it must spend in spin loops.
 const MIN_SPINNING: f64 = 0.2;
 
@@ -57,18 +60,24 @@ fn loops(facts: &Facts) -> Option<Found> {
     })
 }
 
+/// Returns whether a thread gives up the CPU again and again without waiting for anything.
+pub fn is_yielding(thread: &ThreadFacts) -> bool {
+    thread.preemptions_per_second > 0.0
+        && thread.running / thread.preemptions_per_second <= MAX_RUN_SECONDS
+        // Threads that it has woken preempt a thread that waits now and then.
+        && thread.waits_per_second <= MAX_WAITS * thread.preemptions_per_second
+        // The runtime of Go yields on its own.
+        && thread.runtime != Some(Runtime::Go)
+}
+
 /// Finds threads that yield the CPU thousands of times per second.
 fn yields(facts: &Facts) -> Option<Found> {
-    let yields = |thread: &&ThreadFacts| {
-        // The runtime of Go yields on its own.
-        thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
-            && thread.running > 0.2
-            && thread.running / thread.preemptions_per_second <= MAX_RUN_SECONDS
-            // Threads that it has woken preempt a thread that waits now and then.
-            && thread.waits_per_second <= MAX_WAITS * thread.preemptions_per_second
-            && thread.runtime != Some(Runtime::Go)
+    let wastes = |thread: &&ThreadFacts| {
+        is_yielding(thread)
+            && thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
+            && thread.running > MIN_YIELDING
     };
-    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(yields).collect();
+    let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(wastes).collect();
     if threads.is_empty() {
         return None;
     }

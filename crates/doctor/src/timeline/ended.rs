@@ -121,6 +121,7 @@ impl Timeline {
     fn remove(&mut self, thread: i32, time: u64) {
         self.leave(thread);
         self.on_cpu.retain(|_, running| *running != thread);
+        self.running_before.retain(|running| *running != thread);
         let Some(mut track) = self.tracks.remove(&thread) else { return };
         // A sample may have found it after that, before it was known to have ended.
         let time = time.max(track.account.sampled_at());

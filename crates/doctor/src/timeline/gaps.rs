@@ -76,6 +76,7 @@ impl Timeline {
             track.cut(now);
         }
         self.on_cpu.clear();
+        self.running_before.clear();
         self.last_left = None;
         self.gaps.is_open = true;
     }
@@ -103,6 +104,8 @@ impl Timeline {
             }
             self.arrive(id);
         }
+        let running = self.tracks.iter().filter(|(_, track)| track.position == Position::OnCpu);
+        self.running_before = running.map(|(id, _)| *id).collect();
         self.last_end = now;
         self.begin_burst();
     }

@@ -35,6 +35,9 @@ pub struct Wakes {
     pub across_cpus: u64,
 }
 
+/// Number of a CPU that is not known, but another one.
+const UNKNOWN_CPU: u32 = u32::MAX;
+
 /// A wake-up of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waking {
@@ -97,9 +100,11 @@ impl Timeline {
         let left = self.last_left.filter(|(thread, time, _)| {
             *thread != record.thread && record.time.saturating_sub(*time) < WAKE_NANOS
         });
-        // The thread that has just left is the more probable one.
+        let before = self.running_before.iter().find(|thread| **thread != record.thread);
+        // The thread that has just left is the more probable one. One that runs is on another CPU.
         left.map(|(id, _, cpu)| Waker::Thread { id, cpu })
             .or(other.map(|(&cpu, &id)| Waker::Thread { id, cpu }))
+            .or(before.map(|&id| Waker::Thread { id, cpu: UNKNOWN_CPU }))
     }
 
     /// Returns whether no thread runs, or only this one.
@@ -171,6 +176,35 @@ mod tests {
     use crate::wait::{Object, Wait};
 
     const US: u64 = 1_000;
+
+    /// A thread that runs all the time has no record. The others are woken by it all the same.
+    #[test]
+    fn a_thread_that_was_running_before_wakes_others() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.set_cpus(2.0);
+        timeline.add(1, 1, 0, Sampled::Active);
+        let wait = Wait { state: ThreadState::Condition, object: Object::Unknown };
+        timeline.add(1, 2, 0, Sampled::Waiting(wait));
+        let switch =
+            |time: u64, event| Record { time: time * US, process: 1, thread: 2, cpu: 1, event };
+        let run = |timeline: &mut Timeline, time: u64| {
+            timeline.record(&switch(time, Event::In));
+            timeline.record(&switch(time + 10, Event::Blocked));
+        };
+        (1..=5).for_each(|number| run(&mut timeline, 1000 * number));
+        assert_eq!(timeline.wakes[&(1, 2)], Wakes { count: 5, alone: 5, across_cpus: 5 });
+
+        timeline.begin_burst();
+        timeline.pause(6000 * US);
+        timeline.resume(7000 * US);
+        (8..=9).for_each(|number| run(&mut timeline, 1000 * number));
+        assert_eq!(timeline.wakes[&(1, 2)].count, 7, "it still runs after a gap");
+
+        let left = Record { thread: 1, cpu: 0, ..switch(10_000, Event::Blocked) };
+        timeline.record(&left);
+        run(&mut timeline, 11_000);
+        assert_eq!(timeline.wakes[&(1, 2)].count, 7, "it waits now");
+    }
 
     /// Returns a history of the waiting threads 1, 2 and 3 after these events: time in microseconds,
     /// thread, CPU.

@@ -76,6 +76,8 @@ fn two_threads_that_hand_over_are_found() {
 fn a_ring_of_threads_is_found() {
     let found = finds(find, ring(), 0.7..=0.8);
     assert!(found.message.contains("3 threads work in turn"), "{}", found.message);
+    let producer = ring().thread(Thread::new(4).runs(1.0, 50.0));
+    is_silent(find, producer, "another thread may wake each of them in turn");
 }
 
 #[test]

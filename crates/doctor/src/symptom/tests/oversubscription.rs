@@ -2,6 +2,7 @@ use contend_record::doctor::ThreadState;
 
 use super::super::oversubscription::find;
 use super::{finds, is_silent};
+use crate::facts::Facts;
 use crate::facts::testing::{Program, Thread, waiting};
 
 /// Eight threads on two CPUs that spend much time in the kernel.
@@ -85,4 +86,21 @@ fn as_many_threads_as_cpus_are_no_crowd() {
         .threads(1..=3, |thread| thread.runs(0.6, 2_000.0).queued(0.4))
         .in_kernel(0.4);
     is_silent(find, three, "three threads on two CPUs");
+}
+
+/// Threads on two CPUs that yield at this rate each, without visible loops.
+fn yielding(threads: i32, per_second: f64) -> Program {
+    let yields = |facts: &mut Facts| {
+        facts.threads.iter_mut().for_each(|thread| thread.preemptions_per_second = per_second);
+    };
+    crowd(threads).with(yields)
+}
+
+#[test]
+fn threads_that_yield_to_queued_ones_are_found_without_a_gain() {
+    let found = find(&yielding(9, 4_000.0).facts()).expect("a finding");
+    assert_eq!(found.gain, None);
+    assert!(found.message.contains("give up the CPU 36000 times per second"), "{}", found.message);
+    is_silent(find, yielding(9, 300.0), "the scheduler preempts them");
+    is_silent(find, yielding(2, 20_000.0), "no thread is queued");
 }
