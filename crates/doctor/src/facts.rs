@@ -15,7 +15,7 @@ use crate::observe::Observation;
 use crate::processes::{Observed, PipeEnd};
 use crate::runtime;
 use crate::stacks::Code;
-use crate::timeline::{self, Ended, Executions, Timeline, Track, Wakes};
+use crate::timeline::{self, Ended, Executions, STATES, Timeline, Track, Wakes};
 use crate::wait::{Object, Wait};
 
 /// Length of a run that only checks a condition, and goes back to sleep, in nanoseconds.
@@ -95,8 +95,8 @@ pub struct ThreadFacts {
     pub running: f64,
     /// Share of the time that it was queued.
     pub queued: f64,
-    /// Shares of the time by state, indexed by [`ThreadState`].
-    states: Vec<f64>,
+    /// Shares of the time by state, indexed by [`ThreadState`]. There may be very many threads.
+    states: [f32; STATES],
     /// Its waits, with shares of the time; longest first.
     pub waits: Vec<(Wait, f64)>,
     /// Number of times per second that it began to run.
@@ -145,7 +145,7 @@ pub struct ProcessFacts {
 impl ThreadFacts {
     /// Returns the share of the time in a state.
     pub fn in_state(&self, state: ThreadState) -> f64 {
-        self.states[state as usize]
+        f64::from(self.states[state as usize])
     }
 
     /// Returns the share of the time in waits that `is_it` accepts.
@@ -373,7 +373,7 @@ fn thread(observation: &Observation, id: i32, track: &Track, wall: f64) -> Threa
         life: share(track.life_nanos(observation.timeline.until())),
         running: share(track.states[ThreadState::Running as usize]),
         queued: share(track.states[ThreadState::Runnable as usize]),
-        states: track.states.iter().map(|&nanos| share(nanos)).collect(),
+        states: track.states.map(|nanos| narrow(share(nanos))),
         waits,
         runs_per_second: runs as f64 / wall,
         slices: runs,
@@ -451,6 +451,11 @@ pub fn waiters(threads: &[ThreadFacts]) -> BTreeMap<u64, Waiters> {
         }
     }
     by_address
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "seven digits are enough for a share")]
+fn narrow(share: f64) -> f32 {
+    share as f32
 }
 
 fn seconds(nanos: u64) -> f64 {

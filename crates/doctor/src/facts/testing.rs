@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use contend_record::doctor::{Cause, Runtime, ThreadName, ThreadState};
 
-use super::{Facts, ProcessFacts, ThreadFacts};
+use super::{Facts, ProcessFacts, ThreadFacts, narrow};
 use crate::futex::{Futex, Primitive};
 use crate::stacks::Code;
 use crate::timeline::{CAUSES, Executions, STATES, Wakes};
@@ -179,7 +179,7 @@ impl Thread {
             life: 1.0,
             running: 0.0,
             queued: 0.0,
-            states: vec![0.0; STATES],
+            states: [0.0; STATES],
             waits: Vec::new(),
             runs_per_second: 0.0,
             slices: 0,
@@ -211,20 +211,20 @@ impl Thread {
         self.0.running = share;
         self.0.runs_per_second = per_second;
         self.0.slices = count(per_second * WALL);
-        self.0.states[ThreadState::Running as usize] = share;
+        self.0.states[ThreadState::Running as usize] = narrow(share);
         self
     }
 
     /// Makes the thread wait for a CPU for a share of the time.
     pub fn queued(mut self, share: f64) -> Self {
         self.0.queued = share;
-        self.0.states[ThreadState::Runnable as usize] = share;
+        self.0.states[ThreadState::Runnable as usize] = narrow(share);
         self
     }
 
     /// Makes the thread wait for a share of the time.
     pub fn waits(mut self, wait: Wait, share: f64) -> Self {
-        self.0.states[wait.state as usize] += share;
+        self.0.states[wait.state as usize] += narrow(share);
         self.0.waits.push((wait, share));
         self
     }

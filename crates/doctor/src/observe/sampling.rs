@@ -146,7 +146,9 @@ impl Observer<'_> {
     /// Returns the IDs of the threads to sample now.
     pub(super) fn due(&mut self, active: &[i32]) -> Vec<i32> {
         if self.recorder.is_none() {
-            self.stride = 1;
+            // In a gap, the program needs its CPUs itself.
+            let is_gap = self.timeline.has_switches() && self.trace.is_none();
+            self.stride = if is_gap && self.tick.is_multiple_of(2) { 2 } else { 1 };
             let due = self.deadlines.due(self.tick).into_iter();
             let is_due = |(id, deadline): (i32, u64)| {
                 self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
