@@ -258,6 +258,11 @@ impl Facts {
         pair.map_or_else(Wakes::default, |(_, wakes)| *wakes)
     }
 
+    /// Returns how often a thread woke others, as recorded or inferred.
+    pub fn wakes_by(&self, waker: i32) -> u64 {
+        self.all_wakes().filter(|(by, ..)| *by == waker).map(|(.., wakes)| wakes.count).sum()
+    }
+
     /// Returns all pairs of wakers and woken threads, with the number of wake-ups.
     pub fn all_wakes(&self) -> impl Iterator<Item = (i32, i32, Wakes)> + '_ {
         self.wakes.iter().map(|((waker, woken), wakes)| (*waker, *woken, *wakes))

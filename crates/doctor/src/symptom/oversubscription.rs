@@ -127,7 +127,7 @@ fn queued(facts: &Facts) -> Option<Found> {
         || switches >= MIN_LONG_QUEUE_SWITCHES * facts.cpus;
     let is_long_queue = queued >= LONG_QUEUE && is_costly;
     // Threads that yield to queued ones let these do what they wait for.
-    let yielding = threads.iter().filter(|thread| spinning::is_yielding(thread));
+    let yielding = threads.iter().filter(|thread| spinning::is_yielding(facts, thread));
     let yields: f64 = yielding.map(|thread| thread.preemptions_per_second).sum();
     let is_yielding = yields >= MIN_YIELDS * facts.cpus;
     if gain < MIN_GAIN && !is_long_queue && !is_yielding {

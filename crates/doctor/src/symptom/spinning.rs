@@ -19,6 +19,9 @@ const MAX_RUN_SECONDS: f64 = 1e-4;
 /// Largest number of its waits, as a share of these.
 const MAX_WAITS: f64 = 0.1;
 
+/// Number of threads that it wakes, as a share of these.
+const MAX_WAKES: f64 = 0.3;
+
 /// Share of the time for which a thread that yields must run.
 const MIN_YIELDING: f64 = 0.2;
 
@@ -61,11 +64,13 @@ fn loops(facts: &Facts) -> Option<Found> {
 }
 
 /// Returns whether a thread gives up the CPU again and again without waiting for anything.
-pub fn is_yielding(thread: &ThreadFacts) -> bool {
+pub fn is_yielding(facts: &Facts, thread: &ThreadFacts) -> bool {
+    let woken = facts.wakes_by(thread.name.tid) as f64 / facts.wall;
     thread.preemptions_per_second > 0.0
         && thread.running / thread.preemptions_per_second <= MAX_RUN_SECONDS
-        // Threads that it has woken preempt a thread that waits now and then.
+        // Threads that it has woken preempt a thread that waits now and then, or that gives others work.
         && thread.waits_per_second <= MAX_WAITS * thread.preemptions_per_second
+        && woken <= MAX_WAKES * thread.preemptions_per_second
         // The runtime of Go yields on its own.
         && thread.runtime != Some(Runtime::Go)
 }
@@ -73,7 +78,7 @@ pub fn is_yielding(thread: &ThreadFacts) -> bool {
 /// Finds threads that yield the CPU thousands of times per second.
 fn yields(facts: &Facts) -> Option<Found> {
     let wastes = |thread: &&ThreadFacts| {
-        is_yielding(thread)
+        is_yielding(facts, thread)
             && thread.preemptions_per_second >= MIN_YIELDS_PER_SECOND
             && thread.running > MIN_YIELDING
     };

@@ -4,6 +4,7 @@
 //! A gap counts as the burst before it: levels, causes and counts grow in proportion. The time of
 //! threads by state, which comes from samples, has no gaps.
 
+use contend_record::doctor::ThreadState;
 use rustc_hash::FxHashMap;
 
 use super::{CAUSES, MAX_LEVEL, Position, Timeline, Track, Wakes};
@@ -86,18 +87,17 @@ impl Timeline {
     pub fn resume(&mut self, now: u64) {
         self.fill_gap(now);
         self.gaps.is_open = false;
-        let mut running = 0;
-        let mut excess = Vec::new();
+        let mut ready = Vec::new();
         for (id, track) in &mut self.tracks {
             track.cut(now);
             if track.position == Position::OnCpu {
-                running += 1;
-                if running > self.cpus {
-                    excess.push(*id);
-                }
+                ready.push((track.states[ThreadState::Running as usize], *id));
             }
         }
-        for id in excess {
+        // A sample does not tell whether a thread is on a CPU or queued. Those that run most are.
+        ready.sort_unstable();
+        let excess = ready.len().saturating_sub(self.cpus);
+        for (_, id) in ready.into_iter().take(excess) {
             self.leave(id);
             if let Some(track) = self.tracks.get_mut(&id) {
                 track.position = Position::Queued;
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::thread::Sampled;
     use crate::wait::{Object, Wait};
-    use contend_record::doctor::{Cause, ThreadState};
+    use contend_record::doctor::Cause;
     use contend_sys::perf::{Event, Record};
     use proptest::prelude::*;
 
@@ -273,6 +273,20 @@ mod tests {
         timeline.finish(30 * MS);
         assert_eq!(timeline.levels[2], 10 * MS);
         assert_eq!(timeline.causes[Cause::Busy as usize], 10 * MS);
+    }
+
+    #[test]
+    fn a_thread_that_always_runs_is_on_a_cpu_after_a_gap() {
+        for busy in 1..=3 {
+            let mut timeline = begun();
+            timeline.add(1, 3, 0, asleep());
+            timeline.pause(10 * MS);
+            (1..=3).for_each(|id| timeline.settle(id, Sampled::Active));
+            let track = timeline.tracks.get_mut(&busy).expect("known");
+            track.states[ThreadState::Running as usize] = 10 * MS;
+            timeline.resume(20 * MS);
+            assert_eq!(timeline.tracks[&busy].position, Position::OnCpu, "{busy}");
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ fn honest_computing_is_healthy() {
     is_silent(find, Program::on(2.0).thread(yielding(3_000.0)), "it computes in between");
     let server = yielding(20_000.0).with(|thread| thread.waits_per_second = 15_000.0);
     is_silent(find, Program::on(2.0).thread(server), "its clients preempt it");
+    let producer = Program::on(2.0).thread(yielding(20_000.0)).thread(Thread::new(2));
+    is_silent(find, producer.wakes(1, 2, 18_000.0), "the thread that it wakes preempts it");
     let short = yielding(20_000.0).with(|thread| thread.running = 0.1);
     is_silent(find, Program::on(2.0).thread(short), "a tenth of a CPU");
 }
