@@ -123,6 +123,8 @@ const SETTLED_TICKS: u64 = 100;
 const LATER_SEARCH_TICKS: u64 = 1000;
 /// A thread whose stacks are sampled is on a CPU for at least this part of the time: one divided by the number.
 const MIN_BUSY: u64 = 20;
+/// Share of the time with records below which more threads with brief runs are sampled at the same time.
+const MAX_BURSTS: f64 = 0.5;
 /// Mean length of a run below which it is brief, in nanoseconds.
 const BRIEF_NANOS: u64 = 500_000;
 /// Largest number of times between two samples in a snapshot.
@@ -192,6 +194,8 @@ pub struct Observer<'a> {
     buffer: Vec<u8>,
     /// Number of sampling intervals up to now.
     tick: u64,
+    /// Interval in which busy threads were last searched.
+    examined_at: u64,
     /// Number of intervals until the next step.
     stride: u32,
     /// ID of the thread from which the next part of the round begins.
@@ -269,6 +273,7 @@ impl<'a> Observer<'a> {
             vanished: Vec::new(),
             buffer: vec![0; 4096],
             tick: 0,
+            examined_at: 0,
             stride: 1,
             round: 0,
         };
@@ -416,7 +421,9 @@ impl Observer<'_> {
     /// Starts to sample stacks of threads that were busy since the last call.
     fn examine_busy_threads(&mut self) {
         let Some(recorder) = &mut self.recorder else { return };
-        let time = UPDATE_TICKS * u64::try_from(self.config.interval.as_nanos()).unwrap_or(0);
+        let ticks = self.tick - std::mem::replace(&mut self.examined_at, self.tick);
+        let time = ticks * u64::try_from(self.config.interval.as_nanos()).unwrap_or(0);
+        let in_bursts = self.timeline.recorded_share().is_some_and(|share| share < MAX_BURSTS);
         for (id, sampler) in &mut self.samplers {
             let sched = sampler.files.sched;
             let ran = sched.on_cpu.saturating_sub(sampler.examined.on_cpu);
@@ -438,7 +445,7 @@ impl Observer<'_> {
                 _ if ran < BRIEF_NANOS * slices.max(1) => Runs::Brief,
                 _ => Runs::Long,
             };
-            if !self.stacks.begin(process, *id, runs)
+            if !self.stacks.begin(process, *id, runs, in_bursts)
                 || recorder.sample(thread, runs.period()).is_err()
             {
                 self.budget.give_back(count);

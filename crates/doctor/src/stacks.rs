@@ -25,8 +25,10 @@ const MIN_SAMPLES: usize = 10;
 const MAX_BRIEF_SAMPLES: usize = 40;
 /// Largest number of threads that are examined.
 const MAX_THREADS: usize = 64;
-/// Largest number of threads with brief runs that are examined at the same time.
+/// Largest number of threads with brief runs that are examined at the same time, and the same while this
+/// takes only a small part of the time.
 const MAX_BRIEF_THREADS: usize = 2;
+const MAX_BRIEF_THREADS_IN_BURSTS: usize = 16;
 
 /// What a thread runs, which decides on the number of stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,14 +130,15 @@ impl Code {
 }
 
 impl Stacks {
-    /// Returns whether stacks of this busy thread should be sampled from now on, and notes it.
-    pub fn begin(&mut self, process: Pid, thread: i32, runs: Runs) -> bool {
+    /// Returns whether stacks of this busy thread should be sampled from now on, and notes it. `in_bursts`
+    /// means in a small part of the time only.
+    pub fn begin(&mut self, process: Pid, thread: i32, runs: Runs, in_bursts: bool) -> bool {
+        let most = if in_bursts { MAX_BRIEF_THREADS_IN_BURSTS } else { MAX_BRIEF_THREADS };
         let is_brief =
             |examined: &&Examined| examined.runs == Runs::Brief && !examined.has_enough();
         if self.threads.len() >= MAX_THREADS
             || self.threads.contains_key(&thread)
-            || runs == Runs::Brief
-                && self.threads.values().filter(is_brief).count() >= MAX_BRIEF_THREADS
+            || runs == Runs::Brief && self.threads.values().filter(is_brief).count() >= most
         {
             return false;
         }
@@ -252,8 +255,8 @@ mod tests {
     #[test]
     fn each_thread_is_examined_once_and_for_a_while() {
         let mut stacks = Stacks::default();
-        assert!(stacks.begin(own(), 7, Runs::Long));
-        assert!(!stacks.begin(own(), 7, Runs::Long));
+        assert!(stacks.begin(own(), 7, Runs::Long, false));
+        assert!(!stacks.begin(own(), 7, Runs::Long, false));
         assert!(!stacks.note(8, &[0x1000]), "not examined");
         assert!(!stacks.note(7, &[]), "nothing is known");
         assert!(stacks.codes(|_| None).is_empty(), "too few samples");
@@ -267,9 +270,11 @@ mod tests {
     fn threads_with_brief_runs_are_examined_in_turn() {
         let mut stacks = Stacks::default();
         let threads = 0..10;
-        let begun = |stacks: &mut Stacks, runs: Runs| {
-            threads.clone().filter(|thread| stacks.begin(own(), *thread, runs)).count()
+        let begun_in = |stacks: &mut Stacks, runs: Runs, in_bursts: bool| {
+            threads.clone().filter(|thread| stacks.begin(own(), *thread, runs, in_bursts)).count()
         };
+        let begun = |stacks: &mut Stacks, runs: Runs| begun_in(stacks, runs, false);
+        assert_eq!(begun_in(&mut Stacks::default(), Runs::Brief, true), 10, "bursts are short");
         assert_eq!(begun(&mut stacks, Runs::Brief), MAX_BRIEF_THREADS);
         assert_eq!(begun(&mut stacks, Runs::Brief), 0, "the others wait");
         let enough = (0..MAX_SAMPLES).filter(|_| stacks.note(1, &[0x10])).count();
@@ -284,7 +289,7 @@ mod tests {
     #[test]
     fn functions_have_shares() {
         let mut stacks = Stacks::default();
-        stacks.begin(own(), 7, Runs::Long);
+        stacks.begin(own(), 7, Runs::Long, false);
         let address = known_function as fn() as usize as u64;
         for turn in 0..20 {
             stacks.note(7, &[if turn % 4 == 0 { 0x10 } else { address }]);

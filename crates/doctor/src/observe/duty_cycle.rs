@@ -16,7 +16,7 @@
 //! before it ([`crate::timeline::Timeline::pause`]).
 
 use super::switches::record_switches;
-use super::{Observer, now};
+use super::{Observer, UPDATE_TICKS, now};
 use crate::descriptors::Budget;
 use crate::processes::Observed;
 
@@ -162,6 +162,10 @@ impl Observer<'_> {
         self.recorder = Some(recorder);
         self.budget = Budget::new();
         self.continue_sampling();
+        // Bursts are short, so that hardly any is in an interval in which it is done otherwise.
+        if self.tick - self.examined_at >= UPDATE_TICKS {
+            self.examine_busy_threads();
+        }
     }
 
     /// Samples the stacks of threads again of which too few are known.
