@@ -27,6 +27,15 @@ const MIN_BRIEF_WAITING: f64 = 0.1;
 const MAX_BRIEF_SECONDS: f64 = 1e-4;
 /// Number of brief waits per second from which they are frequent.
 const MIN_BRIEF_PER_SECOND: f64 = 2_000.0;
+/// The same of each thread whose waits are mostly too brief for samples, and of all of them: number of waits,
+/// mean number of waiting threads, share of the CPU time in the kernel.
+const MIN_BRIEF_PER_THREAD: f64 = 500.0;
+const MIN_UNSAMPLED_WAITING: f64 = 0.04;
+const MIN_UNSAMPLED_SYSTEM: f64 = 0.1;
+/// Share of the time in which at least two such threads run. With less, they work in turn.
+const MIN_TOGETHER: f64 = 0.3;
+/// Share of the waits of such a thread that are for a lock, or were not sampled.
+const MIN_LOCK_SHARE: f64 = 0.6;
 /// Share of the CPU time in the kernel from which frequent waits matter.
 const MIN_SYSTEM: f64 = 0.15;
 /// Longest wait of a thread that shares the work, in seconds.
@@ -57,6 +66,7 @@ struct Contention<'a> {
 
 pub fn find(facts: &Facts) -> Option<Found> {
     let contention = visible(facts)
+        .or_else(|| frequent(facts))
         .or_else(|| goroutines(facts).map(blocked))
         .or_else(|| monitors(facts))
         .or_else(|| hidden(facts).map(blocked))?;
@@ -165,6 +175,42 @@ fn visible(facts: &Facts) -> Option<Contention<'_>> {
     let contended = waiters.into_iter().filter(|(_, waiters)| waiters.threads >= 2);
     let lock = contended.max_by(|a, b| a.1.share.total_cmp(&b.1.share));
     Some(Contention { threads, waiting, spinning: 0.0, lock })
+}
+
+/// Returns threads of a process that wait often, but so briefly that few samples find them at it. Those that do
+/// show the lock.
+fn frequent(facts: &Facts) -> Option<Contention<'_>> {
+    let share = |thread: &ThreadFacts| {
+        thread.in_state(ThreadState::Lock) + thread.in_state(ThreadState::Unknown)
+    };
+    let waits_briefly = |thread: &&ThreadFacts| {
+        thread.runs_per_second >= MIN_BRIEF_PER_THREAD
+            && (0.0..MAX_BRIEF_SECONDS).contains(&thread.wait_length)
+            && share(thread) >= MIN_LOCK_SHARE * (thread.life - thread.running - thread.queued)
+    };
+    let mut processes: BTreeMap<i32, Vec<&ThreadFacts>> = BTreeMap::new();
+    for thread in facts.threads.iter().filter(waits_briefly) {
+        processes.entry(thread.name.pid).or_default().push(thread);
+    }
+    let threads = processes.into_values().max_by_key(Vec::len)?;
+    let waiting: f64 = threads.iter().map(|thread| share(thread)).sum();
+    let waits: f64 = threads.iter().map(|thread| thread.runs_per_second).sum();
+    let known = threads.iter().flat_map(|thread| &thread.waits);
+    let (address, waiters) = known
+        .filter_map(|(wait, share)| match wait.object {
+            Object::Futex(futex) if wait.is_for_lock() => {
+                Some((futex.address, Waiters { threads: threads.len(), share: *share }))
+            }
+            _ => None,
+        })
+        .max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
+    let is_contended = threads.len() >= 2
+        && waiting >= MIN_UNSAMPLED_WAITING
+        && waits >= MIN_BRIEF_PER_SECOND
+        && facts.system_share() >= MIN_UNSAMPLED_SYSTEM
+        && facts.from_level(2) >= MIN_TOGETHER;
+    let lock = Some((address, waiters));
+    is_contended.then_some(Contention { threads, waiting, spinning: 0.0, lock })
 }
 
 /// Returns how threads wait that a runtime puts aside.

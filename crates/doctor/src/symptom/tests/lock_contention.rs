@@ -1,9 +1,9 @@
-use contend_record::doctor::Runtime;
+use contend_record::doctor::{Runtime, ThreadState};
 use contend_record::remedy::Library;
 
 use super::super::lock_contention::find;
 use super::{finds, is_silent};
-use crate::facts::testing::{PID, Program, Thread, futex};
+use crate::facts::testing::{PID, Program, Thread, futex, waiting};
 use crate::futex::Primitive;
 use crate::goroutines::Goroutines;
 use crate::stacks::Code;
@@ -85,7 +85,26 @@ fn brief(per_second: f64) -> Program {
 fn many_brief_waits_are_found() {
     finds(find, brief(4_000.0), 0.35..=0.45);
     is_silent(find, brief(900.0), "each wait is 0.08 ms long, but they are rare");
-    is_silent(find, brief(4_000.0).in_kernel(0.1), "they cost little");
+    is_silent(find, brief(4_000.0).in_kernel(0.08), "they cost little");
+}
+
+/// Few samples find a thread in waits that are so brief. One is enough to show the lock.
+#[test]
+fn brief_waits_that_few_samples_find_are_those_for_the_known_lock() {
+    let waits = |second: ThreadState, per_second: f64| {
+        let thread = |id: i32| Thread::new(id).runs(0.85, per_second);
+        Program::on(2.0)
+            .thread(thread(1).waits(futex(Primitive::Lock, ADDRESS), 0.07))
+            .thread(thread(2).waits(waiting(second), 0.07))
+            .levels(&[0.2, 0.75])
+            .in_kernel(0.3)
+    };
+    let found = finds(find, waits(ThreadState::Unknown, 4_000.0), 0.35..=0.45);
+    assert!(found.message.contains("2 threads wait for a lock (at 0x1000"), "{}", found.message);
+    is_silent(find, waits(ThreadState::Condition, 4_000.0), "the other one waits for work");
+    is_silent(find, waits(ThreadState::Unknown, 900.0), "the waits are rare");
+    let turns = waits(ThreadState::Unknown, 4_000.0).levels(&[0.8, 0.1]);
+    is_silent(find, turns, "they work in turn");
 }
 
 #[test]
