@@ -37,6 +37,7 @@ pub fn run() -> Result<()> {
     let mut log = TestLog::default();
     log.watch(&mut test::command(true, &[])?)?;
     privileged(&mut log)?;
+    browser(&mut log)?;
     elixir(&mut log)?;
     log.require_nothing_skipped()
 }
@@ -91,6 +92,23 @@ fn privileged(log: &mut TestLog) -> Result<()> {
 fn can_create_cgroups(hierarchy: &Path) -> bool {
     let group = hierarchy.join("contend-ci");
     hierarchy.is_dir() && fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
+}
+
+/// Tests the pages of `contend report` in Chromium. `BROWSER_MODULES` is a folder with the packages
+/// playwright-core and axe-core.
+fn browser(log: &mut TestLog) -> Result<()> {
+    let modules = std::env::var_os("BROWSER_MODULES");
+    let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser"];
+    let chromium = chromium.into_iter().find(|path| Path::new(path).exists());
+    let (Some(modules), Some(chromium)) = (modules, chromium) else {
+        log.line("SKIPPED pages in a browser: no Chromium, or BROWSER_MODULES is not set");
+        return Ok(());
+    };
+    let contend = target_dir().join("debug/contend");
+    let mut node = Command::new("node");
+    node.args(["--test", "crates/contend/tests/browser/"]);
+    node.env("CHROMIUM", chromium).env("CONTEND", contend).env("BROWSER_MODULES", modules);
+    process::run(&mut node)
 }
 
 /// Checks and tests the callback runtime for the BEAM.

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
         Verb::Compare(args) => settings::compare(args).and_then(commands::compare::run),
+        Verb::Report(args) => settings::report(args).and_then(commands::report::run),
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
         Verb::LabProbe { unit } => serve_probe(&unit),

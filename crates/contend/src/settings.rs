@@ -10,6 +10,7 @@
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
+//! | `report` | [`cli::report`](crate::cli::report) | [`Report`]: a record |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
@@ -20,8 +21,11 @@ mod compare;
 mod doctor;
 mod history;
 mod json;
+mod named;
 mod pipe;
 mod remedies;
+mod report;
+mod reports;
 mod run;
 mod script;
 mod trace;
@@ -48,7 +52,7 @@ use crate::exit::UsageError;
 use crate::output::ReportFile;
 use crate::suggest;
 
-pub use attach::{Attach, Reports};
+pub use attach::Attach;
 pub use compare::{Compare, ComparedRuns, compare};
 pub use doctor::{Doctor, Patient, command_of, doctor, words_of};
 pub use history::{History, HistoryAction, history, saving_of_run};
@@ -58,6 +62,8 @@ pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
 pub use remedies::{MIN_ROUNDS, Remedies};
+pub use report::{Report, report};
+pub use reports::{ReportPaths, Reports};
 pub use run::{Run, run, stage};
 pub use trace::TraceFile;
 pub use versus::{Variant, Versus};
@@ -114,6 +120,8 @@ pub struct LabRun {
     pub given_store: Option<PathBuf>,
     /// The file for the record as JSON, if requested.
     pub json: Option<ReportFile>,
+    /// The file for the record as a web page, if requested.
+    pub html: Option<ReportFile>,
     /// Level of detail of the report.
     pub detail: Detail,
     /// Whether progress is shown on the terminal.
@@ -155,12 +163,18 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         return Ok(Lab::DryRun(plan, measurement.seed));
     }
     let asks = !measurement.yes && must_ask(&plan)?;
+    let json = measurement.json.as_deref().map(ReportFile::prepare).transpose()?;
+    let html = measurement.html.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (Some(json), Some(html)) = (&json, &html) {
+        reports::check_differ(("--json", json), ("--html", html))?;
+    }
     Ok(Lab::Run(Box::new(LabRun {
         title,
         label: measurement.label.clone().unwrap_or_default(),
         given_store: measurement.store.store.clone(),
         store: if measurement.no_store { None } else { Some(store(measurement.store)?) },
-        json: measurement.json.as_deref().map(ReportFile::prepare).transpose()?,
+        json,
+        html,
         detail,
         progress: shows_progress(measurement.no_progress),
         asks,

@@ -34,6 +34,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
+    /// Write the comparison as a web page to FILE.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     #[command(flatten)]
     pub store: StoreArgs,
 }

@@ -62,6 +62,10 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
+    /// Write the diagnosis as a web page to FILE.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Write what each thread did over time to FILE, for a viewer of traces.
     ///
     /// The name decides the format: .json or .json.gz for the Firefox Profiler

@@ -158,6 +158,10 @@ pub struct MeasurementArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
+    /// Write the run as a web page to FILE.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     #[command(flatten)]
     pub store: StoreArgs,
 

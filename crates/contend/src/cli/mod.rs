@@ -10,6 +10,7 @@ pub mod json;
 pub mod lab;
 pub mod pipe;
 pub mod remedies;
+pub mod report;
 pub mod run;
 
 use std::ops::{Bound, RangeBounds};
@@ -88,6 +89,7 @@ pub enum Verb {
     Lab(lab::LabArgs),
     History(history::HistoryArgs),
     Compare(compare::CompareArgs),
+    Report(report::ReportArgs),
     Json(json::JsonArgs),
     /// Measure one case of the lab; started by contend itself.
     #[command(hide = true, name = contend_lab::engine::isolate::CASE_VERB)]

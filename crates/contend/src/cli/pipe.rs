@@ -62,6 +62,10 @@ pub struct PipeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
+    /// Write the profile as a web page to FILE.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     /// Do not show the stages while they run.
     #[arg(long)]
     pub no_progress: bool,

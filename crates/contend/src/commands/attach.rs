@@ -12,7 +12,7 @@ use contend_sys::interrupt::Signals;
 use super::pipe;
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::settings::{Attach, Reports};
+use crate::settings::Attach;
 use crate::{host, output, version};
 
 /// Observes the pipeline until it ends, a signal arrives or the time is over, and writes the report.
@@ -40,9 +40,8 @@ pub fn run(settings: Attach) -> Result<Exit> {
         anyhow::Error::new(error).context(format!("cannot observe the pipeline{why}"))
     })?;
     let record = PipeRecord { contend: Some(version::writer()), ..record };
-    let Reports { detail, output: report_file, json } = reports;
-    let report = render::pipe::report(&record, detail, output::width());
-    pipe::write(&record, &report, report_file, json)?;
+    let report = render::pipe::report(&record, reports.detail, output::width());
+    super::reports::write(&record, &report, reports)?;
     if let Some(saving) = &saving {
         let ending = pipe::ending(record.wall_seconds, 0);
         pipe::save(saving, SCHEMA, &record.command, &format!("{ending}, attached"), &record);

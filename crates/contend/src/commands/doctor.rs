@@ -25,7 +25,6 @@ use super::advice::input::CommandInput;
 use super::remedies::{self, Subject, name_commands};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
-use crate::output::ReportFile;
 use crate::records::save::Saving;
 use crate::settings::{Doctor, Patient, Remedies, Reports, TraceFile, command_of, words_of};
 use crate::{host, output, version};
@@ -273,18 +272,12 @@ fn ending(record: &DoctorRecord) -> String {
     super::pipe::ending(record.observed_seconds, record.exit_code.unwrap_or(0))
 }
 
-/// Writes the report, then reports the first error of the other files.
+/// Writes the reports, saves the diagnosis, and writes the trace. Returns the first error, after everything that
+/// can be written has been written.
 fn write(examined: &Examined, to: Destinations) -> Result<()> {
     let Examined { record, trace } = examined;
-    let Reports { detail, output: report_file, json } = to.reports;
-    let json = json.map_or(Ok(()), |file: ReportFile| {
-        render::json::doctor(record).map_err(Into::into).and_then(|text| file.write(&text))
-    });
-    let report = render::doctor::report(record, detail, output::width());
-    match report_file {
-        Some(file) => file.write(&output::plain(&report))?,
-        None => output::stderr(&report)?,
-    }
+    let report = render::doctor::report(record, to.reports.detail, output::width());
+    let written = super::reports::write(record, &report, to.reports);
     if let Some(saving) = &to.saving {
         super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record);
     }
@@ -292,5 +285,5 @@ fn write(examined: &Examined, to: Destinations) -> Result<()> {
         (Some(trace), Some(file)) => super::trace::write(trace, record, file),
         _ => Ok(()),
     };
-    json.and(traced)
+    written.and(traced)
 }

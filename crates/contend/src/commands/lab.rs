@@ -109,13 +109,14 @@ fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bo
         Some(file) => render::json::lab(record).map_err(Into::into).and_then(|t| file.write(&t)),
         None => Ok(()),
     };
+    let html = settings.html.map_or(Ok(()), |file| file.write(&render::html::lab(record)?));
     if !to_stdout {
         let has_steps = record.cases.iter().any(|case| !case.timeline.is_empty());
         let gap = if showed_steps && has_steps { "\n" } else { "" };
         let report = render::lab::figures(record, settings.detail, output::width());
         output::stdout(&format!("{gap}{report}"))?;
     }
-    json
+    json.and(html)
 }
 
 /// Asks the user whether a case may exhaust a limit of the machine, and returns whether the user

@@ -12,6 +12,8 @@ pub mod json;
 pub mod lab;
 pub mod pipe;
 pub mod remedies;
+pub mod report;
+mod reports;
 pub mod run;
 mod trace;
 pub mod versus;

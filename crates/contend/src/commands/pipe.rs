@@ -8,10 +8,9 @@ use contend_report::render;
 use contend_shell::parse::Parsed;
 use contend_sys::interrupt::Signals;
 
-use super::advice;
+use super::{advice, reports};
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::output::ReportFile;
 use crate::records::save::Saving;
 use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
@@ -27,9 +26,10 @@ pub fn run(settings: Pipe) -> Result<Exit> {
         Pipe::Versus(versus) => super::versus::run(*versus),
         Pipe::Attach(attach) => super::attach::run(*attach),
         Pipe::Answer(answer) => {
-            let Answer { mut record, questions, store, output, json } = *answer;
+            let Answer { mut record, questions, store, reports: to } = *answer;
             advice::answer(&mut record, &questions, store.as_deref())?;
-            write(&record, &render::pipe::answers(&record, output::width()), output, json)?;
+            let report = render::pipe::answers(&record, output::width());
+            reports::write(&record, &report, to)?;
             Ok(Exit::Success)
         }
     }
@@ -65,8 +65,8 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
         None => advice::add(&mut record, &settings, saved.as_ref(), &signals),
         Some(_) => Ok(()),
     };
-    let report = render::pipe::report(&record, settings.detail, output::width());
-    let written = write(&record, &report, settings.output, settings.json);
+    let report = render::pipe::report(&record, settings.reports.detail, output::width());
+    let written = reports::write(&record, &report, settings.reports);
     if let Some(saving) = &settings.saving {
         let ending = match signals.interrupted() {
             Some(_) => "interrupted".to_owned(),
@@ -146,23 +146,4 @@ pub fn save(
         }
         Ok(_) | Err(_) => {}
     }
-}
-
-pub fn write(
-    record: &PipeRecord,
-    report: &str,
-    output: Option<ReportFile>,
-    json: Option<ReportFile>,
-) -> Result<()> {
-    // The record is written first, so that the measurements survive if the report cannot be
-    // printed.
-    let json = match json {
-        Some(file) => render::json::pipe(record).map_err(Into::into).and_then(|t| file.write(&t)),
-        None => Ok(()),
-    };
-    match output {
-        Some(file) => file.write(&output::plain(report))?,
-        None => output::stderr(report)?,
-    }
-    json
 }

@@ -72,18 +72,8 @@ pub fn run(settings: Versus) -> Result<Exit> {
         variants,
     };
     let failed = record.conditions.iter().any(|tested| !tested.holds_for.is_empty());
-    let report = render::versus::report(&record, settings.detail, output::width());
-    let json = match settings.json {
-        Some(file) => {
-            render::json::versus(&record).map_err(Into::into).and_then(|text| file.write(&text))
-        }
-        None => Ok(()),
-    };
-    match settings.output {
-        Some(file) => file.write(&output::plain(&report))?,
-        None => output::stderr(&report)?,
-    }
-    json?;
+    let report = render::versus::report(&record, settings.reports.detail, output::width());
+    super::reports::write(&record, &report, settings.reports)?;
     if let Some(saving) = &settings.saving {
         let commands: Vec<_> = record.variants.iter().map(|one| one.command.as_str()).collect();
         let ending = match interrupted {

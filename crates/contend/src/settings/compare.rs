@@ -1,18 +1,14 @@
 //! Settings of `contend compare`: reads the records to compare.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
 use contend_report::compare::SavedRuns;
-use contend_report::store::{Filter, Store};
 
-use super::{readable, store};
+use super::named::{self, Text};
+use super::reports::check_differ;
 use crate::cli::compare::CompareArgs;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -25,6 +21,8 @@ pub struct Compare {
     pub runs: ComparedRuns,
     /// The file for the comparison as JSON, if requested.
     pub json: Option<ReportFile>,
+    /// The file for the comparison as a web page, if requested.
+    pub html: Option<ReportFile>,
 }
 
 /// Runs of the same kind.
@@ -40,96 +38,23 @@ pub enum ComparedRuns {
 ///
 /// # Errors
 /// Returns an error if:
-/// - a saved run is named, but the store's directory is unknown,
-/// - a name is neither that of a file nor the label of exactly one saved run,
-/// - a run cannot be read, or the runs are of different kinds,
-/// - standard input is named twice, or
+/// - a run cannot be read, as [`named::read`] says, or the runs are of different kinds, or
 /// - the JSON file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
-    let store = store(args.store);
-    let labels = store.as_ref().ok().map(PathBuf::as_path);
-    let mut origins: Vec<Origin> =
-        args.runs.iter().map(|name| origin(name, labels)).collect::<Result<_>>()?;
-    if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
-        return Err(
-            UsageError("standard input can be read only once: give `-` once".to_owned()).into()
-        );
-    }
-    let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
-    let store = if needs_store { Some(store?) } else { None };
-    let mut texts = Vec::new();
-    for (name, origin) in args.runs.iter().zip(&mut origins) {
-        texts.push(match (origin, &store) {
-            (Origin::Kept { number, label }, Some(store)) => saved_run(store, *number, label)?,
-            (origin, _) => of_file(name, origin)?,
-        });
-    }
+    let (origins, texts): (Vec<_>, Vec<_>) =
+        named::read(&args.runs, args.store)?.into_iter().unzip();
     let runs = runs(&args.runs, origins, &texts)?;
-    if let Some(json) = &args.json
-        && let Some(input) = args.runs.iter().find(|input| is_same_file(input, json))
-    {
-        let message = format!(
-            "--json would overwrite {}, one of the compared runs: choose another file",
-            input.display()
-        );
-        return Err(UsageError(message).into());
-    }
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
-    Ok(Compare { runs, json })
-}
-
-/// Returns the origin that an argument names: standard input, a saved run by its number or label, or
-/// a file, which takes precedence. `store` is the path of the store in which labels are looked up;
-/// `None` if its directory is unknown.
-///
-/// # Errors
-/// Returns an error if there is no such file, and not exactly one run with that label. A name with a
-/// slash is always that of a file.
-fn origin(name: &Path, store: Option<&Path>) -> Result<Origin> {
-    let text = name.to_string_lossy();
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    let kept = |number| Origin::Kept { number, label: String::new() };
-    match text.parse() {
-        _ if text == "-" => Ok(Origin::StandardInput),
-        _ if name.exists() || text.contains('/') => Ok(Origin::File { path: text.into_owned() }),
-        Ok(number) if is_number => Ok(kept(number)),
-        _ => Ok(kept(labelled(store, &text)?)),
-    }
-}
-
-/// Returns the number of the only saved run with the given label.
-fn labelled(store: Option<&Path>, label: &str) -> Result<i64> {
-    let filter = Filter { label: Some(label.to_owned()), ..Filter::default() };
-    let entries = match store.filter(|path| path.exists()) {
-        Some(path) => Store::open_to_read(path)?.list(&filter, usize::MAX)?,
-        None => Vec::new(),
-    };
-    let numbers = entries.iter().filter(|entry| entry.label == label).map(|entry| entry.id);
-    let mut numbers: Vec<i64> = numbers.collect();
-    numbers.sort_unstable();
-    match numbers.as_slice() {
-        [number] => Ok(*number),
-        [] => Err(UsageError(format!(
-            "no file '{label}', and no saved run with this label: give a file, or the number or \
-             label of a saved run; `contend history` lists them"
-        ))
-        .into()),
-        several => {
-            let several: Vec<_> = several.iter().map(ToString::to_string).collect();
-            let message = format!(
-                "{} saved runs have the label '{label}': give one of their numbers, {}",
-                several.len(),
-                several.join(", ")
-            );
-            Err(UsageError(message).into())
+    for (option, file) in [("--json", &args.json), ("--html", &args.html)] {
+        if let Some(file) = file {
+            named::check_is_not_input(option, file, &args.runs)?;
         }
     }
-}
-
-/// A record as JSON, and its origin in words.
-struct Text {
-    json: String,
-    from: String,
+    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
+    let html = args.html.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (Some(json), Some(html)) = (&json, &html) {
+        check_differ(("--json", json), ("--html", html))?;
+    }
+    Ok(Compare { runs, json, html })
 }
 
 /// Parses the records, which must be of the same kind.
@@ -165,42 +90,4 @@ fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<Compa
     };
     let runs: Vec<RunRecord> = texts.iter().enumerate().map(read).collect::<Result<_>>()?;
     Ok(ComparedRuns::Lab(origins.into_iter().zip(runs).collect()))
-}
-
-/// Reads the saved run with the given number, and sets `label` to its label.
-fn saved_run(store: &Path, number: i64, label: &mut String) -> Result<Text> {
-    if !store.exists() {
-        let message = format!(
-            "no file '{number}', and no saved run {number}: {} does not exist",
-            store.display()
-        );
-        return Err(UsageError(message).into());
-    }
-    let (entry, json) = records::saved(store, number)?;
-    let from = match entry.label.as_str() {
-        "" => format!("run {number}"),
-        label => format!("run {number} ({label})"),
-    };
-    *label = entry.label;
-    Ok(Text { json, from })
-}
-
-fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {
-    let (name, opened) = match origin {
-        Origin::StandardInput => {
-            ("standard input".to_owned(), io::stdin().as_fd().try_clone_to_owned().map(File::from))
-        }
-        _ => (path.display().to_string(), File::open(path)),
-    };
-    let mut json = String::new();
-    readable(&name, opened)?
-        .read_to_string(&mut json)
-        .map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
-    Ok(Text { json, from: name })
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let file = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file);
-    let place = |path: &Path| file(path).map(|data| (data.dev(), data.ino()));
-    place(one).is_some_and(|place_of_one| place(other) == Some(place_of_one))
 }

@@ -12,10 +12,9 @@ use contend_sys::procfs::Stat;
 use rustix::io::Errno;
 use rustix::process::test_kill_process;
 
-use super::attach::report_files;
 use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
-use super::{Reports, TraceFile};
+use super::{ReportPaths, Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
@@ -65,9 +64,13 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         return Err(UsageError(format!("`--watch` cannot show a live view: {obstacle}")).into());
     }
     check_proc()?;
-    let (output, json) = report_files(args.output.as_deref(), args.json.as_deref())?;
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
-    let reports = Reports { detail, output, json };
+    let paths = ReportPaths {
+        output: args.output.as_deref(),
+        json: args.json.as_deref(),
+        html: args.html.as_deref(),
+    };
+    let reports = Reports::prepare(detail, paths)?;
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let remedies = remedies(args.remedies)?;
     let saving = saving(args.save, Saver::Doctor)?;

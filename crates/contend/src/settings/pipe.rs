@@ -16,11 +16,11 @@ use contend_shell::parse::{Parsed, parse};
 use contend_shell::side_effects::check_repeatable;
 use rustix::fs::FileType;
 
-use super::attach::{Attach, Reports, report_files};
+use super::attach::Attach;
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
-use super::{default_store, readable, shows_progress};
+use super::{ReportPaths, Reports, default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -50,10 +50,8 @@ pub struct Answer {
     /// Path of the store of lab runs, from which the cost of starting a program is taken; `None`
     /// if the store's directory is unknown.
     pub store: Option<PathBuf>,
-    /// The file for the report; `None` for standard error.
-    pub output: Option<ReportFile>,
-    /// The file for the record with the answers as JSON, if requested.
-    pub json: Option<ReportFile>,
+    /// Where the report goes, and the record with the answers.
+    pub reports: Reports,
 }
 
 /// A pipeline to profile and where its report goes.
@@ -67,12 +65,8 @@ pub struct PipeRun {
     pub runs: u32,
     /// The advice to add to the profile.
     pub advice: Advice,
-    /// Level of detail of the report.
-    pub detail: Detail,
-    /// The file for the report; `None` for standard error.
-    pub output: Option<ReportFile>,
-    /// The file for the record as JSON, if requested.
-    pub json: Option<ReportFile>,
+    /// Where the report goes.
+    pub reports: Reports,
     /// How the run is saved; `None` if it is not.
     pub saving: Option<Saving>,
 }
@@ -141,27 +135,38 @@ impl PipelineSettings {
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
-    let (output, json) = report_files(args.output.as_deref(), args.json.as_deref())?;
+    let detail = if args.verbose { Detail::Full } else { Detail::Summary };
+    let paths = ReportPaths {
+        output: args.output.as_deref(),
+        json: args.json.as_deref(),
+        html: args.html.as_deref(),
+    };
+    let reports = Reports::prepare(detail, paths)?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
         let store = default_store();
-        return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, output, json })));
+        return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, reports })));
     }
     if args.attach.is_given() {
-        let detail = if args.verbose { Detail::Full } else { Detail::Summary };
         let live = shows_progress(args.no_progress);
         let saving = saving(args.save, Saver::Pipe)?;
-        let attach = Attach::of(&args.attach, Reports { detail, output, json }, live, saving)?;
+        let attach = Attach::of(&args.attach, reports, live, saving)?;
         return Ok(Pipe::Attach(Box::new(attach)));
     }
-    if let Some(json) = &json
-        && !args.discard
-        && json.shares_standard_output()
+    let to_stdout = |file: &Option<ReportFile>| {
+        file.as_ref().is_some_and(ReportFile::shares_standard_output) && !args.discard
+    };
+    for (option, file, what) in
+        [("--json", &reports.json, "the JSON"), ("--html", &reports.html, "the page")]
     {
-        let message = "--json -: the pipeline's output goes to standard output, too; write the JSON \
-                       to a file, or add --discard";
-        return Err(UsageError(message.to_owned()).into());
+        if to_stdout(file) {
+            return Err(UsageError(format!(
+                "{option} -: the pipeline's output goes to standard output, too; write {what} to a file, \
+                 or add --discard"
+            ))
+            .into());
+        }
     }
     let text = args.pipeline.unwrap_or_default();
     check_is_command(&text)?;
@@ -191,7 +196,6 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if runs > 1 || is_compared {
         make_repeatable(&mut pipeline)?;
     }
-    let detail = if args.verbose { Detail::Full } else { Detail::Summary };
     if let Some(variants) = variants {
         let VersusArgs { warmup, fail_if, .. } = args.versus;
         let conditions = versus::conditions(&fail_if, variants.len())?;
@@ -202,14 +206,12 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
             warmup,
             conditions,
             seed,
-            detail,
-            output,
-            json,
+            reports,
             saving,
         })));
     }
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
-    let run = PipeRun { parsed, pipeline, runs, advice, detail, output, json, saving };
+    let run = PipeRun { parsed, pipeline, runs, advice, reports, saving };
     Ok(Pipe::Run(Box::new(run)))
 }
 

@@ -6,6 +6,7 @@ use anyhow::Result;
 use contend_report::render::trace::Format;
 
 use super::Reports;
+use super::reports::check_differ;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
 
@@ -34,12 +35,8 @@ impl TraceFile {
             .into());
         };
         let file = ReportFile::prepare(path)?;
-        for (option, report) in [("--json", &reports.json), ("--output", &reports.output)] {
-            if report.as_ref().is_some_and(|report| report.is_same_as(&file)) {
-                let message =
-                    format!("--trace and {option} name the same file: give them different names");
-                return Err(UsageError(message).into());
-            }
+        for report in reports.files() {
+            check_differ(("--trace", &file), report)?;
         }
         Ok(Self { file, format })
     }

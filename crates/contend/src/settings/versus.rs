@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use contend_record::versus::Condition;
-use contend_report::render::pipe::Detail;
 use contend_shell::parse::{ParseError, Parsed, parse};
 
+use super::Reports;
 use super::pipe::{PipelineSettings, check_text};
 use crate::cli::pipe::VersusArgs;
 use crate::exit::UsageError;
-use crate::output::ReportFile;
 use crate::records::save::Saving;
 
 /// Maximum number of variants in a comparison.
@@ -30,12 +29,8 @@ pub struct Versus {
     pub conditions: Vec<Condition>,
     /// Seed of the order of runs.
     pub seed: u64,
-    /// Level of detail of the report.
-    pub detail: Detail,
-    /// The file for the report; `None` for standard error.
-    pub output: Option<ReportFile>,
-    /// The file for the record as JSON, if requested.
-    pub json: Option<ReportFile>,
+    /// Where the report goes.
+    pub reports: Reports,
     /// How the comparison is saved; `None` if it is not.
     pub saving: Option<Saving>,
 }

@@ -22,6 +22,7 @@ mod lab_runtimes;
 mod lab_server;
 mod lab_shared_memory;
 mod lab_synchronisation;
+mod report;
 mod rewrites;
 mod run;
 mod run_options;

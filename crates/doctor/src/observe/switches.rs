@@ -10,7 +10,7 @@ use contend_sys::waking::Waking;
 use contend_sys::{Pid, cpu};
 use rustix::io::Errno;
 
-use super::{Config, Observer, Sampler, Start, now};
+use super::{Config, Observer, Start, now};
 use crate::descriptors::Budget;
 use crate::{runtime, wakes};
 
@@ -183,10 +183,10 @@ impl Observer<'_> {
         known.update_program();
         let runtime = known.runtime;
         if known.threads > 1 {
-            let is_other = |(id, sampler): (&i32, &Box<Sampler>)| {
-                (sampler.process == process && *id != process).then_some(*id)
-            };
-            let others: Vec<i32> = self.samplers.iter().filter_map(is_other).collect();
+            let all = self.samplers.iter();
+            let is_other =
+                all.filter(|(id, sampler)| sampler.process == process && **id != process);
+            let others: Vec<i32> = is_other.map(|(id, _)| *id).collect();
             for id in others {
                 self.drop_thread(id);
                 self.timeline.forget(id, time);

@@ -318,7 +318,8 @@ pub fn symptom_name(symptom: Symptom) -> &'static str {
     }
 }
 
-fn layer_name(layer: LayerId) -> &'static str {
+/// Returns the name of a source of information in reports.
+pub(super) fn layer_name(layer: LayerId) -> &'static str {
     match layer {
         LayerId::Scheduler => "the scheduler's counters",
         LayerId::SystemCalls => "system calls",

@@ -4,6 +4,7 @@ mod advice;
 pub mod compare;
 pub mod doctor;
 pub mod history;
+pub mod html;
 pub mod json;
 pub mod lab;
 mod layout;

@@ -129,7 +129,7 @@ pub(super) fn change_of(ratio: &Estimate, quantity: &str) -> String {
 }
 
 /// Returns the name of a candidate: its rewrites, and the positions of the changed stages, from 1.
-fn candidate_name(candidate: &Candidate) -> String {
+pub(super) fn candidate_name(candidate: &Candidate) -> String {
     let stages = match candidate.stages.as_slice() {
         [one] => format!("stage {one}"),
         [first, _, .., last] if last - first + 1 == candidate.stages.len() => {

@@ -64,7 +64,7 @@ impl Activity {
     }
 
     /// Returns the time that a stage spent on the activity, in seconds.
-    pub(super) fn seconds(self, stage: &Stage) -> f64 {
+    pub fn seconds(self, stage: &Stage) -> f64 {
         match self {
             Self::Running => stage.on_cpu_seconds,
             Self::Queued => stage.run_queue_seconds,

@@ -28,6 +28,8 @@ use super::advice;
 use super::layout::{MIN_REPORT_COLUMNS, dimmed, paragraph, warn};
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
+pub(super) use tables::ending;
+pub(super) use verdict::bottleneck_name;
 
 /// Minimum wall time, in seconds, for which CPU time is shown as a share of wall time. In shorter
 /// runs, the work of starting and ending the stages, which the kernel does not count, dominates.

@@ -147,7 +147,8 @@ pub(super) fn mark(approximate: bool) -> &'static str {
     if approximate { "~" } else { "" }
 }
 
-pub(super) fn ending(stage: &Stage) -> String {
+/// Returns how a stage ended: its exit code, or the name of a signal.
+pub(in crate::render) fn ending(stage: &Stage) -> String {
     match stage.outcome {
         Outcome::Exited | Outcome::NotFound | Outcome::NotExecutable => stage.exit_code.to_string(),
         Outcome::Unknown | Outcome::Unobserved => "?".to_owned(),

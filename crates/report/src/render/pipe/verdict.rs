@@ -49,7 +49,12 @@ fn is_failure(id: FindingId) -> bool {
     )
 }
 
-fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> String {
+/// Returns the name of the bottleneck in a sentence, in at most `width` columns if possible.
+pub(in crate::render) fn bottleneck_name(
+    bottleneck: &Bottleneck,
+    stages: &[Stage],
+    width: usize,
+) -> String {
     match (bottleneck.kind, bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
             let stage = stages.get(index - 1);

@@ -1,0 +1,100 @@
+//! Tests of `contend report` with the real executable.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::support::{Command, contend, output, run, text};
+
+const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
+
+fn report(folder: &Path, arguments: &[&str]) -> Output {
+    output(Command::new(contend()).arg("report").args(arguments).current_dir(folder))
+}
+
+/// Returns the records of every kind that has a page.
+fn records() -> Vec<String> {
+    let kinds =
+        ["pipe", "doctor", "run", "versus", "compare"].map(|kind| format!("records/{kind}-1.json"));
+    let names = kinds.into_iter().chain(["lab/process-thread.json".to_owned()]);
+    names.map(|name| format!("{RECORDS}/{name}")).collect()
+}
+
+#[test]
+fn every_kind_of_record_has_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for record in records() {
+        let output = report(folder.path(), &[&record, "--html", "page.html"]);
+        assert!(output.status.success(), "{record}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+        let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{record}");
+
+        // The page contains the record, and may take its place.
+        let again = report(folder.path(), &["page.html", "--html", "again.html"]);
+        assert!(again.status.success(), "{record}: {}", text(&again.stderr));
+        let again = std::fs::read_to_string(folder.path().join("again.html")).expect("a page");
+        assert!(again == page, "{record}");
+    }
+}
+
+#[test]
+fn a_page_can_be_read_from_and_written_to_standard_streams() {
+    let record = std::fs::read_to_string(&records()[0]).expect("a record");
+    let output = run(Command::new(contend()).args(["report", "-", "--html", "-"]), &record);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("<figcaption>Time of each stage by activity"));
+}
+
+#[test]
+fn pages_can_be_compared_like_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = &records()[5];
+    assert!(report(folder.path(), &[record, "--html", "page.html"]).status.success());
+    let compared = output(
+        Command::new(contend()).args(["compare", record, "page.html"]).current_dir(folder.path()),
+    );
+    assert!(compared.status.success(), "{}", text(&compared.stderr));
+    assert!(text(&compared.stdout).contains("page.html"), "{}", text(&compared.stdout));
+}
+
+#[test]
+fn a_run_of_the_history_has_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut pipe = Command::new(contend());
+    pipe.args(["pipe", "--no-advice", "--label", "first", "--discard", "seq 1000 | wc -l"]);
+    let home = folder.path().join("state");
+    let saved = output(pipe.env("XDG_STATE_HOME", &home).current_dir(folder.path()));
+    assert!(saved.status.success(), "{}", text(&saved.stderr));
+    for name in ["1", "first"] {
+        let mut command = Command::new(contend());
+        command.args(["report", name, "--html", "page.html"]).current_dir(folder.path());
+        let output = output(command.env("XDG_STATE_HOME", &home));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");
+        assert!(page.contains("seq 1000 | wc -l"));
+    }
+}
+
+#[test]
+fn mistakes_are_named_and_write_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    write("text", "no record").expect("room");
+    write("other.json", r#"{"schema": "contend.none/1"}"#).expect("room");
+    write("damaged.json", r#"{"schema": "contend.pipe/1", "command": 3}"#).expect("room");
+    let fails = |arguments: &[&str], expected: &str| {
+        let output = report(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+        assert!(!folder.path().join("page.html").exists(), "{arguments:?}");
+    };
+    fails(&["text", "--html", "page.html"], "cannot make a page from text: it is not a record");
+    fails(&["other.json", "--html", "page.html"], "no page for the schema contend.none/1");
+    fails(&["damaged.json", "--html", "page.html"], "damaged record");
+    fails(&["missing", "--html", "page.html"], "no file 'missing', and no saved run");
+    fails(&["text", "--html", "none/page.html"], "its directory does not exist");
+    fails(&["text", "--html", "./text"], "--html would overwrite text");
+    fails(&["text"], "--html");
+    assert_eq!(std::fs::read_to_string(folder.path().join("text")).expect("there"), "no record");
+}
