@@ -219,7 +219,7 @@ fn a_file_without_a_lab_run_is_reported() {
     assert_refused(&missing, message);
     assert_refused(&compare(path, &[".", "a.json"]), "cannot read .: it is a directory");
     let over = compare(path, &["a.json", "b.json", "--json", "./b.json"]);
-    assert_refused(&over, "--json would overwrite b.json, one of the compared runs");
+    assert_refused(&over, "--json would overwrite b.json, one of the given records");
     assert_eq!(compare(path, &["a.json"]).status.code(), Some(2));
 }
 

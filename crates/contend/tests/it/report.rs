@@ -60,15 +60,13 @@ fn pages_can_be_compared_like_records() {
 #[test]
 fn a_run_of_the_history_has_a_page() {
     let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db").display().to_string();
     let mut pipe = Command::new(contend());
-    pipe.args(["pipe", "--no-advice", "--label", "first", "--discard", "seq 1000 | wc -l"]);
-    let home = folder.path().join("state");
-    let saved = output(pipe.env("XDG_STATE_HOME", &home).current_dir(folder.path()));
+    pipe.args(["pipe", "--no-advice", "--label", "first", "--store", &store, "--discard"]);
+    let saved = output(pipe.arg("seq 1000 | wc -l").current_dir(folder.path()));
     assert!(saved.status.success(), "{}", text(&saved.stderr));
     for name in ["1", "first"] {
-        let mut command = Command::new(contend());
-        command.args(["report", name, "--html", "page.html"]).current_dir(folder.path());
-        let output = output(command.env("XDG_STATE_HOME", &home));
+        let output = report(folder.path(), &[name, "--store", &store, "--html", "page.html"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");
         assert!(page.contains("seq 1000 | wc -l"));
