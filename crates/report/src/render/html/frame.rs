@@ -117,7 +117,7 @@ impl Page<'_> {
     }
 }
 
-/// Returns the record in a page that [`Page::render`] has made, as JSON; `None` for another page.
+/// Returns the record in a page that this module has made, as JSON; `None` for another page.
 pub fn embedded_record(page: &str) -> Option<&str> {
     let (_, rest) = page.split_once(RECORD_TAG)?;
     rest.split_once(RECORD_END).map(|(record, _)| record)
