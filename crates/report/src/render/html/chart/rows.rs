@@ -15,7 +15,7 @@ const VALUE: f64 = 28.0;
 /// Distance of a bar from the top of its row.
 const TOP: f64 = 33.0;
 /// Largest width of a label, in columns. More does not fit a telephone.
-const MAX_LABEL_COLUMNS: usize = 44;
+const MAX_LABEL_COLUMNS: usize = 38;
 /// Height of the axis below the rows.
 const AXIS: f64 = 22.0;
 
