@@ -58,7 +58,7 @@ impl Backoff {
         (self.runs, self.deadline) = (0, 0);
     }
 
-    /// Returns whether the thread has been on a CPU, or queued for one, in so many samples that the next one
+    /// Returns whether the last `BUSY_SAMPLES` samples found the thread on a CPU or queued for one. Its next sample
     /// may come later.
     pub fn is_busy(&self) -> bool {
         self.active >= BUSY_SAMPLES

@@ -128,7 +128,7 @@ fn queued(facts: &Facts) -> Option<Found> {
     let is_costly = processes.len() as f64 >= LONG_QUEUE * facts.cpus
         || switches >= MIN_LONG_QUEUE_SWITCHES * facts.cpus;
     let is_long_queue = queued >= LONG_QUEUE && is_costly;
-    // Threads that yield to queued ones let these do what they wait for.
+    // A thread that yields while others are queued probably waits for one of them.
     let yielding = threads.iter().filter(|thread| spinning::is_yielding(facts, thread));
     let yields: f64 = yielding.map(|thread| thread.preemptions_per_second).sum();
     let is_yielding = yields >= MIN_YIELDS * facts.cpus;
