@@ -52,6 +52,8 @@ const MIN_SPINNING: f64 = 0.15;
 const MIN_LOCKING: f64 = 0.004;
 /// Mean number of running threads below which a program without visible locks has nothing to do.
 const MIN_RUNNING: f64 = 0.6;
+/// Mean number of running threads from which no such lock limits it.
+const MAX_RUNNING: f64 = 1.4;
 
 /// Threads that wait for a lock.
 struct Contention<'a> {
@@ -142,6 +144,13 @@ fn is_c_library(name: &str) -> bool {
     name.strip_prefix("libc.so").is_some_and(has_version) || name.starts_with("ld-musl-")
 }
 
+/// Returns whether a lock is one of the Python interpreter, which guards its global lock: another symptom
+/// judges that.
+fn is_of_interpreter(facts: &Facts, address: u64) -> bool {
+    let file = facts.lock_files.get(&address);
+    file.is_some_and(|file| file.starts_with("libpython") || file.starts_with("python"))
+}
+
 /// Returns threads that wait in calls for locks.
 fn visible(facts: &Facts) -> Option<Contention<'_>> {
     let waiters = waiters(&facts.threads);
@@ -150,7 +159,9 @@ fn visible(facts: &Facts) -> Option<Contention<'_>> {
         wait.is_for_lock()
             && match wait.object {
                 Object::Futex(futex) => {
-                    waiters.get(&futex.address).is_some_and(|waiters| waiters.threads >= 2)
+                    let waiters = waiters.get(&futex.address);
+                    waiters.is_some_and(|waiters| waiters.threads >= 2)
+                        && !is_of_interpreter(facts, futex.address)
                 }
                 _ => true,
             }
@@ -172,7 +183,9 @@ fn visible(facts: &Facts) -> Option<Contention<'_>> {
     if waiting < MIN_WAITING && !is_frequent || threads.len() < 2 || is_saturated {
         return None;
     }
-    let contended = waiters.into_iter().filter(|(_, waiters)| waiters.threads >= 2);
+    let contended = waiters
+        .into_iter()
+        .filter(|(address, waiters)| waiters.threads >= 2 && !is_of_interpreter(facts, *address));
     let lock = contended.max_by(|a, b| a.1.share.total_cmp(&b.1.share));
     Some(Contention { threads, waiting, spinning: 0.0, lock })
 }
@@ -198,7 +211,9 @@ fn frequent(facts: &Facts) -> Option<Contention<'_>> {
     let known = threads.iter().flat_map(|thread| &thread.waits);
     let (address, waiters) = known
         .filter_map(|(wait, share)| match wait.object {
-            Object::Futex(futex) if wait.is_for_lock() => {
+            Object::Futex(futex)
+                if wait.is_for_lock() && !is_of_interpreter(facts, futex.address) =>
+            {
                 Some((futex.address, Waiters { threads: threads.len(), share: *share }))
             }
             _ => None,
@@ -252,9 +267,17 @@ fn goroutines(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
 /// Returns the threads that seem to contend for a lock which looks like a condition variable: one of the
 /// runtime (Java) or a semaphore.
 fn hidden(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
-    if !(MIN_RUNNING..1.4).contains(&facts.running) || lock_step::ring(facts).is_some() {
+    // Threads that hand over a lock overlap in the kernel, which wakes one while the other goes to sleep.
+    let in_user_mode = facts.running * (1.0 - facts.system_share());
+    let is_limited = facts.running >= MIN_RUNNING && in_user_mode < MAX_RUNNING;
+    if !is_limited || lock_step::ring(facts).is_some() {
         return None;
     }
+    let hands_over = |thread: &ThreadFacts| {
+        thread.runtime == Some(Runtime::Java)
+            && thread.runs_per_second >= MIN_BRIEF_PER_THREAD
+            && thread.wait_length < MAX_BRIEF_SECONDS
+    };
     // The threads of OpenMP wait for each other at barriers.
     let has_barriers = |pid: i32| {
         facts
@@ -270,6 +293,7 @@ fn hidden(facts: &Facts) -> Option<Vec<&ThreadFacts>> {
             && thread.running > 0.05
             && thread.in_state(ThreadState::Condition) > 0.2 * thread.life
             && (0.0..MAX_WAIT_SECONDS).contains(&thread.wait_length)
+            && (facts.running < MAX_RUNNING || hands_over(thread))
     };
     let mut groups: BTreeMap<Group, Vec<&ThreadFacts>> = BTreeMap::new();
     for thread in facts.threads.iter().filter(shares_work) {

@@ -28,8 +28,9 @@ const MIN_WORKING: f64 = 0.6;
 const SAVED_SHARE: f64 = 0.75;
 /// Number of executions of `flock`, as a share of the sleeps.
 const MIN_CALLS: f64 = 0.3;
-/// Share of a thread's time that it must sleep.
+/// Share of a thread's time that it must sleep, and the same for each of several.
 const MIN_SLEEPING: f64 = 0.2;
+const MIN_SLEEPING_EACH: f64 = 0.1;
 
 pub fn find(facts: &Facts) -> Option<Found> {
     file_lock(facts).or_else(|| held(facts)).or_else(|| programs(facts)).or_else(|| poll(facts))
@@ -75,7 +76,7 @@ fn programs(facts: &Facts) -> Option<Found> {
 /// Finds several threads that sleep for short times while one of them holds a file lock.
 fn file_lock(facts: &Facts) -> Option<Found> {
     let retries = |thread: &&ThreadFacts| {
-        thread.in_timers() >= MIN_SLEEPING
+        thread.in_timers() >= MIN_SLEEPING_EACH
             && thread.short_sleeps as f64 >= MIN_POLLS_PER_SECOND * facts.wall
     };
     let threads: Vec<&ThreadFacts> = facts.threads.iter().filter(retries).collect();

@@ -72,6 +72,15 @@ fn locks_of_java_and_of_go_are_found() {
     finds(find, goroutines(0.1, 0.0), 0.54..=0.56);
 }
 
+/// Threads that hand over a lock overlap: the kernel wakes one while the other goes to sleep.
+#[test]
+fn a_lock_of_java_that_is_handed_over_very_often_is_found() {
+    let handed_over = |per_second: f64| monitor(&[(0.39, per_second); 4]).levels(&[0.6, 0.2]);
+    finds(find, handed_over(15_000.0).in_kernel(0.3), 0.4..=0.7);
+    is_silent(find, handed_over(15_000.0).in_kernel(0.02), "they run most of the time");
+    is_silent(find, handed_over(50.0).in_kernel(0.3), "the kernel has other work than hand-overs");
+}
+
 /// Two threads that take a lock so often that its brief waits and its wake-ups cost time in the kernel.
 fn brief(per_second: f64) -> Program {
     let lock = futex(Primitive::Lock, ADDRESS);
@@ -118,6 +127,19 @@ fn a_lock_in_the_c_library_has_its_own_remedy() {
         let found = finds(find, program, 0.49..=0.51);
         assert!(found.message.contains(&format!("(at 0x1000, in {file})")), "{}", found.message);
         assert_eq!(found.remedy.contains("jemalloc"), is_c_library, "{file}");
+    }
+}
+
+#[test]
+fn a_lock_of_the_interpreter_is_not_one_of_the_program() {
+    for file in ["libpython3.11.so.1.0", "python3.12"] {
+        let program = |base: Program| {
+            base.with(|facts| {
+                facts.lock_files.insert(ADDRESS, file.to_owned());
+            })
+        };
+        is_silent(find, program(one_mutex()), "it guards the interpreter's own lock");
+        is_silent(find, program(brief(4_000.0)), "however often it is taken");
     }
 }
 

@@ -50,6 +50,20 @@ fn retries_for_a_file_lock_are_found() {
 }
 
 #[test]
+fn each_of_several_processes_may_sleep_for_little_of_the_time() {
+    let asleep = |share: f64| {
+        let thread = |id: i32| Thread::new(id).of(id).runs(0.7, 200.0).sleeps(share, 100.0, 0.9);
+        Program::on(2.0)
+            .thread(thread(1))
+            .thread(thread(2))
+            .levels(&[0.46, 0.5])
+            .with(|facts| facts.file_lock_share = 0.5)
+    };
+    finds(find, asleep(0.19), 0.13..=0.16);
+    is_silent(find, asleep(0.08), "little is lost");
+}
+
+#[test]
 fn work_under_a_file_lock_that_is_always_held_is_found() {
     let held = |working: f64, share: f64| {
         Program::on(2.0)
