@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 
 use contend_record::doctor::{
     Cause, DoctorRecord, Finding, Layer, LayerId, Moments, Observation as ObservationRecord,
-    Process, Thread, ThreadState,
+    Process, Thread, ThreadState, ThreadWait,
 };
 use contend_record::stats::median;
 use contend_record::warning::{Warning, WarningId};
 
 use crate::facts::{Facts, ThreadFacts, state_seconds};
+use crate::futex::Primitive;
 use crate::observe::Observation;
 use crate::symptom;
+use crate::time_series::time_series;
+use crate::wait::{Object, Wait};
 
 /// Largest number of threads in a record.
 const MAX_THREADS: usize = 100;
+/// Largest number of waits of a thread in a record, and the smallest share of the observation for one.
+const MAX_WAITS: usize = 3;
+const MIN_WAIT: f64 = 0.01;
 /// Load of other programs, as a share of the CPUs, from which the figures are less reliable.
 const MAX_OTHERS: f64 = 0.1;
 /// CPU time of unobserved children from which the figures lack them: at least this many seconds, and this
@@ -30,6 +36,13 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
     let facts = Facts::of(observation, cpus_online);
     let findings = if facts.wall < MIN_SECONDS { Vec::new() } else { symptom::findings(&facts) };
     let moments = moments(&facts);
+    let time_series = time_series(
+        &observation.causes,
+        &observation.timeline,
+        observation.trace.as_ref().filter(|trace| trace.is_complete()),
+        &findings,
+        |cause| reported(cause, &facts),
+    );
     let timeline = &observation.timeline;
     let states = state_seconds(timeline);
     DoctorRecord {
@@ -60,6 +73,7 @@ pub fn record(observation: &Observation, cpus_online: f64) -> DoctorRecord {
             others_cpu_share: (facts.wall >= MIN_SECONDS).then_some(facts.others_share),
         },
         moments,
+        time_series,
         findings,
         ..DoctorRecord::default()
     }
@@ -71,22 +85,23 @@ fn by_state(seconds: &[f64]) -> BTreeMap<ThreadState, f64> {
 }
 
 fn moments(facts: &Facts) -> Vec<Moments> {
-    let others = facts.others_share > MAX_OTHERS && !facts.is_throttled();
     let mut moments: Vec<Moments> = Cause::ALL
         .iter()
         .map(|&cause| {
             let share = facts.by(cause);
-            // Which programs used the CPUs is known only for the whole observation.
-            let cause = match cause {
-                Cause::Limited if others => Cause::OtherLoad,
-                cause => cause,
-            };
-            Moments { cause, seconds: share * facts.wall, share }
+            Moments { cause: reported(cause, facts), seconds: share * facts.wall, share }
         })
         .filter(|moments| moments.share > 0.0)
         .collect();
     moments.sort_by(|a, b| b.share.total_cmp(&a.share));
     moments
+}
+
+/// Returns the cause as which `cause` is reported. Which programs used the CPUs is known only for the whole
+/// observation.
+fn reported(cause: Cause, facts: &Facts) -> Cause {
+    let others = facts.others_share > MAX_OTHERS && !facts.is_throttled();
+    if others && cause == Cause::Limited { Cause::OtherLoad } else { cause }
 }
 
 fn processes(observation: &Observation) -> Vec<Process> {
@@ -140,9 +155,39 @@ fn threads(facts: &Facts, findings: &[Finding]) -> Vec<Thread> {
             observed_seconds: thread.life * facts.wall,
             state_seconds: by_state(&states),
             slices: thread.slices,
+            waits: waits(thread, facts),
         }
     };
     chosen.into_iter().map(record).collect()
+}
+
+/// Returns the longest waits of a thread.
+fn waits(thread: &ThreadFacts, facts: &Facts) -> Vec<ThreadWait> {
+    let long = thread.waits.iter().filter(|(_, share)| *share >= MIN_WAIT);
+    let wait = |(wait, share): &(Wait, f64)| {
+        let holder = match wait.object {
+            Object::Futex(futex) => facts.owner(futex.address).map(|(holder, _)| holder.name.tid),
+            _ => None,
+        };
+        ThreadWait { state: wait.state, object: object(wait), seconds: share * facts.wall, holder }
+    };
+    long.take(MAX_WAITS).map(wait).collect()
+}
+
+/// Names the object of a wait; `None` if it is unknown.
+fn object(wait: &Wait) -> Option<String> {
+    match wait.object {
+        Object::Futex(futex) => Some(match futex.primitive {
+            Primitive::Lock => format!("lock {:#x}", futex.address),
+            Primitive::Condition => format!("condition {:#x}", futex.address),
+            Primitive::InterpreterLock => "interpreter lock".to_owned(),
+        }),
+        Object::Descriptor(fd) => Some(format!("descriptor {fd}")),
+        Object::Time(Some(time)) => Some(format!("sleep of {time:?}")),
+        Object::Descriptors(Some(time)) => Some(format!("descriptors, at most {time:?}")),
+        Object::Descriptors(None) => Some("descriptors".to_owned()),
+        Object::Time(None) | Object::Unknown => None,
+    }
 }
 
 fn layers(observation: &Observation) -> Vec<Layer> {

@@ -40,6 +40,7 @@ mod stacks;
 mod symbols;
 pub mod symptom;
 mod thread;
+mod time_series;
 pub mod timeline;
 pub mod trace;
 mod wait;

@@ -39,6 +39,7 @@ use crate::limits::Limits;
 use crate::lock_files::LockFiles;
 use crate::processes::{self, Observed};
 use crate::stacks::{Code, Runs, Stacks};
+use crate::time_series::CauseLog;
 use crate::timeline::Timeline;
 use crate::trace::Collector;
 use crate::wakes;
@@ -107,6 +108,8 @@ pub struct Observation {
     pub file_lock_share: f64,
     /// These readings.
     pub file_locks: FileLocks,
+    /// The times by cause over time; empty for a window of the observation.
+    pub causes: CauseLog,
     /// What each thread did over time, if that was requested.
     pub trace: Option<Trace>,
 }
@@ -157,6 +160,7 @@ pub struct Observer<'a> {
     /// Times between two samples, in seconds.
     intervals: Vec<f64>,
     timeline: Timeline,
+    causes: CauseLog,
     trace: Option<Collector>,
     limits: Limits,
     recorder: Option<Recorder>,
@@ -246,6 +250,7 @@ impl<'a> Observer<'a> {
             no_wakes,
             intervals: Vec::new(),
             timeline,
+            causes: CauseLog::default(),
             recorder,
             waking,
             duty_cycle: DutyCycle::default(),
@@ -362,6 +367,7 @@ impl Observer<'_> {
             lock_files: self.lock_files.known(),
             file_lock_share: self.file_locks.share(),
             file_locks: self.file_locks.clone(),
+            causes: self.causes.clone(),
             trace: None,
         }
     }
@@ -383,6 +389,7 @@ impl Observer<'_> {
         self.active = active;
         self.sample(due);
         self.find_stopped();
+        self.causes.note(&self.timeline);
         for pid in &self.awake {
             if let Some(process) = self.processes.get_mut(pid) {
                 process.is_changed = true;

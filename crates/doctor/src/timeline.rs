@@ -200,6 +200,11 @@ impl Timeline {
         self.short_sleepers > 0
     }
 
+    /// Returns whether records are missing now, so that the causes since the last one are not known.
+    pub fn is_in_gap(&self) -> bool {
+        self.gaps.is_open()
+    }
+
     /// Returns whether context switches are recorded.
     pub fn has_switches(&self) -> bool {
         self.has_switches

@@ -218,7 +218,9 @@ impl Collector {
             start: self.start,
             end,
             observed_until: now,
-            source: no_switches.map_or(Source::Switches, |reason| Source::Samples { reason }),
+            source: no_switches.map_or(Source::Switches, |why| Source::Samples {
+                reason: format!("context switches were not recorded ({why})"),
+            }),
             processes: processes.collect(),
             threads: threads.map(|thread| thread.trace).collect(),
             waits: self.waits.list,
@@ -532,7 +534,12 @@ mod tests {
         ];
         assert_eq!(spans(&trace.threads[0]), expected);
         assert!(trace.threads[0].has_ended);
-        assert_eq!(trace.source, Source::Samples { reason: "not permitted".to_owned() });
+        assert_eq!(
+            trace.source,
+            Source::Samples {
+                reason: "context switches were not recorded (not permitted)".to_owned()
+            }
+        );
     }
 
     #[test]

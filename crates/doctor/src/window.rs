@@ -6,6 +6,7 @@ use contend_sys::Pid;
 
 use crate::observe::Observation;
 use crate::processes::Observed;
+use crate::time_series::CauseLog;
 
 impl Observation {
     /// Returns the observation of the time since `earlier`, a previous snapshot of the same
@@ -41,6 +42,7 @@ impl Observation {
             lock_files: self.lock_files.clone(),
             file_lock_share: file_locks.share(),
             file_locks,
+            causes: CauseLog::default(),
             trace: None,
         }
     }

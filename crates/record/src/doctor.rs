@@ -9,6 +9,10 @@
 //!
 //! `thread_seconds` is the sum of the times for which each thread was observed.
 
+mod time_series;
+
+pub use time_series::{ThreadSeries, TimeSeries};
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -42,6 +46,10 @@ pub struct DoctorRecord {
     pub diagnosis: String,
     /// The largest part of the observation by cause, with the next ones; longest first.
     pub moments: Vec<Moments>,
+    /// What the program did over time; null if it was observed too briefly, and in records of older
+    /// versions.
+    #[serde(default)]
+    pub time_series: Option<TimeSeries>,
     /// Sum over all threads of the time for which each was observed, in seconds.
     pub thread_seconds: f64,
     /// Time of all threads by their state, in seconds. States without any time are left out.
@@ -352,6 +360,25 @@ pub struct Thread {
     pub state_seconds: BTreeMap<ThreadState, f64>,
     /// Number of times that the scheduler gave it the CPU.
     pub slices: u64,
+    /// What it waits for, longest first: at most three waits with at least a hundredth of the
+    /// observation each. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<ThreadWait>,
+}
+
+/// Something for which a thread waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadWait {
+    /// The state of the thread while it waits.
+    pub state: ThreadState,
+    /// The object, such as `lock 0x7f2c40`; null if it is unknown. Threads of a process that wait for the
+    /// same object have the same text here.
+    pub object: Option<String>,
+    /// Time for which the thread waits for it, in seconds.
+    pub seconds: f64,
+    /// ID of the thread that holds the lock most of the time, as far as samples have shown; null
+    /// otherwise.
+    pub holder: Option<i32>,
 }
 
 /// How the program was observed, and what that cost.

@@ -12,6 +12,10 @@
 //!               └─ unexplained_seconds   what samples leave unexplained
 //! ```
 
+mod time_series;
+
+pub use time_series::{PipeSeries, StageSeries, TimeSeries};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +60,10 @@ pub struct PipeRecord {
     /// analyse, and in records of older versions.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// What the stages did over time, and the fill of the pipes; null if the run was too short, and in
+    /// records of older versions.
+    #[serde(default)]
+    pub time_series: Option<TimeSeries>,
     /// Sum of the phases' `bound_seconds`, divided by the wall time, from 0 to 1; null in records of
     /// older versions and of runs that are too short to analyse.
     #[serde(default)]

@@ -29,8 +29,10 @@ use serde::{Deserialize, Serialize};
 
 mod bytes;
 mod outcome;
+mod work;
 pub use bytes::ByteSet;
 pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
+pub use work::{WorkKind, WorkSpan};
 
 /// The plan for running a pipeline over chunks of its input, as far as its stages allow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -58,7 +58,7 @@ pub enum Source {
     /// Samples. In the time between two samples of a thread, the sums are exact, but the order is
     /// guessed.
     Samples {
-        /// Why context switches were not recorded.
+        /// Why there are only samples, in a clause.
         reason: String,
     },
 }

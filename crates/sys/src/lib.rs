@@ -22,6 +22,7 @@
 pub mod allocation;
 pub mod cgroup;
 pub mod child;
+pub mod clock;
 pub mod condition;
 pub mod cpu;
 pub mod descriptor;

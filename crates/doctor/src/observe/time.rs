@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use contend_record::trace::Clocks;
 use contend_sys::Pid;
+use contend_sys::clock::{ClockId, nanoseconds};
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::Config;
 
@@ -45,22 +45,16 @@ pub(super) fn sleep(signals: &Signals, ends: Option<&OwnedFd>, time: Duration) -
 
 /// Returns the time in nanoseconds of `CLOCK_MONOTONIC`.
 pub(super) fn now() -> u64 {
-    read(ClockId::Monotonic)
+    nanoseconds(ClockId::Monotonic)
 }
 
 /// Returns what other clocks read now, which is shortly after `monotonic`.
 pub(super) fn clocks(monotonic: u64) -> Clocks {
     let since = now() - monotonic;
-    let at_start = |clock| read(clock).saturating_sub(since);
+    let at_start = |clock| nanoseconds(clock).saturating_sub(since);
     Clocks {
         monotonic,
         boottime: at_start(ClockId::Boottime),
         realtime: at_start(ClockId::Realtime),
     }
-}
-
-fn read(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::thread;
 
 use contend_commands::awk::sums::Totals;
+use contend_record::run::WorkKind;
 
 use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
@@ -35,6 +36,7 @@ pub(super) fn run(
             Gathered::Outputs(outputs) => outputs,
             Gathered::Unfit => return Ok(Some(Fallback::CommandFailed.refined(chunks))),
         };
+        let _work = context.begin(WorkKind::Combine, 0);
         match &group.combine {
             Combine::Merge(how) => merge(how, context, outputs, sink)?,
             Combine::Numbers(kinds) => {

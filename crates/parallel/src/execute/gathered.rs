@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, Scope};
 
+use contend_record::run::WorkKind;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ended::Ended;
@@ -230,6 +231,7 @@ impl<'env> Work<'env> {
 
     fn work(self, next: impl FnMut() -> io::Result<NextChunk>, handed_over: &Sender<HandOver>) {
         let outputs = self.feed(next).and_then(|instances| {
+            let _work = self.context.begin(WorkKind::Finish, 0);
             let Instances { mut outputs, running, early, .. } = instances;
             let last = running.map(|instance| self.open(instance, early)).transpose()?;
             let running = last.map(|(instance, output, ended)| {
@@ -276,6 +278,7 @@ impl<'env> Work<'env> {
     /// Waits until an instance ends, and adds its exit statuses and costs to the tally. Over the
     /// rest of the input, it always counts as successful.
     fn end(&self, instance: Instance<'_>) -> io::Result<Ended> {
+        let _work = self.context.begin(WorkKind::Finish, 0);
         let mut ended = instance.end()?;
         self.context.tally.ended(&self.group.each, &ended);
         ended.succeeded |= self.is_rest;
@@ -350,6 +353,7 @@ impl<'env> Work<'env> {
         variants: &LocaleVariants<'_>,
         instances: &mut Instances<'env>,
     ) -> Result<Option<Fed>, GroupError> {
+        let _work = self.context.begin(WorkKind::Chunk, chunk.data.size() as u64);
         if instances.use_c && !variants.use_c(self.chunks, &chunk.data)? {
             instances.use_c = false; // never back to the C locale
             if let Some(instance) = instances.running.take() {

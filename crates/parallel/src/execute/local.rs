@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use contend_record::run::WorkKind;
 use rustix::fs::FileType;
 
 use super::fallback::Fallback;
@@ -17,6 +18,7 @@ use super::launcher::Launcher;
 use super::pipe;
 use super::progress::Reader;
 use super::threads;
+use super::work;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
 use crate::plan::estimate;
 use crate::plan::ir::{Command, Group, Plan, Source, Step};
@@ -156,6 +158,7 @@ impl Local<'_> {
             }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
         };
+        let _work = self.tally.work().begin(WorkKind::Whole, work::stages(commands), 0);
         Plain::start(self.launcher, self.tally, commands, stdin, output)?.wait()?;
         Ok(())
     }

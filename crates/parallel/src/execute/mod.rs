@@ -63,6 +63,9 @@ mod tally;
 mod testing;
 mod threads;
 mod whole;
+mod work;
+
+use contend_record::run::WorkKind;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,6 +79,9 @@ pub use local::{Local, Settings};
 pub use plain::Plain;
 pub use tally::{StageTally, Tally};
 pub use threads::spawn;
+pub use work::WorkLog;
+
+use work::Work;
 
 /// An executor of plans. A plan contains everything that must be known about its pipeline, so other
 /// implementations may run plans on other machines.
@@ -122,6 +128,15 @@ impl Context<'_> {
     /// Marks the group's step as plain: from now on, its commands run once, without chunks.
     fn mark_plain(&self) {
         self.plain[self.at].store(true, Ordering::Relaxed);
+    }
+
+    /// Begins work of the calling thread on the group's stages.
+    fn begin(&self, kind: WorkKind, bytes: u64) -> Work<'_> {
+        let stages = match &self.steps[self.at] {
+            Step::Parallel(group) => work::stages(&group.serial),
+            Step::Serial(commands) => work::stages(commands),
+        };
+        self.tally.work().begin(kind, stages, bytes)
     }
 
     /// Returns the maximum size in bytes of the reorder buffer's contents.

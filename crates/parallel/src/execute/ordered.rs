@@ -3,6 +3,8 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
+use contend_record::run::WorkKind;
+
 use super::Context;
 use super::boundary_merger::BoundaryMerger;
 use super::error::GroupError;
@@ -121,6 +123,7 @@ fn run_chunk<T: OutputSink + Send>(
     chunk: Chunk,
     reorder: &ReorderBuffer<BoundaryMerger<T>>,
 ) -> Result<ControlFlow<()>, GroupError> {
+    let _work = context.begin(WorkKind::Chunk, chunk.data.size() as u64);
     let mut output = reorder.output(chunk.index);
     let commands = variants.commands(variants.use_c(chunks, &chunk.data)?);
     let mut instance = match Instance::start(context.launcher, commands, RetryLimit::Brief) {

@@ -6,6 +6,8 @@ use std::ops::ControlFlow::{self, Continue};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use contend_record::run::WorkKind;
+
 use super::chunk_input::ChunkInput;
 use super::ended::Ended;
 use super::entry::Entry;
@@ -110,6 +112,7 @@ pub(super) fn run(
     if sorted.iter().all(|sorted| sorted.spilled.is_empty()) && task.first.is_none() {
         merge_ranges(task.kind(), context, &sorted, output)?;
     } else {
+        let _work = context.begin(WorkKind::Merge, 0);
         merge_runs(task, sorted, output)?;
     }
     Ok(None)
@@ -183,6 +186,7 @@ fn fill<'l>(
     let mut sorter = Sorter::new(task.kind(), context.sorting_bytes(), folder);
     if task.before.is_empty() {
         while let Some(chunk) = next()? {
+            let _work = context.begin(WorkKind::Chunk, chunk.data.size() as u64);
             let Some(bytes) = chunks.bytes(chunk.data)? else {
                 stop_if_rereadable(chunks);
                 break;
@@ -190,6 +194,7 @@ fn fill<'l>(
             sorter.push(&bytes)?;
             chunks.recycle(bytes);
         }
+        let _work = context.begin(WorkKind::Sort, 0);
         return Ok((sorter.finish()?, None));
     }
     let finish = |mut instance: Instance<'_>, sorter: &mut Sorter<'_>| {
@@ -201,6 +206,7 @@ fn fill<'l>(
     let (mut running, mut ended) = (None, None);
     let mut use_c = true;
     while let Some(chunk) = next()? {
+        let _work = context.begin(WorkKind::Chunk, chunk.data.size() as u64);
         use_c = use_c && variants.use_c(chunks, &chunk.data)?; // never back to the C locale
         let started = match running.take() {
             Some((instance, was_for_c)) if was_for_c == use_c => Ok(instance),
@@ -230,8 +236,10 @@ fn fill<'l>(
         }
     }
     if let Some((instance, _)) = running {
+        let _work = context.begin(WorkKind::Finish, 0);
         ended = Some(finish(instance, &mut sorter)?);
     }
+    let _work = context.begin(WorkKind::Sort, 0);
     Ok((sorter.finish()?, ended))
 }
 
@@ -328,6 +336,7 @@ fn merge_ranges(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(range) = ranges.get(index) else { return };
+            let _work = context.begin(WorkKind::Merge, 0);
             let mut output = reorder.output(index);
             let runs = sorted.iter().zip(range);
             let runs =

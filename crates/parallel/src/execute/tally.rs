@@ -12,6 +12,7 @@ use contend_sys::child::ExitStatus;
 use super::ended::{Cost, Ended};
 use super::fallback::Fallback;
 use super::intake::Intake;
+use super::work::WorkLog;
 use crate::plan::ir::{Command, Group, StatusRule};
 
 /// Exit codes and costs of all stages, and counters of the input.
@@ -22,6 +23,7 @@ pub struct Tally {
     input: Intake,
     before_output: Hook,
     notes: Mutex<Vec<String>>,
+    work: WorkLog,
 }
 
 /// A callback that runs before output is written.
@@ -95,6 +97,11 @@ impl Tally {
         };
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.push(format!("{stages} ran once over the whole input: {why}"));
+    }
+
+    /// Returns the log of the workers' work.
+    pub fn work(&self) -> &WorkLog {
+        &self.work
     }
 
     /// Returns the counters for the input of the first group.

@@ -5,6 +5,8 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::os::fd::AsFd as _;
 
+use contend_record::run::WorkKind;
+
 use super::boundary_merger::BoundaryMerger;
 use super::chunk_input::ChunkInput;
 use super::error::GroupError;
@@ -43,6 +45,7 @@ pub(super) fn plain(
     sink: Sink<'_>,
 ) -> Result<Reader, GroupError> {
     let (launcher, tally) = (context.launcher, context.tally);
+    let _work = context.begin(WorkKind::Whole, 0);
     context.mark_plain();
     if let Some((commands, stdin)) = reading(group, chunks)? {
         Plain::start(launcher, tally, &commands, Some(stdin), Some(sink.into_file()))?.wait()?;
@@ -76,6 +79,7 @@ pub(super) fn run(
     chunks: &ChunkSource<'_>,
     output: &mut impl OutputSink,
 ) -> Result<Reader, GroupError> {
+    let _work = context.begin(WorkKind::Whole, 0);
     context.mark_plain();
     let commands = &group.serial;
     // With a file as input, sort would use all available memory. That is right only if it has no

@@ -84,6 +84,7 @@ pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome 
         parts: tally.chunks(),
         in_one_piece: tally.notes(),
         stages: stages.collect(),
+        work: tally.work().spans(),
         ..Outcome::default()
     }
 }

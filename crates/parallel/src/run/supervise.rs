@@ -189,6 +189,7 @@ pub(super) fn run_plan(
     observer.started(&task.plan, &tally);
     let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
     let begun = Instant::now();
+    tally.work().start(begun);
     let (result, peak_memory_bytes) =
         supervise(&mut task, &signals, &tally, settings, watch, observer);
     observer.ended();

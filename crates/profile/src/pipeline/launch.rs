@@ -35,6 +35,8 @@ pub struct LaunchSpec<'a> {
     pub stdin: Option<File>,
     /// Standard output of the pipeline.
     pub output: Output,
+    /// Whether to collect what each stage does over time.
+    pub trace: bool,
 }
 
 /// Where the output of a pipeline goes.

@@ -29,11 +29,13 @@ pub mod run;
 pub mod script;
 pub mod stage;
 pub mod timeline;
+mod trace;
 pub mod tracing;
 pub mod verdict;
 
 use contend_record::Host;
 use contend_record::pipe::{Boundary, Observation, PipeRecord, SCHEMA};
+use contend_record::trace::Trace;
 use contend_record::warning::{Warning, WarningId};
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
@@ -57,13 +59,39 @@ pub fn profile(
     signals: &Signals,
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<PipeRecord, LaunchError> {
+    let (record, _) = profile_with_trace(spec, host, started_at, signals, progress)?;
+    Ok(record)
+}
+
+/// Does the same, and also returns what each stage did over time, if `spec` asks for that.
+///
+/// # Errors
+/// Fails as [`profile`] does.
+pub fn profile_with_trace(
+    spec: LaunchSpec<'_>,
+    host: &Host,
+    started_at: String,
+    signals: &Signals,
+    progress: &mut dyn FnMut(&Progress<'_>),
+) -> Result<(PipeRecord, Option<Trace>), LaunchError> {
     let (parsed, shell) = (spec.parsed, spec.shell.to_owned());
     let load_before = Load::read();
     let run = run::run(spec, signals, progress)?;
     let load = Load::read().since(load_before);
-    let stages = (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+    let stages: Vec<String> =
+        (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
+    let trace = trace_of(&run, &stages, host);
     let source = Source { text: parsed.text.clone(), stages, inverted: parsed.inverted };
-    Ok(record(&run, source, shell, started_at, host, load))
+    Ok((record(&run, source, shell, started_at, host, load), trace))
+}
+
+/// Returns what each stage did over time, if that was collected. `texts` has the source text of each stage's
+/// command.
+fn trace_of(run: &RawRun, texts: &[String], host: &Host) -> Option<Trace> {
+    let stages = texts.iter().zip(&run.stages);
+    let stages = stages.map(|(text, raw)| (raw.pid, text.clone(), raw.ended));
+    let stages: Vec<_> = stages.collect();
+    Some(run.states.as_ref()?.trace(run.wall, &stages, host.usable_cpus()))
 }
 
 /// The text of a pipeline and of its stages.
@@ -132,6 +160,7 @@ fn record(
         total,
         bottleneck,
         phases,
+        time_series: account::time_series(run),
         explained_share,
         overall,
         attached: None,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::stage::RawStage;
-use super::timeline::Timeline;
+use super::timeline::{FillSum, Timeline};
+use super::trace::StateLog;
 use crate::observe::target::End;
 
 /// Maximum time between two samples of the stages.
@@ -37,6 +38,8 @@ pub struct RawRun {
     pub own_peak_rss: u64,
     /// Counters of the stages over time.
     pub timeline: Timeline,
+    /// The states of the stages over time, if a trace was requested.
+    pub states: Option<StateLog>,
     /// Mean number of stages running on a CPU or queued for one, over the samples.
     pub runnable_mean: f64,
 }
@@ -92,6 +95,11 @@ impl FillSamples {
         (self.samples > 0).then(|| self.sum as f64 / self.samples as f64)
     }
 
+    /// Returns the sum over the samples, and their number.
+    pub fn total(&self) -> FillSum {
+        FillSum { bytes: self.sum, samples: self.samples }
+    }
+
     /// Returns `counted` as a share of the samples, from 0 to 1, or 0 without samples.
     pub fn share(&self, counted: u64) -> f64 {
         counted as f64 / self.samples.max(1) as f64
@@ -143,6 +151,7 @@ pub(super) mod tests {
             own_cpu: Duration::ZERO,
             own_peak_rss: 0,
             timeline: Timeline::default(),
+            states: None,
             runnable_mean: 1.0,
         }
     }

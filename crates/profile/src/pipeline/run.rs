@@ -20,8 +20,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use contend_record::trace::Clocks;
 use contend_shell::parse::Parsed;
 use contend_sys::child::{self, Change, Usage, Which};
+use contend_sys::clock::{ClockId, nanoseconds};
 use contend_sys::cpu;
 use contend_sys::interrupt::Signals;
 use contend_sys::procfs::{self, Stat, Status};
@@ -40,7 +42,8 @@ use super::progress::{Progress, ProgressStage};
 use super::raw::{FillSamples, MAX_SAMPLING_INTERVAL, RawRun};
 use super::script::format_exit_codes;
 use super::stage::RunningStage;
-use super::timeline::Timeline;
+use super::timeline::{Counters, FillSum, Timeline};
+use super::trace::StateLog;
 use super::tracing;
 use crate::observe::{State, Wait};
 
@@ -80,9 +83,10 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<RawRun, LaunchError> {
     let (parsed, setup) = (spec.parsed, spec.setup);
+    let traced = spec.trace;
     let launched = launch(spec, signals)?;
     let own_before = child::own_usage();
-    let (mut watch, shell) = Watch::begin(launched, parsed, setup, signals)?;
+    let (mut watch, shell) = Watch::begin(launched, (parsed, setup), traced, signals)?;
     watch.follow(progress);
     watch.collect_last_orphans();
     watch.discard_keyboard_interrupt();
@@ -111,6 +115,8 @@ struct Watch<'a> {
     work: RecentWork,
     critical: CriticalTime,
     timeline: Timeline,
+    /// The states of the stages over time, if a trace was requested.
+    states: Option<StateLog>,
     /// For a pipeline to which contend is attached: when to stop observing it.
     detach: Option<Detach>,
     /// Moving average of contend's CPU time for one sample.
@@ -134,13 +140,14 @@ struct Detach {
 }
 
 /// Observes running stages until all have ended, a signal arrives, or `limit` has passed. Returns
-/// the observations. No signal is passed on to the stages.
+/// the observations, with the states over time if `traced` is true. No signal is passed on to the stages.
 ///
 /// # Errors
 /// Returns an error if a stage cannot be observed, for example because it has ended.
 pub fn observe(
     found: &[FoundStage],
     limit: Option<Duration>,
+    traced: bool,
     signals: &Signals,
     progress: &mut dyn FnMut(&Progress<'_>),
 ) -> io::Result<RawRun> {
@@ -151,7 +158,9 @@ pub fn observe(
         RunningStage::attach(stage, &others.collect::<Vec<_>>(), &mut *buffer)
     };
     let stages: io::Result<Vec<_>> = found.iter().map(attach).collect();
+    let start = clocks();
     let mut watch = Watch::new(stages?, None, signals, buffer, Instant::now());
+    watch.states = traced.then(|| StateLog::new(watch.stages.len(), start));
     watch.detach = Some(Detach { limit, is_due: false });
     watch.follow(progress);
     watch.detach_all();
@@ -163,8 +172,8 @@ impl<'a> Watch<'a> {
     /// stages have ended.
     fn begin(
         launched: Launched,
-        parsed: &Parsed,
-        setup: Option<&str>,
+        (parsed, setup): (&Parsed, Option<&str>),
+        traced: bool,
         signals: &'a Signals,
     ) -> Result<(Self, WaitingShell), LaunchError> {
         let mut buffer = Box::new([0; 8192]);
@@ -182,6 +191,7 @@ impl<'a> Watch<'a> {
         let shell_program = tracing::executable(shell.pid()).unwrap_or_default();
         // Read the clock first: opening the gate wakes all stages, which may run before this thread
         // continues.
+        let start = clocks();
         let now = Instant::now();
         let (stages, gate) =
             opened.and_then(|stages| Ok((stages, gate.open()?))).map_err(|source| {
@@ -192,6 +202,7 @@ impl<'a> Watch<'a> {
         watch.shell_program = shell_program;
         watch.shell_pid = Some(shell.pid());
         watch.pipefail = pipefail;
+        watch.states = traced.then(|| StateLog::new(watch.stages.len(), start));
         Ok((watch, shell))
     }
 
@@ -206,12 +217,13 @@ impl<'a> Watch<'a> {
     ) -> Self {
         let mut timeline = Timeline::default();
         let (work, critical) = (RecentWork::new(stages.len()), CriticalTime::new(stages.len()));
-        timeline.sample(Duration::ZERO, &critical, stages.iter().map(RunningStage::counters));
+        let fills = vec![FillSamples::default(); stages.len().saturating_sub(1)];
+        timeline.sample(Duration::ZERO, &critical, counters(&stages, &fills));
         Self {
             signals,
             shell_program: PathBuf::new(),
             shell_pid: None,
-            fills: vec![FillSamples::default(); stages.len().saturating_sub(1)],
+            fills,
             input_fill: FillSamples::default(),
             stages,
             pipefail: false,
@@ -224,6 +236,7 @@ impl<'a> Watch<'a> {
             work,
             critical,
             timeline,
+            states: None,
             detach: None,
             sample_cost: Duration::ZERO,
             cpu_time: cpu::own_time(),
@@ -423,9 +436,12 @@ impl<'a> Watch<'a> {
         }
         self.sample_stages(now, time);
         let states = self.states();
+        if let Some(log) = &mut self.states {
+            log.note(now, &states);
+        }
         self.work.add(&states, time, now);
         self.critical.add(&states, &self.work, time);
-        self.timeline.sample(now, &self.critical, self.stages.iter().map(RunningStage::counters));
+        self.timeline.sample(now, &self.critical, counters(&self.stages, &self.fills));
         self.check_first_outputs(now);
         self.count_runnable();
         let check_exec = refresh || now < EXEC_CHECK_TIME;
@@ -545,7 +561,7 @@ impl<'a> Watch<'a> {
     fn into_raw(mut self, own_before: Usage) -> RawRun {
         let own = child::own_usage();
         let now = self.begun.elapsed();
-        self.timeline.finish(now, self.critical, self.stages.iter().map(RunningStage::counters));
+        self.timeline.finish(now, self.critical, counters(&self.stages, &self.fills));
         let stages: Vec<_> = self.stages.into_iter().map(RunningStage::into_raw).collect();
         RawRun {
             wall: stages.iter().map(|stage| stage.ended).max().unwrap_or_default(),
@@ -560,8 +576,27 @@ impl<'a> Watch<'a> {
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
             own_peak_rss: own_peak_rss(),
             timeline: self.timeline,
+            states: self.states,
             runnable_mean: self.runnable / (self.ticks.max(1) as f64),
         }
+    }
+}
+
+/// Returns the counters of the stages, first to last, with the fill of the pipe behind each.
+fn counters<'a>(
+    stages: &'a [RunningStage],
+    fills: &'a [FillSamples],
+) -> impl Iterator<Item = Counters> + 'a {
+    let fills = fills.iter().map(FillSamples::total).chain([FillSum::default()]);
+    stages.iter().zip(fills).map(|(stage, output_fill)| stage.counters(output_fill))
+}
+
+/// Reads the clocks of a trace.
+fn clocks() -> Clocks {
+    Clocks {
+        monotonic: nanoseconds(ClockId::Monotonic),
+        boottime: nanoseconds(ClockId::Boottime),
+        realtime: nanoseconds(ClockId::Realtime),
     }
 }
 

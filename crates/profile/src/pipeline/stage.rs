@@ -18,7 +18,7 @@ use contend_sys::trace::{self, Stop};
 use attached::AttachedState;
 
 use super::progress::InputProgress;
-use super::timeline::Counters;
+use super::timeline::{Counters, FillSum};
 use super::tracing;
 use crate::observe::target::End;
 use crate::observe::tree::SampledTime;
@@ -34,6 +34,8 @@ pub(super) const MAX_STARTUP_READ_BYTES: u64 = 64 * 1024;
 /// The observations of a stage, collected while it runs. The stage's account is computed from them.
 #[derive(Debug, Clone, Default)]
 pub struct RawStage {
+    /// ID of the stage's own process.
+    pub pid: i32,
     /// The stage's exit status; `None` if it is unknown because another process has waited for the
     /// stage.
     pub status: Option<ExitStatus>,
@@ -220,9 +222,10 @@ impl RunningStage {
         }
     }
 
-    /// Returns the counters of the stage as of the last sample, or as of its end.
-    pub(super) fn counters(&self) -> Counters {
-        Counters { sched: self.tree.sched(), seen: self.tree.seen }
+    /// Returns the counters of the stage as of the last sample, or as of its end, with the fill of its
+    /// output.
+    pub(super) fn counters(&self, output_fill: FillSum) -> Counters {
+        Counters { sched: self.tree.sched(), seen: self.tree.seen, output_fill }
     }
 
     /// Adds the resources used by an orphan of this stage that contend has reaped. `now` is the
@@ -471,6 +474,7 @@ impl RunningStage {
         }
         let input = tree.ends().input.as_ref();
         RawStage {
+            pid: self.pid.as_raw_nonzero().get(),
             run_queue: tree.run_queue(),
             seen: tree.seen,
             several_tasks: tree.several_tasks,

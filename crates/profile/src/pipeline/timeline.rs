@@ -26,6 +26,17 @@ pub struct Counters {
     pub sched: SchedStat,
     /// Time by state, as found by samples.
     pub seen: SampledTime,
+    /// Fill of the pipe to the next stage.
+    pub output_fill: FillSum,
+}
+
+/// The fill of a pipe, summed over samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FillSum {
+    /// Sum of the numbers of bytes in the pipe.
+    pub bytes: u64,
+    /// Number of samples.
+    pub samples: u64,
 }
 
 /// The counters of all stages at points in time, earliest first.
@@ -192,6 +203,10 @@ fn combine(
             waiting,
             samples: number(before.seen.samples, after.seen.samples),
             waiting_samples: number(before.seen.waiting_samples, after.seen.waiting_samples),
+        },
+        output_fill: FillSum {
+            bytes: number(before.output_fill.bytes, after.output_fill.bytes),
+            samples: number(before.output_fill.samples, after.output_fill.samples),
         },
     }
 }

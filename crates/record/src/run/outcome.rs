@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PlanRecord, Stage};
+use super::{PlanRecord, Stage, WorkSpan};
 use crate::{Host, Writer};
 
 /// Name and version of the schema.
@@ -125,6 +125,10 @@ pub struct Outcome {
     pub in_one_piece: Vec<String>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,
+    /// What each worker did, by worker and time; absent if nothing was recorded, and in records of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<WorkSpan>,
     /// Comparison of the output with that of the original (`--check`); null without a comparison.
     pub check: Option<Check>,
 }

@@ -15,9 +15,11 @@ mod exactness;
 mod output;
 mod phases;
 mod time;
+mod time_series;
 
 pub use bytes::boundaries;
 pub use phases::{PhaseAccount, phases};
+pub use time_series::time_series;
 
 use std::time::Duration;
 
@@ -208,6 +210,10 @@ fn widest(stages: &[Stage]) -> (Option<u64>, bool) {
 pub(crate) mod tests {
     use super::*;
     use crate::observe::tree::SampledTime;
+    use crate::pipeline::critical::CriticalTime;
+    use crate::pipeline::raw::FillSamples;
+    use crate::pipeline::raw::tests::raw_run;
+    use crate::pipeline::timeline::{Counters, FillSum, Timeline};
     use contend_sys::child::Usage;
     use contend_sys::procfs::{Io, SchedStat};
 
@@ -232,6 +238,41 @@ pub(crate) mod tests {
             ..RawStage::default()
         }
     }
+
+    /// Returns a run of 1 s: the first stage works for 400 ms, then the second one for 600 ms. The pipe
+    /// between them has 1,000 bytes at first, and 3,000 after that.
+    pub(crate) fn two_halves() -> RawRun {
+        let mut timeline = Timeline::default();
+        let critical = CriticalTime::new(2);
+        for ms in 0..=1000_u32 {
+            let (first, second) = (ms.min(400), ms.saturating_sub(400));
+            let fill = FillSum {
+                bytes: 1000 * u64::from(first) + 3000 * u64::from(second),
+                samples: u64::from(ms),
+            };
+            let counters =
+                [(first, fill), (second, FillSum::default())].map(|(ran, output_fill)| {
+                    let mut counters = Counters { output_fill, ..Counters::default() };
+                    counters.sched.on_cpu = u64::from(ran) * 1_000_000;
+                    counters.seen.active = MILLISECOND * ran;
+                    counters
+                });
+            timeline.sample(MILLISECOND * ms, &critical, counters.into_iter());
+        }
+        let stage = |ended: Duration, user: Duration| RawStage {
+            ended,
+            run_queue: Duration::ZERO,
+            usage: Usage { user, ..Usage::default() },
+            ..raw_stage()
+        };
+        let stages = vec![
+            stage(400 * MILLISECOND, 400 * MILLISECOND),
+            stage(1000 * MILLISECOND, 700 * MILLISECOND),
+        ];
+        let fills = vec![FillSamples::default()];
+        RawRun { timeline, fills, ..raw_run(stages) }
+    }
+
     #[test]
     fn the_widest_stage_is_marked_where_an_unproved_count_may_be_wider() {
         let stage = |bytes_in: u64, bytes_out: u64, approximate: &[Figure]| Stage {

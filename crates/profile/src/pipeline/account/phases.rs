@@ -71,27 +71,16 @@ pub fn phases(run: &RawRun, stages: &[Stage]) -> Vec<PhaseAccount> {
     let mut times = vec![Duration::ZERO];
     times.extend(cuts(run, stages));
     times.push(run.wall);
-    let totals: Vec<_> = run
-        .stages
-        .iter()
-        .enumerate()
-        .map(|(index, raw)| Totals {
-            period: Period::lifetime(raw),
-            seen: run.timeline.between(index, Duration::ZERO, run.wall),
-        })
-        .collect();
+    let periods: Vec<_> = (0..run.stages.len()).map(|index| StagePeriods::of(run, index)).collect();
     times
         .windows(2)
         .map(|pair| {
             let (begin, end) = (pair[0], pair[1]);
-            let parts = totals.iter().zip(&run.stages).enumerate().map(|(index, (total, raw))| {
-                let seen = run.timeline.between(index, begin, end);
-                let period = total.part(&seen, begin, end);
-                let mut stage = super::period(&period, Pressure::of(run, index));
-                stage.index = index + 1;
-                stage.command.clone_from(&stages[index].command);
-                stage.exit_code = raw.shell_code();
-                stage
+            let parts = periods.iter().zip(stages).map(|(periods, whole)| Stage {
+                index: whole.index,
+                command: whole.command.clone(),
+                exit_code: whole.exit_code,
+                ..periods.account(begin, end)
             });
             PhaseAccount {
                 begin,
@@ -131,15 +120,32 @@ fn cuts(run: &RawRun, stages: &[Stage]) -> Vec<Duration> {
     cuts
 }
 
-/// The observations of a stage's whole lifetime.
-struct Totals {
+/// Accounts for periods of a stage's life.
+pub(super) struct StagePeriods<'a> {
+    run: &'a RawRun,
+    /// Position of the stage, from 0.
+    index: usize,
     /// The stage's whole lifetime, whose CPU and queueing times are exact, unlike those in `seen`.
     period: Period,
     /// The counters of the tasks that samples have found.
     seen: Counters,
 }
 
-impl Totals {
+impl<'a> StagePeriods<'a> {
+    /// Returns the periods of the stage at a position, from 0.
+    pub(super) fn of(run: &'a RawRun, index: usize) -> Self {
+        let period = Period::lifetime(&run.stages[index]);
+        let seen = run.timeline.between(index, Duration::ZERO, run.wall);
+        Self { run, index, period, seen }
+    }
+
+    /// Returns the account of the period between two times since the gate opened.
+    pub(super) fn account(&self, begin: Duration, end: Duration) -> Stage {
+        let seen = self.run.timeline.between(self.index, begin, end);
+        let period = self.part(&seen, begin, end);
+        super::period(&period, Pressure::of(self.run, self.index))
+    }
+
     /// Returns the period from `begin` to `end`, in which the counters increased by `seen`. The
     /// periods of a run add up to the exact totals. CPU time of tasks that no sample has found is
     /// divided like the time in which the stage was active or waited for other processes.
@@ -167,46 +173,10 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::raw_stage;
+    use super::super::tests::two_halves;
     use super::*;
-    use crate::pipeline::raw::tests::raw_run;
-    use crate::pipeline::stage::RawStage;
-    use crate::pipeline::timeline::Timeline;
 
     const MILLISECOND: Duration = Duration::from_millis(1);
-
-    /// Returns a run of 1 s: the first stage works for 400 ms, then a barrier for 600 ms.
-    fn run() -> RawRun {
-        let mut timeline = Timeline::default();
-        let critical = CriticalTime::new(2);
-        for ms in 0..=1000_u32 {
-            let counters = [ms.min(400), ms.saturating_sub(400)].map(|ran| {
-                let mut counters = Counters::default();
-                counters.sched.on_cpu = u64::from(ran) * 1_000_000;
-                counters.seen.active = MILLISECOND * ran;
-                counters
-            });
-            timeline.sample(MILLISECOND * ms, &critical, counters.into_iter());
-        }
-        let first = RawStage {
-            ended: 400 * MILLISECOND,
-            run_queue: Duration::ZERO,
-            usage: contend_sys::child::Usage {
-                user: 400 * MILLISECOND,
-                ..contend_sys::child::Usage::default()
-            },
-            ..raw_stage()
-        };
-        let second = RawStage {
-            usage: contend_sys::child::Usage {
-                user: 700 * MILLISECOND,
-                ..contend_sys::child::Usage::default()
-            },
-            run_queue: Duration::ZERO,
-            ..raw_stage()
-        };
-        RawRun { timeline, ..raw_run(vec![first, second]) }
-    }
 
     fn barrier(first_output_seconds: f64) -> Vec<Stage> {
         let first = Stage { index: 1, ..Stage::default() };
@@ -219,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_barrier_divides_the_run() {
-        let phases = phases(&run(), &barrier(0.41));
+        let phases = phases(&two_halves(), &barrier(0.41));
         assert_eq!(phases.len(), 2);
         assert_eq!(phases[0].end, 410 * MILLISECOND, "the end of the input is as good as then");
         let cpu = |phase: usize, stage: usize| phases[phase].stages[stage].cpu_seconds();
@@ -234,7 +204,7 @@ mod tests {
     #[test]
     fn a_barrier_that_works_alone_has_a_phase_of_its_own() {
         let ends = |first_output: f64| -> Vec<_> {
-            phases(&run(), &barrier(first_output)).iter().map(|phase| phase.end).collect()
+            phases(&two_halves(), &barrier(first_output)).iter().map(|phase| phase.end).collect()
         };
         assert_eq!(ends(0.7), [400 * MILLISECOND, 700 * MILLISECOND, 1000 * MILLISECOND]);
         assert_eq!(
@@ -244,6 +214,6 @@ mod tests {
         );
         let mut streaming = barrier(0.7);
         streaming[1].holds_output = false;
-        assert_eq!(phases(&run(), &streaming).len(), 1);
+        assert_eq!(phases(&two_halves(), &streaming).len(), 1);
     }
 }
