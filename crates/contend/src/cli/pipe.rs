@@ -66,6 +66,14 @@ pub struct PipeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
+    /// Write what each stage did over time to FILE, for a viewer of traces.
+    ///
+    /// The name decides the format: .json or .json.gz for the Firefox Profiler
+    /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["runs", "vs", "scan", "fail_if", "from"])]
+    pub trace: Option<PathBuf>,
+
     /// Do not show the stages while they run.
     #[arg(long)]
     pub no_progress: bool,

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::attach::{self, FoundStage};
+use contend_profile::pipeline::progress::Progress;
 use contend_record::pipe::{PipeRecord, SCHEMA};
 use contend_report::render;
 use contend_sys::Signal;
@@ -21,19 +22,21 @@ use crate::{host, output, version};
 /// # Errors
 /// Returns an error if the stages have ended already, or the report cannot be written.
 pub fn run(settings: Attach) -> Result<Exit> {
-    let Attach { found, limit, live, reports, saving } = settings;
+    let Attach { found, limit, live, reports, trace, saving } = settings;
     let signals = Signals::block().context("cannot block signals")?;
     let commands = || found.stages.iter().map(|stage| stage.text.clone()).collect();
     let shares_terminal = found.stages.last().is_some_and(writes_to_own_terminal);
     let mut live = live.then(|| Live::new(commands(), !shares_terminal, 1));
     let host = host::describe();
-    let record = attach::observe(&found, limit, &host, super::now(), &signals, &mut |progress| {
+    let mut show = |progress: &Progress<'_>| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
-    });
+    };
+    let traced = trace.is_some();
+    let observed = attach::observe(&found, limit, traced, &host, super::now(), &signals, &mut show);
     drop(live);
-    let record = record.map_err(|error| {
+    let (record, states) = observed.map_err(|error| {
         let has_ended = matches!(error.kind(), ErrorKind::NotFound)
             || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
         let why = if has_ended { ": a stage has ended" } else { "" };
@@ -41,7 +44,8 @@ pub fn run(settings: Attach) -> Result<Exit> {
     })?;
     let record = PipeRecord { contend: Some(version::writer()), ..record };
     let report = render::pipe::report(&record, reports.detail, output::width());
-    super::reports::write(&record, &report, reports)?;
+    let written = super::reports::write(&record, &report, reports);
+    written.and(super::trace::write_if(states.as_ref(), &record, trace))?;
     if let Some(saving) = &saving {
         let ending = pipe::ending(record.wall_seconds, 0);
         pipe::save(saving, SCHEMA, &record.command, &format!("{ending}, attached"), &record);

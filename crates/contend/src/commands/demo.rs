@@ -68,7 +68,7 @@ pub fn run((pipeline, lines): (PipelineSettings, u64)) -> Result<Exit> {
         output::stdout(&format!("\n{}. {}\n\n$ {command} \"{text}\"\n", number + 1, scene.title))?;
         let parsed = parse(&text)?;
         let mut live = live_view(&parsed, &pipeline, 1);
-        let record = run_once(&parsed, &pipeline, live.as_mut(), &signals)?;
+        let (record, _) = run_once(&parsed, &pipeline, false, live.as_mut(), &signals)?;
         drop(live);
         if let Some(signal) = signals.interrupted() {
             return Ok(Exit::Signal(signal));

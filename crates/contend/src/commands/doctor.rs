@@ -31,6 +31,8 @@ use crate::{host, output, version};
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// Largest number of spans of a trace that is collected for a page alone. They take 3 MB.
+const MAX_SPANS_OF_PAGE: usize = 200_000;
 /// Time that a command has to end after the signal that interrupts contend, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -92,9 +94,14 @@ struct Destinations {
 }
 
 impl Destinations {
-    /// Returns the largest number of spans of the trace; `None` if no trace is written.
+    /// Returns the largest number of spans of the trace; `None` if no trace is needed. A page shows the
+    /// threads over time.
     fn max_spans(&self) -> Option<usize> {
-        self.trace.is_some().then_some(MAX_SPANS)
+        match (&self.trace, &self.reports.html) {
+            (Some(_), _) => Some(MAX_SPANS),
+            (None, Some(_)) => Some(MAX_SPANS_OF_PAGE),
+            (None, None) => None,
+        }
     }
 }
 
@@ -262,8 +269,8 @@ fn examine(
     let observation = observe(&config, signals, &mut each);
     drop(watch); // the report is not for its screen
     let mut observation = observation.context("cannot observe the program")?;
-    let trace = observation.trace.take();
-    Ok(Examined { record: record(&observation), trace })
+    let record = record(&observation);
+    Ok(Examined { record, trace: observation.trace.take() })
 }
 
 /// Returns how an observation ended, for the list of saved runs: its length and, if it is known and not
@@ -281,9 +288,5 @@ fn write(examined: &Examined, to: Destinations) -> Result<()> {
     if let Some(saving) = &to.saving {
         super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record);
     }
-    let traced = match (trace, to.trace) {
-        (Some(trace), Some(file)) => super::trace::write(trace, record, file),
-        _ => Ok(()),
-    };
-    written.and(traced)
+    written.and(super::trace::write_if(trace.as_ref(), record, to.trace))
 }

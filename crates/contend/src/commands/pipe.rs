@@ -2,8 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec, Output};
-use contend_profile::pipeline::{profile, repeat};
+use contend_profile::pipeline::progress::Progress;
+use contend_profile::pipeline::{profile_with_trace, repeat};
 use contend_record::pipe::{PipeRecord, SCHEMA};
+use contend_record::trace::Trace;
 use contend_report::render;
 use contend_shell::parse::Parsed;
 use contend_sys::interrupt::Signals;
@@ -41,10 +43,16 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let saved = advice::input::save(&mut settings)?;
     let signals = Signals::block().context("cannot block signals")?;
     let mut records = Vec::new();
+    let mut states = None;
+    let traced = settings.trace.is_some();
     let mut live = live_view(&settings.parsed, &settings.pipeline, settings.runs);
     for _ in 0..settings.runs {
-        match run_once(&settings.parsed, &settings.pipeline, live.as_mut(), &signals) {
-            Ok(record) => records.push(record),
+        let view = live.as_mut();
+        match run_once(&settings.parsed, &settings.pipeline, traced, view, &signals) {
+            Ok((record, trace)) => {
+                records.push(record);
+                states = trace;
+            }
             Err(error) => match error.downcast_ref::<LaunchError>() {
                 Some(LaunchError::Interrupted(_)) => {}
                 _ => return Err(error),
@@ -67,6 +75,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     };
     let report = render::pipe::report(&record, settings.reports.detail, output::width());
     let written = reports::write(&record, &report, settings.reports);
+    let traced = super::trace::write_if(states.as_ref(), &record, settings.trace);
     if let Some(saving) = &settings.saving {
         let ending = match signals.interrupted() {
             Some(_) => "interrupted".to_owned(),
@@ -75,7 +84,7 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
         save(saving, SCHEMA, &record.command, &ending, &record);
     }
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
-    match advised.and(written) {
+    match advised.and(written).and(traced) {
         // The exit status of a failed pipeline takes precedence.
         Err(error) if exit != Exit::Pipeline(0) => output::error(&format!("{error:#}")),
         result => result?,
@@ -89,7 +98,8 @@ pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Opt
     pipeline.live.then(|| Live::new(commands(), pipeline.discard, runs))
 }
 
-/// Runs the pipeline once, and shows its stages in the live view, if there is one.
+/// Runs the pipeline once, and shows its stages in the live view, if there is one. Returns what each
+/// stage did over time if `traced` is true.
 ///
 /// # Errors
 /// Returns an error if the input cannot be opened or the pipeline cannot be started, for example
@@ -97,9 +107,10 @@ pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Opt
 pub fn run_once(
     parsed: &Parsed,
     pipeline: &PipelineSettings,
+    traced: bool,
     mut live: Option<&mut Live>,
     signals: &Signals,
-) -> Result<PipeRecord> {
+) -> Result<(PipeRecord, Option<Trace>)> {
     let spec = LaunchSpec {
         shell: &pipeline.shell,
         setup: pipeline.setup.as_deref(),
@@ -107,16 +118,19 @@ pub fn run_once(
         pipefail: pipeline.pipefail,
         stdin: pipeline.open_stdin()?,
         output: if pipeline.discard { Output::Discarded } else { Output::Inherited },
+        trace: traced,
     };
     if let Some(live) = &mut live {
         live.begin_run();
     }
-    let result = profile(spec, &host::describe(), super::now(), signals, &mut |progress| {
+    let mut show = |progress: &Progress<'_>| {
         if let Some(live) = &mut live {
             live.show(progress);
         }
-    });
-    Ok(PipeRecord { contend: Some(version::writer()), ..result? })
+    };
+    let (record, trace) =
+        profile_with_trace(spec, &host::describe(), super::now(), signals, &mut show)?;
+    Ok((PipeRecord { contend: Some(version::writer()), ..record }, trace))
 }
 
 /// Returns how a run ended, for the list of saved runs: its wall time and, unless it is 0, its exit

@@ -1,9 +1,8 @@
-//! Writes the trace of an observation to a file.
+//! Writes a trace to a file.
 
 use anyhow::Result;
-use contend_record::doctor::DoctorRecord;
 use contend_record::trace::Trace;
-use contend_report::render::trace;
+use contend_report::render::trace::{self, About};
 
 use crate::output;
 use crate::settings::TraceFile;
@@ -12,11 +11,25 @@ use crate::settings::TraceFile;
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub fn write(trace: &Trace, record: &DoctorRecord, to: TraceFile) -> Result<()> {
+fn write(trace: &Trace, about: About<'_>, to: TraceFile) -> Result<()> {
     let TraceFile { file, format } = to;
-    file.write_with(|mut out| trace::write(trace, record, format, &mut out))?;
+    file.write_with(|mut out| trace::write(trace, about, format, &mut out))?;
     for note in trace::notes(trace) {
         output::error(&note);
     }
     Ok(())
+}
+
+/// Does the same if there are a trace and a file for it.
+///
+/// # Errors
+/// Fails as [`write`] does.
+pub fn write_if<'a, R>(trace: Option<&Trace>, record: &'a R, to: Option<TraceFile>) -> Result<()>
+where
+    About<'a>: From<&'a R>,
+{
+    match (trace, to) {
+        (Some(trace), Some(file)) => write(trace, record.into(), file),
+        _ => Ok(()),
+    }
 }

@@ -231,6 +231,7 @@ impl<'a> Comparison<'a> {
             pipefail: pipeline.pipefail,
             stdin: pipeline.open_stdin()?,
             output: Output::File(output.try_clone().context("cannot duplicate a descriptor")?),
+            trace: false,
         };
         let record = profile(spec, self.host, super::now(), self.signals, &mut |_| {})?;
         Ok(PipeRecord { contend: Some(version::writer()), ..record })

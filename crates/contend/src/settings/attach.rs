@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use contend_profile::pipeline::attach::{FoundPipeline, Target, find};
 
-use super::Reports;
+use super::{Reports, TraceFile};
 use crate::cli::pipe::AttachArgs;
 use crate::exit::UsageError;
 use crate::records::save::Saving;
@@ -21,6 +21,8 @@ pub struct Attach {
     pub live: bool,
     /// Where the report goes.
     pub reports: Reports,
+    /// Where the trace goes; `None` if none is written.
+    pub trace: Option<TraceFile>,
     /// How to save the profile in the history, unless it is not saved.
     pub saving: Option<Saving>,
 }
@@ -33,6 +35,7 @@ impl Attach {
     pub fn of(
         args: &AttachArgs,
         reports: Reports,
+        trace: Option<TraceFile>,
         live: bool,
         saving: Option<Saving>,
     ) -> Result<Self> {
@@ -43,6 +46,6 @@ impl Attach {
             (None, None) => Target::LastJob(shell()),
         };
         let found = find::pipeline(target).map_err(|error| UsageError(error.to_string()))?;
-        Ok(Self { found, limit: args.limit, live, reports, saving })
+        Ok(Self { found, limit: args.limit, live, reports, trace, saving })
     }
 }

@@ -20,7 +20,7 @@ use super::attach::Attach;
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
-use super::{ReportPaths, Reports, default_store, readable, shows_progress};
+use super::{ReportPaths, Reports, TraceFile, default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -67,6 +67,8 @@ pub struct PipeRun {
     pub advice: Advice,
     /// Where the report goes.
     pub reports: Reports,
+    /// Where the trace goes; `None` if none is written.
+    pub trace: Option<TraceFile>,
     /// How the run is saved; `None` if it is not.
     pub saving: Option<Saving>,
 }
@@ -142,6 +144,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         html: args.html.as_deref(),
     };
     let reports = Reports::prepare(detail, paths)?;
+    let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;
@@ -151,7 +154,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     if args.attach.is_given() {
         let live = shows_progress(args.no_progress);
         let saving = saving(args.save, Saver::Pipe)?;
-        let attach = Attach::of(&args.attach, reports, live, saving)?;
+        let attach = Attach::of(&args.attach, reports, trace, live, saving)?;
         return Ok(Pipe::Attach(Box::new(attach)));
     }
     let to_stdout = |file: &Option<ReportFile>| {
@@ -211,7 +214,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         })));
     }
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
-    let run = PipeRun { parsed, pipeline, runs, advice, reports, saving };
+    let run = PipeRun { parsed, pipeline, runs, advice, reports, trace, saving };
     Ok(Pipe::Run(Box::new(run)))
 }
 

@@ -11,6 +11,7 @@ mod layout;
 pub mod listing;
 pub mod mechanisms;
 mod page;
+mod picture;
 pub mod pipe;
 mod remedies;
 pub mod run;

@@ -15,7 +15,9 @@ mod protobuf;
 use std::io::{self, Write};
 use std::path::Path;
 
+use contend_record::Host;
 use contend_record::doctor::{Cause, DoctorRecord};
+use contend_record::pipe::PipeRecord;
 use contend_record::trace::{Evidence, Source, Trace, Wait, WaitObject};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -50,24 +52,61 @@ impl Format {
     }
 }
 
-/// Writes a trace. `record` is the diagnosis of the same observation.
+/// What a trace shows, from the record of the same measurement.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The verb that has measured it, such as `contend doctor`.
+    verb: &'static str,
+    command: &'a str,
+    /// The result in a paragraph.
+    result: &'a str,
+    host: &'a Host,
+    /// Whether other programs used the CPUs for which threads were queued.
+    has_other_load: bool,
+}
+
+impl<'a> From<&'a DoctorRecord> for About<'a> {
+    fn from(record: &'a DoctorRecord) -> Self {
+        Self {
+            verb: "contend doctor",
+            command: &record.command,
+            result: &record.diagnosis,
+            host: &record.host,
+            has_other_load: record.moments.iter().any(|moments| moments.cause == Cause::OtherLoad),
+        }
+    }
+}
+
+impl<'a> From<&'a PipeRecord> for About<'a> {
+    fn from(record: &'a PipeRecord) -> Self {
+        Self {
+            verb: "contend pipe",
+            command: &record.command,
+            result: &record.bottleneck.evidence,
+            host: &record.host,
+            has_other_load: false,
+        }
+    }
+}
+
+/// Writes a trace. `about` is made from the record of the same measurement.
 ///
 /// # Errors
 /// Returns an error if `out` cannot be written.
 pub fn write(
     trace: &Trace,
-    record: &DoctorRecord,
+    about: About<'_>,
     format: Format,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
-        Format::Firefox => firefox::write(trace, record, out),
+        Format::Firefox => firefox::write(trace, about, out),
         Format::FirefoxGzip => {
             let mut encoder = GzEncoder::new(out, Compression::fast());
-            firefox::write(trace, record, &mut encoder)?;
+            firefox::write(trace, about, &mut encoder)?;
             encoder.finish()?.flush()
         }
-        Format::Perfetto => perfetto::write(trace, record, out),
+        Format::Perfetto => perfetto::write(trace, about, out),
     }
 }
 
@@ -77,8 +116,8 @@ pub fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = Vec::new();
     if let Source::Samples { reason } = &trace.source {
         notes.push(format!(
-            "the trace is made from samples: the order of events between two samples is guessed, \
-             because context switches were not recorded ({reason})"
+            "the trace is made from samples, so that the order of events between two of them is \
+             guessed: {reason}"
         ));
     }
     if !trace.is_complete() {
@@ -97,10 +136,9 @@ pub fn notes(trace: &Trace) -> Vec<String> {
 
 /// Returns the cause as the record names it: which programs used the CPUs is known only for the whole
 /// observation.
-fn cause(record: &DoctorRecord, cause: Cause) -> Cause {
-    let has_other_load = record.moments.iter().any(|moments| moments.cause == Cause::OtherLoad);
+fn cause(about: About<'_>, cause: Cause) -> Cause {
     match cause {
-        Cause::Limited if has_other_load => Cause::OtherLoad,
+        Cause::Limited if about.has_other_load => Cause::OtherLoad,
         cause => cause,
     }
 }
@@ -267,8 +305,9 @@ mod tests {
         let mut plain = Vec::new();
         let mut compressed = Vec::new();
         let (trace, record) = (testing::trace(), testing::record());
-        write(&trace, &record, Format::Firefox, &mut plain).expect("memory");
-        write(&trace, &record, Format::FirefoxGzip, &mut compressed).expect("memory");
+        let about = About::from(&record);
+        write(&trace, about, Format::Firefox, &mut plain).expect("memory");
+        write(&trace, about, Format::FirefoxGzip, &mut compressed).expect("memory");
         let mut decoded = Vec::new();
         GzDecoder::new(&*compressed).read_to_end(&mut decoded).expect("a gzip file");
         assert_eq!(decoded, plain);
@@ -282,8 +321,8 @@ mod tests {
         trace.source = Source::Samples { reason: "not permitted".to_owned() };
         trace.observed_until = 2_001_000 * testing::MICRO;
         let expected = [
-            "the trace is made from samples: the order of events between two samples is guessed, \
-             because context switches were not recorded (not permitted)",
+            "the trace is made from samples, so that the order of events between two of them is \
+             guessed: not permitted",
             "the trace ends after 4.0ms of 2.00s: it has 7 spans, and the limit on its size is reached",
         ];
         assert_eq!(notes(&trace), expected);
@@ -311,7 +350,7 @@ mod tests {
         let (trace, record) = (testing::trace(), testing::record());
         for format in [Format::Firefox, Format::FirefoxGzip, Format::Perfetto] {
             for space in [0, 100, 500] {
-                let error = write(&trace, &record, format, &mut Full(space));
+                let error = write(&trace, About::from(&record), format, &mut Full(space));
                 let kind = error.expect_err("no space").kind();
                 assert_eq!(kind, io::ErrorKind::StorageFull, "{format:?} {space}");
             }

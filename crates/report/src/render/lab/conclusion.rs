@@ -89,6 +89,11 @@ pub enum Reason {
 }
 
 impl Verdict {
+    /// Returns the verdict with its reason, such as `inconclusive (within noise)`.
+    pub fn sentence(self) -> String {
+        format!("{}{}", self.words(), self.reason())
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",

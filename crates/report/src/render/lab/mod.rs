@@ -1,7 +1,7 @@
 //! Renders a run of the lab as text.
 
-mod chapter;
-mod conclusion;
+pub(super) mod chapter;
+pub(super) mod conclusion;
 mod copy;
 mod disturbance;
 mod handoff;
@@ -11,18 +11,21 @@ mod memory;
 pub(super) mod messages;
 mod pipeline;
 mod process_thread;
+mod reported;
 pub(super) mod runtimes;
 #[cfg(test)]
 pub(crate) mod sample;
 mod saturation;
 mod server;
 mod shared_memory;
-mod source;
-mod synchronisation;
+pub(super) mod source;
+pub(super) mod synchronisation;
 pub(super) mod table;
 pub mod timeline;
 #[cfg(test)]
 mod widths;
+
+pub(super) use reported::{Reported, reported};
 
 use std::fmt::Write as _;
 

@@ -8,6 +8,7 @@
 //!             ├─ warnings ───── all except those under the headline
 //!             ├─ suggestions ── rewrites, and `contend run`
 //!             ├─ answers ────── predicted times                            (--what-if)
+//!             ├─ over_time ──── a lane for each stage and pipe             (--verbose)
 //!             └─ tables ─────── times, data, pipes, runs, method             (--verbose)
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! is not a terminal.
 
 pub mod bar;
+mod over_time;
 mod phases;
 mod runs;
 mod summary;
@@ -72,6 +74,7 @@ pub fn report(record: &PipeRecord, detail: Detail, width: usize) -> String {
     match detail {
         Detail::Summary => more(&mut out, record, width),
         Detail::Full => {
+            over_time::lanes(&mut out, record, width);
             tables::all(&mut out, record, width);
             method(&mut out, record, width);
         }

@@ -47,7 +47,8 @@ pub(super) fn table(runs: &Runs, record: &PipeRecord, width: usize) -> String {
     }
     table.add_row(headings.into_iter().enumerate().map(|(i, t)| aligned(i, t.to_owned())));
     for stage in &runs.stages {
-        let command = record.stages.get(stage.index - 1).map_or("", |s| s.command.as_str());
+        let command =
+            record.stages.get(stage.index.wrapping_sub(1)).map_or("", |s| s.command.as_str());
         let mut row = vec![
             stage.index.to_string(),
             cut(command, width.saturating_sub(if wide { 94 } else { 50 }).max(8)),

@@ -16,12 +16,12 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::iter;
 
-use contend_record::doctor::{Cause, DoctorRecord, ThreadState};
+use contend_record::doctor::{Cause, ThreadState};
 use contend_record::trace::{Activity, EventKind, Evidence, ThreadTrace, Trace};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{evidence_name, notes, object, target};
+use super::{About, evidence_name, notes, object, target};
 use crate::render::doctor::{cause_name, state_name};
 use tables::{
     Category, Column, Constants, Markers, Meta, Profile, Row, Rows, Samples, Shared, Thread,
@@ -115,12 +115,12 @@ impl Names {
 ///
 /// # Errors
 /// Returns an error if `out` cannot be written.
-pub fn write(trace: &Trace, record: &DoctorRecord, out: &mut impl Write) -> io::Result<()> {
+pub fn write(trace: &Trace, about: About<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut strings = Strings::default();
     let names = Names::of(trace, &mut strings);
     let evidence = [Evidence::Sampled, Evidence::Assumed, Evidence::None]
         .map(|evidence| strings.index(evidence_name(evidence)));
-    let context = Context { trace, record, names, evidence, interval: interval(trace) };
+    let context = Context { trace, about, names, evidence, interval: interval(trace) };
     let shared = Shared::new(&strings.list, &context.names.states);
     let profile = Profile {
         meta: context.meta(),
@@ -143,7 +143,7 @@ fn interval(trace: &Trace) -> u64 {
 
 struct Context<'a> {
     trace: &'a Trace,
-    record: &'a DoctorRecord,
+    about: About<'a>,
     names: Names,
     /// Indexes of the names of evidence: sampled, assumed, none.
     evidence: [usize; 3],
@@ -153,9 +153,9 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn meta(&self) -> Meta {
-        let record = self.record;
+        let about = self.about;
         let entry = |label: &str, value: &str| json!({ "label": label, "format": "string", "value": value });
-        let mut entries = vec![entry("Diagnosis", &record.diagnosis)];
+        let mut entries = vec![entry("Result", about.result)];
         entries.extend(notes(self.trace).iter().map(|note| entry("Note", note)));
         // The thread with the causes comes before those of the program.
         let mut busiest: Vec<(u64, usize)> = (1..)
@@ -169,12 +169,12 @@ impl Context<'_> {
             interval: milliseconds(self.interval),
             start_time: milliseconds(self.trace.start.realtime),
             start_time_as_clock_monotonic_nanoseconds_since_boot: self.trace.start.monotonic,
-            product: format!("contend doctor: {}", record.command),
-            arguments: record.command.clone(),
-            oscpu: record.host.kernel.clone(),
-            cpu_name: record.host.cpu_model.clone(),
-            logical_cpus: record.host.cpus_online,
-            extra: json!([{ "label": "contend doctor", "entries": entries }]),
+            product: format!("{}: {}", about.verb, about.command),
+            arguments: about.command.to_owned(),
+            oscpu: about.host.kernel.clone(),
+            cpu_name: about.host.cpu_model.clone(),
+            logical_cpus: about.host.cpus_online,
+            extra: json!([{ "label": about.verb, "entries": entries }]),
             initial_selected_threads: vec![busiest.first().copied().unwrap_or(0)],
             initial_visible_threads: iter::once(0).chain(busiest).collect(),
             constants: Constants::default(),
@@ -200,7 +200,7 @@ impl Context<'_> {
             // The rows own the levels, since they are made more than once.
             let levels: Vec<Row<'_>> = levels.iter().map(level).collect();
             let moments = self.trace.moments().map(|(start, end, cause)| Row {
-                name: self.names.causes[super::cause(self.record, cause) as usize],
+                name: self.names.causes[super::cause(self.about, cause) as usize],
                 start: self.since_start(start),
                 end: Some(self.since_start(end)),
                 category: cause_category(cause),
@@ -211,7 +211,7 @@ impl Context<'_> {
         Thread {
             name: "cause".to_owned(),
             is_main: true,
-            process_name: "contend doctor".to_owned(),
+            process_name: self.about.verb.to_owned(),
             process_type: "default",
             process_startup_time: 0.0,
             process_shutdown_time: None,
@@ -373,7 +373,7 @@ mod tests {
 
     fn profile(trace: &Trace) -> Value {
         let mut bytes = Vec::new();
-        write(trace, &testing::record(), &mut bytes).expect("memory");
+        write(trace, About::from(&testing::record()), &mut bytes).expect("memory");
         serde_json::from_slice(&bytes).expect("JSON")
     }
 

@@ -13,9 +13,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use contend_record::doctor::{Cause, DoctorRecord, ThreadState};
+use contend_record::doctor::{Cause, ThreadState};
 use contend_record::trace::{Activity, EventKind, Evidence, ThreadTrace, Trace, WaitObject};
 
+use super::About;
 use super::protobuf::Message;
 use crate::render::doctor::{cause_name, state_name};
 
@@ -144,11 +145,11 @@ const ASSUMED: u64 = 6;
 ///
 /// # Errors
 /// Returns an error if `out` cannot be written.
-pub fn write(trace: &Trace, record: &DoctorRecord, out: &mut impl Write) -> io::Result<()> {
+pub fn write(trace: &Trace, about: About<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer { out, message: Message::default() };
     writer.start(trace)?;
-    let threads = writer.descriptors(trace, record)?;
-    writer.moments(trace, record)?;
+    let threads = writer.descriptors(trace, about)?;
+    writer.moments(trace, about)?;
     for (time, running) in trace.running_threads() {
         writer.event(time, COUNTER_TRACK, COUNTER, |event| {
             event.integer(event::COUNTER_VALUE, running);
@@ -216,9 +217,9 @@ impl<W: Write> Writer<'_, W> {
     fn descriptors<'t>(
         &mut self,
         trace: &'t Trace,
-        record: &DoctorRecord,
+        about: About<'_>,
     ) -> io::Result<Vec<(u64, &'t ThreadTrace)>> {
-        let mut description = record.diagnosis.clone();
+        let mut description = about.result.to_owned();
         for note in super::notes(trace) {
             description.push_str(&format!("\nNote: {note}."));
         }
@@ -312,9 +313,9 @@ impl<W: Write> Writer<'_, W> {
         self.event(end, track, SLICE_END, |_| {})
     }
 
-    fn moments(&mut self, trace: &Trace, record: &DoctorRecord) -> io::Result<()> {
+    fn moments(&mut self, trace: &Trace, about: About<'_>) -> io::Result<()> {
         for (start, end, cause) in trace.moments() {
-            let number = ThreadState::ALL.len() as u64 + 1 + super::cause(record, cause) as u64;
+            let number = ThreadState::ALL.len() as u64 + 1 + super::cause(about, cause) as u64;
             self.slice((start, end), CAUSE_TRACK, |event| {
                 event.integer(event::NAME_IID, number);
             })?;
@@ -409,7 +410,7 @@ mod tests {
 
     fn packets(trace: &Trace) -> Vec<Fields> {
         let mut bytes = Vec::new();
-        write(trace, &testing::record(), &mut bytes).expect("memory");
+        write(trace, About::from(&testing::record()), &mut bytes).expect("memory");
         Fields::decode(&bytes).all(1).map(Value::fields).collect()
     }
 
@@ -563,6 +564,6 @@ mod tests {
         let tracks = descriptors(&packets(&trace));
         let description = tracks[&1].get(14).expect("a description").text().to_owned();
         assert!(description.starts_with("It waits for a lock.\nNote: the trace"), "{description}");
-        assert!(description.ends_with("(not permitted)."), "{description}");
+        assert!(description.ends_with("is guessed: not permitted."), "{description}");
     }
 }

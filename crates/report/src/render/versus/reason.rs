@@ -70,19 +70,21 @@ pub(super) fn reasons(first: &Variant, other: &Variant) -> Vec<String> {
 /// Returns a phrase for the bottleneck of a run, or `None` if none was found.
 fn bottleneck(record: &PipeRecord) -> Option<String> {
     let found = &record.bottleneck;
-    Some(match (found.kind, found.stage.and_then(|index| record.stages.get(index - 1))) {
-        (BottleneckKind::Stage, Some(stage)) => format!(
-            "stage {} `{}`, busy for {} of {}",
-            stage.index,
-            cut(&stage.command, MAX_COMMAND_COLUMNS),
-            time(stage.service_seconds()),
-            time(record.wall_seconds)
-        ),
-        (BottleneckKind::Machine, _) => "the CPUs".to_owned(),
-        (BottleneckKind::Input, _) => "the input".to_owned(),
-        (BottleneckKind::Output, _) => "the reader of the output".to_owned(),
-        _ => return None,
-    })
+    Some(
+        match (found.kind, found.stage.and_then(|index| record.stages.get(index.checked_sub(1)?))) {
+            (BottleneckKind::Stage, Some(stage)) => format!(
+                "stage {} `{}`, busy for {} of {}",
+                stage.index,
+                cut(&stage.command, MAX_COMMAND_COLUMNS),
+                time(stage.service_seconds()),
+                time(record.wall_seconds)
+            ),
+            (BottleneckKind::Machine, _) => "the CPUs".to_owned(),
+            (BottleneckKind::Input, _) => "the input".to_owned(),
+            (BottleneckKind::Output, _) => "the reader of the output".to_owned(),
+            _ => return None,
+        },
+    )
 }
 
 fn sentence(part: &Part<'_>, first: &str, other: &str) -> String {

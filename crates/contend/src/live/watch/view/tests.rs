@@ -25,6 +25,7 @@ fn thread(tid: i32, name: &str, states: &[(ThreadState, f64)]) -> Thread {
         observed_seconds: states.iter().map(|(_, time)| time).sum(),
         state_seconds: states.iter().copied().collect(),
         slices: 1000,
+        waits: Vec::new(),
     }
 }
 

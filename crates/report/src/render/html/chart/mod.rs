@@ -4,14 +4,20 @@
 //! ```text
 //! Scale ── value → position from 0 to 1, and its ticks
 //!   ├─ rows ───── bars, stacked bars and spans of time, one row below the other
+//!   ├─ lanes ──── stacked shares over time, one lane below the other
 //!   └─ plot ───── points with intervals, and lines, over two axes
+//! graph ───────── nodes in two columns, and edges between them
+//! flow ────────── parts and the amounts that go through them
 //! heat_map ────── a table whose cells are coloured by their values
 //! ```
 //!
 //! The `data-text` of a mark has its figures as text. The page's script shows them when the pointer or the
 //! keyboard reaches the mark. Colours are classes `c0` to `c8` of the page's style sheet.
 
+pub(super) mod flow;
+pub(super) mod graph;
 pub(super) mod heat_map;
+pub(super) mod lanes;
 pub(super) mod plot;
 pub(super) mod rows;
 mod scale;

@@ -30,8 +30,28 @@ pub(in crate::render::html) struct Series {
     pub points: Vec<Point>,
     /// Corners of the line.
     pub line: Vec<(f64, f64)>,
-    /// Whether the line is a model of the points, instead of joining them.
-    pub is_model: bool,
+    pub style: Style,
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::render::html) enum Style {
+    /// It joins the points.
+    Joined,
+    /// A model of points.
+    Model,
+    /// A bound of a model.
+    Bound,
+}
+
+impl Style {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Joined => "",
+            Self::Model => " model",
+            Self::Bound => " bound",
+        }
+    }
 }
 
 /// A point.
@@ -74,7 +94,7 @@ pub(in crate::render::html) fn draw(
                 // A line has no percentages, so that it is stretched, but not its stroke.
                 svg x="0" y="0" width="100%" height=(pixels(TOP + HEIGHT)) viewBox={ "0 0 " (UNITS) " " (pixels(TOP + HEIGHT)) } preserveAspectRatio="none" {
                     @for series in series.iter().filter(|series| series.line.len() > 1) {
-                        polyline class={ "line " (series.colour.class()) (if series.is_model { " model" } else { "" }) } points=(corners(&series.line, &x.scale, y_at)) {}
+                        polyline class={ "line " (series.colour.class()) (series.style.class()) } points=(corners(&series.line, &x.scale, y_at)) {}
                     }
                 }
                 @for series in series {

@@ -1,5 +1,8 @@
 //! The page of a diagnosis.
 
+mod over_time;
+mod waits;
+
 use contend_record::doctor::{
     Cause, DoctorRecord, Finding, Layer, LayerId, Thread, ThreadName, ThreadState,
 };
@@ -45,10 +48,20 @@ pub fn page(record: &DoctorRecord) -> serde_json::Result<String> {
     if let Some(tried) = &record.trials {
         sections.push(("Remedies tried".to_owned(), gains::remedies(tried).markup()));
     }
-    let times = html! { (moments(record).markup()) (states(record).markup()) };
+    let times = html! {
+        (moments(record).markup())
+        @if let Some(series) = &record.time_series { (over_time::causes(series).markup()) }
+        (states(record).markup())
+    };
     sections.push(("Where the time went".to_owned(), times));
     if !record.threads.is_empty() {
-        sections.push(("Threads".to_owned(), threads(record).markup()));
+        let series = record.time_series.as_ref().filter(|series| !series.threads.is_empty());
+        let all = html! {
+            (threads(record).markup())
+            @if let Some(series) = series { (over_time::threads(series).markup()) }
+            @if let Some(figure) = waits::figure(record) { (figure.markup()) }
+        };
+        sections.push(("Threads".to_owned(), all));
     }
     sections.push(("How it was observed".to_owned(), layers(&record.observation.layers)));
     let page = Page {
@@ -212,14 +225,8 @@ fn threads(record: &DoctorRecord) -> Figure {
         Row::stacked(thread_name(&thread.name), format!("{} CPU", seconds(running)), parts)
     };
     let bars: Vec<Row> = shown.iter().map(row).collect();
-    let in_chart = |state: &ThreadState| shown.iter().any(|thread| time_in(thread, *state) > 0.0);
-    let mut legend: Vec<(Colour, String)> = Vec::new();
-    for state in ThreadState::ALL.into_iter().filter(in_chart) {
-        match legend.iter_mut().find(|(colour, _)| *colour == state_colour(state)) {
-            Some((_, names)) => names.push_str(&format!(", {}", state_name(state))),
-            None => legend.push((state_colour(state), state_name(state).to_owned())),
-        }
-    }
+    let in_chart = |state: ThreadState| shown.iter().any(|thread| time_in(thread, state) > 0.0);
+    let legend = states_legend(in_chart);
     let scale = rows::scale(&bars);
     let left_out = record.threads.len() - shown.len();
     let title = match left_out {
@@ -256,6 +263,24 @@ fn layers(layers: &[Layer]) -> Markup {
 
 fn share_of_time(value: f64) -> String {
     format!("{:.0}%", 100.0 * value)
+}
+
+/// Returns the legend of the states in a chart. States with the same colour share an entry.
+fn states_legend(is_in_chart: impl Fn(ThreadState) -> bool) -> Vec<(Colour, String)> {
+    let in_chart = ThreadState::ALL.into_iter().filter(|state| is_in_chart(*state));
+    legend_of(in_chart.map(|state| (state_colour(state), state_name(state))))
+}
+
+/// Returns a legend in which names with the same colour share an entry.
+fn legend_of(named: impl Iterator<Item = (Colour, &'static str)>) -> Vec<(Colour, String)> {
+    let mut legend: Vec<(Colour, String)> = Vec::new();
+    for (colour, name) in named {
+        match legend.iter_mut().find(|(known, _)| *known == colour) {
+            Some((_, names)) => names.push_str(&format!(", {name}")),
+            None => legend.push((colour, name.to_owned())),
+        }
+    }
+    legend
 }
 
 fn state_colour(state: ThreadState) -> Colour {

@@ -5,19 +5,27 @@
 //! a number that takes many values ────▶ points over it, a series for each of the other parameters,
 //!                                       and the lines or scaling laws through them
 //! otherwise ──────────────────────────▶ a bar for each case
+//! percentiles ────────────────────────▶ a second figure with the parts up to each
 //! ```
+//!
+//! Figures of source documents are marks beside those of the run.
 
-use contend_record::lab::{Case, Ending, Fit, RunRecord, ScalingFit, Unit, View};
+mod chapter;
+pub(super) mod machines;
+mod models;
+mod percentiles;
+
+use contend_record::lab::{Case, Ending, RunRecord, Unit, View};
 use contend_record::parameters::{Parameters, Value, names};
 use maud::{Markup, html};
 
-use super::chart::plot::{self, Axis, Point, Series};
+use super::chart::plot::{self, Axis, Point, Series, Style};
 use super::chart::rows::{self, Row};
 use super::chart::{Colour, Format, Scale, heat_map};
 use super::frame::{Figure, Page};
 use super::table::{Cell, Table};
 use super::{number_of, origin};
-use crate::render::lab::{shown, skipped};
+use crate::render::lab::{Reported, reported, shown, skipped};
 use crate::render::layout::grouped;
 use crate::render::text::printable;
 use crate::render::units::{bytes, count, counted, nanoseconds, seconds};
@@ -32,8 +40,6 @@ const MAX_SERIES: usize = 8;
 const MIN_VALUES: usize = 3;
 /// Ratio of the largest to the smallest value from which a scale is logarithmic.
 const MIN_LOG_RATIO: f64 = 20.0;
-/// Number of corners of the line of a model.
-const CORNERS: u32 = 60;
 
 /// Returns the page of a run of the lab.
 ///
@@ -60,17 +66,18 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
     if record.quick {
         facts.push("a smaller form of the cases (--quick)".to_owned());
     }
-    let sections = record.experiments().into_iter().map(|name| {
+    let mut sections = chapter::sections(record);
+    sections.extend(record.experiments().into_iter().map(|name| {
         let cases: Vec<&Case> =
             record.cases.iter().filter(|case| case.experiment == name).collect();
         (name.to_owned(), experiment(record, name, &cases))
-    });
+    }));
     let page = Page {
         subject: &subject,
         kind: "lab",
         facts,
         result: html! { p { (result(record)) } },
-        sections: sections.collect(),
+        sections,
         warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
         origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
         record: serde_json::to_string(record)?,
@@ -94,6 +101,7 @@ fn experiment(record: &RunRecord, name: &str, cases: &[&Case]) -> Markup {
     let measured: Vec<&Case> = cases.iter().copied().filter(|case| case.median.is_some()).collect();
     html! {
         @for figure in figures(record, name, &measured) { (figure.markup()) }
+        @if let Some(figure) = percentiles::figure(name, &measured) { (figure.markup()) }
         @for sentence in skipped(cases) { p { (sentence) } }
         @if !measured.is_empty() {
             p.method { "Command: " code { "contend lab run " (name) } }
@@ -109,12 +117,18 @@ fn figures(record: &RunRecord, name: &str, cases: &[&Case]) -> Vec<Figure> {
 
 fn figure(record: &RunRecord, name: &str, unit: Unit, cases: &[&Case]) -> Figure {
     let format = format_of(unit);
+    let has_document = cases.iter().any(|case| reported(record, case).is_some());
     let plotted = match cases.first().map(|case| case.view) {
         Some(View::CpuPairs) => Some((Vec::new(), cpu_pairs(cases, format))),
         _ => swept(cases).map(|over| plotted(record, name, &over, unit, cases)),
     };
-    let (legend, chart) = plotted.unwrap_or_else(|| (Vec::new(), bars(name, cases, format)));
-    Figure { title: title(name, unit), legend, chart, table: table(cases), method: method(cases) }
+    let (legend, chart) =
+        plotted.unwrap_or_else(|| (Vec::new(), bars(record, name, cases, format)));
+    let mut method = method(cases);
+    if has_document {
+        method.push_str(DOCUMENT);
+    }
+    Figure { title: title(name, unit), legend, chart, table: table(record, cases), method }
 }
 
 fn title(name: &str, unit: Unit) -> String {
@@ -201,7 +215,8 @@ fn plotted(
         scale(
             cases
                 .iter()
-                .flat_map(|case| case.median.into_iter().chain(case.ci95.into_iter().flatten())),
+                .flat_map(|case| case.median.into_iter().chain(case.ci95.into_iter().flatten()))
+                .chain(cases.iter().filter_map(|case| Some(reported(record, case)?.value))),
         ),
     );
     let format = format_of(unit);
@@ -216,14 +231,42 @@ fn plotted(
         };
         let mut points: Vec<Point> = group.iter().map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let model = model(record, name, over, others, &points, &x);
-        let is_model = model.is_some();
-        let line = model.unwrap_or_else(|| points.iter().map(|point| (point.x, point.y)).collect());
-        if groups.len() > 1 || is_model {
-            let fitted = if is_model { " (line: fitted)" } else { "" };
+        let models = models::models(record, name, over, others, &points, &x);
+        let names: Vec<&str> = models.iter().map(|model| model.name).collect();
+        if groups.len() > 1 || !models.is_empty() {
+            let fitted = if models.is_empty() {
+                String::new()
+            } else {
+                format!(" (dashed: {})", names.join(", "))
+            };
             legend.push((colour, format!("{label}{fitted}")));
         }
-        series.push(Series { colour, points, line, is_model });
+        let line = if models.is_empty() {
+            points.iter().map(|point| (point.x, point.y)).collect()
+        } else {
+            Vec::new()
+        };
+        series.push(Series { colour, points, line, style: Style::Joined });
+        for models::Model { line, bounds, .. } in models {
+            series.push(Series { colour, points: Vec::new(), line, style: Style::Model });
+            series.extend(bounds.into_iter().map(|line| Series {
+                colour,
+                points: Vec::new(),
+                line,
+                style: Style::Bound,
+            }));
+        }
+    }
+    let document = documented(record, cases, &at, format);
+    if !document.is_empty() {
+        legend.push((Colour::NEUTRAL, "the source document's figure".to_owned()));
+        let line = Vec::new();
+        series.push(Series {
+            colour: Colour::NEUTRAL,
+            points: document,
+            line,
+            style: Style::Joined,
+        });
     }
     let alternative = format!(
         "Points of {name} over {over}, in {}. {}",
@@ -261,46 +304,38 @@ fn series_name(parameters: &Parameters, groups: &[(Parameters, Vec<&Case>)]) -> 
     if words.is_empty() { "median".to_owned() } else { printable(&words.join(" ")) }
 }
 
-/// Returns the corners of a line or scaling law through a series; `None` without one.
-fn model(
+/// What marks of source documents are.
+const DOCUMENT: &str =
+    " Marks without an interval are figures of the source document, from other hardware.";
+
+/// Returns the figures of the source document at the positions of their cases.
+fn documented(
     record: &RunRecord,
-    name: &str,
-    over: &str,
-    others: &Parameters,
-    points: &[Point],
-    x: &Scale,
-) -> Option<Vec<(f64, f64)>> {
-    let is_of = |parameters: &Parameters, experiment: &str| {
-        experiment == name && parameters.has_same_entries(others)
+    cases: &[&Case],
+    at: &impl Fn(&Case) -> f64,
+    format: Format,
+) -> Vec<Point> {
+    let point = |case: &&Case| {
+        let reported = reported(record, case)?;
+        let text = format!("{}: {}, {}", case_name(case), format(reported.value), reported.source);
+        Some(Point { x: at(case), y: reported.value, interval: None, text })
     };
-    let line = |fit: &&Fit| {
-        fit.over == over && fit.metric == "value" && is_of(&fit.parameters, &fit.experiment)
-    };
-    let law = |fit: &&ScalingFit| {
-        fit.over == over && fit.law.unfit.is_none() && is_of(&fit.parameters, &fit.experiment)
-    };
-    let (first, last) = (points.first()?.x, points.last()?.x);
-    let within = || x.samples(CORNERS).into_iter().filter(move |at| (first..=last).contains(at));
-    if let Some(fit) = record.fits.iter().find(line) {
-        let at = |x: f64| (x, fit.line.intercept + fit.line.slope * x);
-        return Some(within().map(at).collect());
-    }
-    let fit = record.scaling.iter().find(law)?;
-    // Every worker does the same work, so that the time is that of one worker times workers per speed-up.
-    let one = points.iter().find(|point| (point.x - 1.0).abs() < 0.5)?.y;
-    let at = |workers: f64| (workers, one * workers / fit.law.speed_up(workers));
-    Some(within().map(at).collect())
+    cases.iter().filter_map(point).collect()
 }
 
 /// Draws a bar for each case.
-fn bars(name: &str, cases: &[&Case], format: Format) -> Markup {
+fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> Markup {
     let bars: Vec<Row> = cases
         .iter()
         .take(MAX_BARS)
         .map(|case| {
             let median = case.median.unwrap_or(0.0);
+            let reference = reported(record, case).map(|Reported { value, source }| {
+                (value, format!("{}: {}, {source}", short_name(case, cases), format(value)))
+            });
             Row {
                 interval: case.ci95,
+                reference,
                 ..Row::bar(
                     short_name(case, cases),
                     median.max(0.0),
@@ -392,7 +427,7 @@ fn case_text(case: &Case, format: Format) -> String {
 }
 
 /// Returns a table with a row for each case: its parameters, its figures and its other metrics.
-fn table(cases: &[&Case]) -> Table {
+fn table(record: &RunRecord, cases: &[&Case]) -> Table {
     let mut parameters: Vec<String> = Vec::new();
     let mut metrics: Vec<String> = Vec::new();
     for case in cases {
@@ -417,6 +452,8 @@ fn table(cases: &[&Case]) -> Table {
     headings
         .extend(["#median", "#95 % interval", "#least", "#most", "#samples"].map(str::to_owned));
     headings.extend(metrics.iter().map(|name| format!("#{}", printable(name).replace('_', " "))));
+    let has_document = cases.iter().any(|case| reported(record, case).is_some());
+    headings.extend(has_document.then(|| "#document".to_owned()));
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let mut table = Table::new(&headings);
     for case in cases {
@@ -441,6 +478,9 @@ fn table(cases: &[&Case]) -> Table {
             let metric = case.metrics.get(name);
             metric.map_or_else(Cell::default, |metric| figure(Some(metric.median), metric.unit))
         }));
+        if has_document {
+            row.push(figure(reported(record, case).map(|reported| reported.value), case.unit));
+        }
         table.push(row);
     }
     table

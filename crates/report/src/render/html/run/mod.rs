@@ -1,5 +1,7 @@
 //! The page of a parallel run.
 
+mod work;
+
 use contend_record::run::{Class, Outcome, RunRecord, Stage};
 use maud::{Markup, html};
 
@@ -10,6 +12,9 @@ use super::table::{Cell, Table};
 use super::{exit, label, number_of, origin};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, seconds};
+
+/// Largest number of pipelines of a script whose work is shown.
+const MAX_PIPELINES: usize = 20;
 
 /// Returns the page of a parallel run.
 ///
@@ -23,6 +28,9 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
         facts.push(format!("{} of input", bytes(outcome.input_bytes as f64)));
         facts.push(counted(outcome.parts, "chunk"));
         facts.extend(exit(outcome.exit_code));
+        if !outcome.work.is_empty() {
+            sections.push(("Workers".to_owned(), work::figure(outcome).markup()));
+        }
         if !outcome.stages.is_empty() {
             let figure = cpu(record, outcome);
             sections.push(("Where the CPU time went".to_owned(), figure.markup()));
@@ -30,6 +38,17 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
     }
     if let Some(plan) = &record.plan {
         sections.push(("Plan".to_owned(), stages(&plan.stages).markup("Stages of the pipeline")));
+    }
+    let ran =
+        record.pipelines.iter().filter_map(|pipeline| Some((pipeline, pipeline.outcome.as_ref()?)));
+    let pipelines =
+        ran.filter(|(_, outcome)| !outcome.work.is_empty()).map(|(pipeline, outcome)| {
+            html! { h3 { code { (label(&pipeline.command)) } } (work::figure(outcome).markup()) }
+        });
+    let pipelines: Vec<Markup> = pipelines.take(MAX_PIPELINES).collect();
+    if !pipelines.is_empty() {
+        sections
+            .push(("Pipelines".to_owned(), html! { @for pipeline in pipelines { (pipeline) } }));
     }
     if !record.taken.is_empty() || !record.left.is_empty() {
         sections.push(("Script".to_owned(), script(record).markup("Commands of the script")));

@@ -14,8 +14,8 @@ use contend_record::parameters::names;
 use super::super::layout::{cut, paragraph};
 use super::super::units::{bytes, nanoseconds, percent, seconds};
 use super::chapter::Content;
-use super::find;
 use super::table::{figure, grid, row};
+use super::{Reported, find};
 
 /// Returns the chapter, or `None` if the run has measured nothing that the article reports.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
@@ -230,6 +230,28 @@ fn filter(record: &RunRecord, width: usize) -> Option<String> {
     }
     let text = "Both orders give the same output; `late` filters last, `early` first.";
     explained(&rows, 1, text, width)
+}
+
+/// Returns the article's time of the pipeline that a case reproduces; `None` if it reproduces none.
+pub(super) fn reported(case: &Case) -> Option<Reported> {
+    let text = |name: &str| case.parameters.get(name).map(ToString::to_string);
+    let is = |name: &str, value: &str| text(name).as_deref() == Some(value);
+    let whole = match case.view {
+        View::PipelineSed => article::SED
+            .iter()
+            .find(|known| is(names::FORM, known.0) && is(names::SLOW, known.1))
+            .map(|known| known.2),
+        View::PipelineJson if is(names::COPIES, "1") => article::JSON
+            .iter()
+            .find(|known| is(names::AWK, known.0) && is(names::TOKENIZER, known.1))
+            .map(|known| known.2),
+        View::PipelineFilter => article::FILTER
+            .iter()
+            .find(|known| is(names::FILTER, known.0) && is(names::ORDER, known.1))
+            .map(|known| known.2),
+        _ => None,
+    };
+    whole.map(|whole| Reported { value: 1e9 * whole.real, source: "the article" })
 }
 
 fn hold(record: &RunRecord, width: usize) -> Option<String> {

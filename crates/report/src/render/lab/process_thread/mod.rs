@@ -15,7 +15,7 @@ use super::super::layout::paragraph;
 use super::super::units::{bytes, nanoseconds, ratio};
 use super::chapter::Content;
 use super::table::{figure, grid, ratio_of, row, values};
-use super::{find, handoff};
+use super::{Reported, find, handoff};
 
 /// Returns the chapter, or `None` if the run has measured nothing that the workshop reports.
 pub fn chapter(record: &RunRecord, width: usize) -> Option<Content> {
@@ -87,6 +87,19 @@ fn hundred<'a>(record: &'a RunRecord, kind: &str) -> Option<&'a Case> {
     find(record, View::Creation, &[(names::KIND, kind), (names::N, "100")])
 }
 
+/// CPU time of the creator for 100 units, in milliseconds, by kind: the workshop's figures.
+const CREATION_MS: [(&str, f64); 2] = [("fork", 19.1), ("thread", 8.39)];
+
+/// Returns the workshop's time to create the units of a case; `None` if it has none.
+pub(super) fn reported(case: &Case) -> Option<Reported> {
+    let kind = case.parameters.text(names::KIND)?;
+    let (_, ms) = CREATION_MS.iter().find(|(known, _)| *known == kind)?;
+    let is_original =
+        case.parameters.number(names::N) == Some(100) && case.parameters.iter().count() == 2;
+    let source = "the workshop, CPU time of the creator alone";
+    is_original.then_some(Reported { value: ms * 1e6 / 100.0, source })
+}
+
 fn creation(record: &RunRecord, width: usize) -> Option<String> {
     let all = |value: Option<f64>| figure(value.map(|one| 100.0 * one));
     let line = |name: &str, document: &str, case: &Case| {
@@ -100,8 +113,8 @@ fn creation(record: &RunRecord, width: usize) -> Option<String> {
     };
     let rows = [
         row(["creating 100", "workshop: CPU", "elapsed", "CPU self", "CPU children"]),
-        line("processes", "19.1ms", hundred(record, "fork")?),
-        line("threads", "8.39ms", hundred(record, "thread")?),
+        line("processes", &format!("{}ms", CREATION_MS[0].1), hundred(record, "fork")?),
+        line("threads", &format!("{}ms", CREATION_MS[1].1), hundred(record, "thread")?),
     ];
     let mut out = grid(&rows, 1, width);
     let note = "The workshop's figures are from clock(), which returns the CPU time of the caller without its \

@@ -8,7 +8,7 @@ use super::super::super::layout::paragraph;
 use super::super::super::units::{count, ratio};
 use super::super::chapter::Content;
 use super::super::table::{grid, parameter, row};
-use super::super::{find, shown};
+use super::super::{Reported, find, shown};
 use super::conclusions::CONCLUSIONS;
 use super::kinds::{Kind, kinds};
 use super::{memory_chart, memory_table, round_trip_section};
@@ -94,7 +94,7 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
         rows.push(vec![
             parameter(*case, names::FORM),
             case.parameters.number(names::N).map_or_else(String::new, |n| count(n as f64)),
-            size(reported(case)),
+            size(reported_bytes(case)),
             size(case.median),
             size(case.metric("after_1s")),
             size(case.metric("after_6s")),
@@ -106,9 +106,14 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     rows
 }
 
+/// Returns the document's figure for a case; `None` if it has none.
+pub fn reported(case: &Case) -> Option<Reported> {
+    Some(Reported { value: reported_bytes(case)?, source: "the document" })
+}
+
 /// Returns the total bytes that the document reports for the form and the number of units of a
 /// case, or `None` if it reports none.
-fn reported(case: &Case) -> Option<f64> {
+fn reported_bytes(case: &Case) -> Option<f64> {
     let n = case.parameters.number(names::N)?;
     let &(_, callback, process) = REPORTED.iter().find(|row| row.0 == n)?;
     match case.parameters.text(names::FORM)? {
@@ -147,7 +152,7 @@ fn one_at_a_time(record: &RunRecord) -> Option<String> {
 /// `None` if the run did not measure it.
 fn then_and_now(record: &RunRecord) -> Option<String> {
     let (n, case) = largest(record, "process")?;
-    let (reported, at_once) = (reported(case)?, case.median?);
+    let (reported, at_once) = (reported_bytes(case)?, case.median?);
     Some(format!(
         "A process takes {} here, {} times the document's figure.",
         shown(at_once / n as f64, Unit::Bytes),

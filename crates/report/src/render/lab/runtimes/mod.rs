@@ -11,7 +11,7 @@ use contend_record::lab::{Case, RunRecord, Unit};
 use contend_record::parameters::names;
 
 use self::chart::Series;
-pub use self::document::{chapter, section as document_section};
+pub use self::document::{chapter, reported, section as document_section};
 pub use self::kinds::{Kind, kinds};
 use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::count;

@@ -13,9 +13,9 @@ use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::{bytes, count, nanoseconds, ratio, seconds};
 use super::chapter::Content;
 use super::copy;
-use super::find;
 use super::messages::by_name;
 use super::table::{figure, grid, row};
+use super::{Reported, find};
 
 /// The article's output of `time -lph` for its program with a pipe, on FreeBSD.
 struct Article {
@@ -86,6 +86,14 @@ fn form<'a>(record: &'a RunRecord, name: &str) -> Option<&'a Case> {
 fn both(case: &Case, name: &str) -> Option<f64> {
     let of = |who: &str| case.metric(&format!("{name}_{who}"));
     Some(of("main")? + of("sub")?)
+}
+
+/// Returns the article's time of the program that a case reproduces; `None` if it reproduces none.
+pub(super) fn reported(case: &Case) -> Option<Reported> {
+    let is_original = case.parameters.text(names::FORM) == Some("pipe")
+        && case.parameters.number(names::MESSAGES) == Some(1_000_000);
+    let seconds: f64 = ARTICLE.real.strip_suffix('s')?.parse().ok()?;
+    is_original.then_some(Reported { value: 1e9 * seconds, source: "the article" })
 }
 
 /// Forms of the program: the article's, which uses a pipe, and those with shared memory.

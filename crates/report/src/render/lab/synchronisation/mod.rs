@@ -11,8 +11,8 @@ use contend_record::parameters::names;
 use super::super::layout::{columns_left_out, paragraph};
 use super::super::units::{nanoseconds, seconds};
 use super::chapter::Content;
-use super::find;
 use super::table::{grid, row};
+use super::{Reported, find};
 
 /// A row of table 3.1 in the report.
 struct Row {
@@ -143,6 +143,53 @@ fn line(record: &RunRecord, row: &Row, width: usize) -> Option<Vec<String>> {
         }
     }
     Some(line)
+}
+
+/// A row of the report's table, with what several runs have measured for it.
+pub struct ReportRow {
+    /// Number of the program in the report.
+    pub number: &'static str,
+    /// Mechanisms for hand-offs from the main process to the sub-process, and back.
+    pub mechanisms: [&'static str; 2],
+    /// The report's largest load and time, with 1, 2 and 4 cores; empty if not reported.
+    pub document: [&'static str; 3],
+    /// For each run, largest load and time without a tick, and with that of the report's system; empty if
+    /// not measured.
+    pub measured: Vec<[String; 2]>,
+}
+
+/// Returns the rows of the report's table for which any of the runs has a measurement.
+pub fn report_rows(records: &[&RunRecord]) -> Vec<ReportRow> {
+    let rows = ROWS.iter().map(|row| {
+        let of_run = |record: &&RunRecord| {
+            let (here, ticking) = measured(record, row);
+            [here, ticking].map(|case| case.map_or_else(String::new, cell))
+        };
+        ReportRow {
+            number: row.number,
+            mechanisms: row.mechanisms,
+            document: row.document,
+            measured: records.iter().map(of_run).collect(),
+        }
+    });
+    rows.filter(|row| row.measured.iter().flatten().any(|cell| !cell.is_empty())).collect()
+}
+
+/// Returns the report's time of the program that a case reproduces, on the machine with the most similar
+/// number of cores; `None` if it has none.
+pub(super) fn reported(record: &RunRecord, case: &Case) -> Option<Reported> {
+    let row = ROWS.iter().find(|row| row.number == case.name())?;
+    if !has_original_parameters(row.number, case) {
+        return None;
+    }
+    let (column, source) = match record.host.usable_cpus() {
+        ..1.5 => (0, "the report, 1 core"),
+        ..3.5 => (1, "the report, 2 cores"),
+        _ => (2, "the report, 4 cores"),
+    };
+    let (_, time) = row.document[column].split_once(", ")?;
+    let seconds: f64 = time.trim_start_matches('<').parse().ok()?;
+    Some(Reported { value: 1e9 * seconds, source })
 }
 
 /// Returns the case of a row without a tick, and then the case with the report's tick; `None` for a
