@@ -240,6 +240,8 @@ struct Totals {
     estimates: u32,
     within: u32,
     skipped: Vec<String>,
+    /// Programs that ended with an error, with the seed.
+    failed: Vec<String>,
     /// Rows of the table of real programs.
     rows: Vec<String>,
     /// Number of sick programs by planted symptom and first finding.
@@ -261,15 +263,32 @@ fn main() -> Result<()> {
             continue;
         }
         for seed in args.seed..args.seed + args.seeds {
-            if let Some(symptom) = program.symptom {
-                check_sick(&args, program, symptom, &command, seed, &mut totals)?;
-            }
-            if program.has_twin() && !args.no_twins {
-                check_twin(&args, program, &command, seed, &mut totals)?;
+            // A program may fail on a machine that is slow in what it does: the others still count.
+            if let Err(error) = check(&args, program, &command, seed, &mut totals) {
+                println!("FAILED {} {seed}: {error:#}", program.file);
+                totals.failed.push(format!("{} {seed}", program.file));
             }
         }
     }
     print(&totals);
+    ensure!(totals.failed.is_empty(), "some programs failed");
+    Ok(())
+}
+
+/// Examines the sick and the healthy variant of a program, as far as it has them.
+fn check(
+    args: &Args,
+    program: &Program,
+    command: &[String],
+    seed: u32,
+    totals: &mut Totals,
+) -> Result<()> {
+    if let Some(symptom) = program.symptom {
+        check_sick(args, program, symptom, command, seed, totals)?;
+    }
+    if program.has_twin() && !args.no_twins {
+        check_twin(args, program, command, seed, totals)?;
+    }
     Ok(())
 }
 
@@ -507,5 +526,8 @@ fn print(totals: &Totals) {
     println!("gains within a factor of {MAX_FACTOR}: {} of {}", totals.within, totals.estimates);
     if !totals.skipped.is_empty() {
         println!("skipped: {}", totals.skipped.join(", "));
+    }
+    if !totals.failed.is_empty() {
+        println!("failed: {}", totals.failed.join(", "));
     }
 }

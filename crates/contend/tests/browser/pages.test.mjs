@@ -18,8 +18,11 @@ const axe = fs.readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 const testdata = fileURLToPath(new URL("../../../../testdata/", import.meta.url));
 const RECORDS = [
   "records/pipe-1.json",
+  "records/pipe-1-time-series.json",
   "records/doctor-1.json",
+  "records/doctor-1-time-series.json",
   "records/run-1.json",
+  "records/run-1-work.json",
   "records/versus-1.json",
   "records/compare-1.json",
   "lab/experiments.json",
@@ -182,6 +185,43 @@ test("a chart has a mark for each part of the record", async () => {
   const times = Object.values(doctor.state_seconds).filter((time) => time > 0);
   assert.equal(await states.locator("svg.chart .mark").count(), times.length);
   await diagnosis.close();
+});
+
+test("pictures over time have a mark for each interval", async () => {
+  const marks = (page, title) =>
+    page.locator("figure", { has: page.locator("figcaption", { hasText: title }) }).locator("svg.chart .mark");
+
+  const pipe = record("records/pipe-1-time-series.json");
+  const profile = await open(JSON.stringify(pipe));
+  const series = pipe.time_series;
+  const intervals = series.stages[0].running.length;
+  const lanes = series.stages.length + series.pipes.length;
+  assert.equal(await marks(profile.page, "Activities over time").count(), lanes * intervals);
+  assert.equal(await marks(profile.page, "Flow of bytes").count(), 2 * pipe.stages.length + 1);
+  await profile.close();
+
+  const run = record("records/run-1-work.json");
+  const parallel = await open(JSON.stringify(run));
+  assert.equal(await marks(parallel.page, "Work over time").count(), run.outcome.work.length);
+  await parallel.close();
+
+  const doctor = record("records/doctor-1-time-series.json");
+  const diagnosis = await open(JSON.stringify(doctor));
+  const { threads, causes } = doctor.time_series;
+  const length = Object.values(causes)[0].length;
+  assert.equal(await marks(diagnosis.page, "CPUs were used, over time").count(), length);
+  assert.equal(await marks(diagnosis.page, "Threads over time").count(), threads.length * length);
+  assert.ok((await marks(diagnosis.page, "Who waits for what").count()) > threads.length);
+  await diagnosis.close();
+});
+
+test("figures of source documents are beside those of the run", async () => {
+  const { page, close } = await open(fs.readFileSync(path.join(testdata, "lab/synchronisation.json"), "utf8"));
+  const references = page.locator(".mark.reference");
+  assert.ok((await references.count()) > 0);
+  assert.match(await references.first().getAttribute("data-text"), /the report, \d cores?$/);
+  assert.ok((await page.locator("h3", { hasText: "confirmed" }).count()) > 0);
+  await close();
 });
 
 test("hostile texts are shown, and do nothing", async () => {
