@@ -8,6 +8,8 @@ use contend_record::run;
 use contend_record::versus::VersusRecord;
 use serde::Serialize;
 
+use crate::store::Entry;
+
 /// Returns the record of a profiled pipeline as indented JSON with a final newline.
 ///
 /// # Errors
@@ -54,6 +56,22 @@ pub fn versus(record: &VersusRecord) -> serde_json::Result<String> {
 /// Fails as [`pipe`] does.
 pub fn doctor(record: &DoctorRecord) -> serde_json::Result<String> {
     indented(record)
+}
+
+/// Returns the list of saved runs as indented JSON with a final newline: an array of objects.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn history(entries: &[Entry]) -> serde_json::Result<String> {
+    indented(&entries)
+}
+
+/// Returns a record of any kind as JSON on one line, with a final newline.
+///
+/// # Errors
+/// Fails as [`pipe`] does.
+pub fn line(record: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string(record).map(|text| text + "\n")
 }
 
 fn indented(record: &impl Serialize) -> serde_json::Result<String> {

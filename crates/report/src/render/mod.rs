@@ -16,7 +16,7 @@ pub mod pipe;
 mod remedies;
 pub mod run;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod text;
 pub mod trace;
 pub mod unit_costs;

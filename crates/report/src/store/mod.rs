@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
 
 /// Maximum time to wait for another program that is writing to the store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,9 +72,10 @@ pub enum StoreError {
 }
 
 /// An entry in the list of stored runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Number that identifies the run in the store.
+    #[serde(rename = "number")]
     pub id: i64,
     /// Start of the run in UTC, formatted as in RFC 3339.
     pub started_at: String,

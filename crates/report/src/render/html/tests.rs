@@ -3,20 +3,8 @@
 use contend_record::{compare, doctor, lab, pipe, run, versus};
 use serde_json::Value;
 
+use super::super::testing::{COMPARE, DOCTOR, LAB, PIPE, RUN, VERSUS, with_each_text};
 use super::*;
-
-const PIPE: &str = include_str!("../../../../../testdata/records/pipe-1.json");
-const DOCTOR: &str = include_str!("../../../../../testdata/records/doctor-1.json");
-const RUN: &str = include_str!("../../../../../testdata/records/run-1.json");
-const VERSUS: &str = include_str!("../../../../../testdata/records/versus-1.json");
-const COMPARE: &str = include_str!("../../../../../testdata/records/compare-1.json");
-const LAB: [&str; 5] = [
-    include_str!("../../../../../testdata/lab/experiments.json"),
-    include_str!("../../../../../testdata/lab/pipeline.json"),
-    include_str!("../../../../../testdata/lab/process-thread.json"),
-    include_str!("../../../../../testdata/lab/shared-memory.json"),
-    include_str!("../../../../../testdata/lab/synchronisation.json"),
-];
 
 /// Returns the page of a record; `None` if it is not a valid record.
 fn page(json: &str) -> Option<String> {
@@ -76,38 +64,6 @@ fn each_experiment_of_the_lab_has_a_figure() {
     }
 }
 
-/// Replaces each text of a record in turn.
-fn replaced(value: &mut Value, text: &str, check: &mut dyn FnMut(&mut Value)) {
-    // A path of keys and indices to each text.
-    let mut paths = vec![String::new()];
-    let mut texts = Vec::new();
-    while let Some(path) = paths.pop() {
-        match value.pointer(&path) {
-            Some(Value::Object(fields)) => {
-                paths.extend(
-                    fields
-                        .keys()
-                        .map(|key| format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))),
-                );
-            }
-            Some(Value::Array(items)) => {
-                // The first items of a list are like the others.
-                paths.extend((0..items.len().min(3)).map(|index| format!("{path}/{index}")));
-            }
-            Some(Value::String(_)) => texts.push(path),
-            _ => {}
-        }
-    }
-    for path in texts {
-        let Some(place) = value.pointer_mut(&path) else { continue };
-        let before = std::mem::replace(place, Value::String(text.to_owned()));
-        check(value);
-        if let Some(place) = value.pointer_mut(&path) {
-            *place = before;
-        }
-    }
-}
-
 #[test]
 fn no_text_of_a_record_is_markup() {
     let long = "x".repeat(10_000);
@@ -115,7 +71,7 @@ fn no_text_of_a_record_is_markup() {
     for record in [PIPE, DOCTOR, RUN, VERSUS, COMPARE, LAB[2]] {
         let mut value: Value = serde_json::from_str(record).expect("JSON");
         let mut checked = 0;
-        replaced(&mut value, &hostile, &mut |value| {
+        with_each_text(&mut value, &hostile, &mut |value| {
             // A name of a fixed set cannot be replaced: the record is then damaged.
             let Some(page) = page(&value.to_string()) else { return };
             checked += 1;

@@ -1,0 +1,127 @@
+//! The tables of a parallel run: the stages, also those of the pipelines in a script.
+
+use contend_record::run::{RunRecord, Stage, StageOutcome};
+
+use super::sheet::{Field, Quantity, Sheet, Workbook};
+use super::{name, origin};
+
+/// A stage of the plan, or of the outcome, or both.
+struct Entry<'a> {
+    /// Number of the pipeline in the script, from 1; `None` if only one pipeline ran.
+    pipeline: Option<usize>,
+    /// Text of the pipeline in the script.
+    text: &'a str,
+    /// Position of the stage, from 1.
+    index: usize,
+    planned: Option<&'a Stage>,
+    outcome: Option<&'a StageOutcome>,
+}
+
+/// Returns the tables of a parallel run.
+pub fn workbook(record: &RunRecord) -> Workbook {
+    let is_script = !record.pipelines.is_empty();
+    let mut entries = stages(record, None);
+    for (place, pipeline) in record.pipelines.iter().enumerate() {
+        entries.extend(stages(pipeline, Some(place + 1)));
+    }
+    let sheet = Sheet::new("stage", "Stages", &entries, fields(is_script));
+    Workbook::new("run", &record.command, record, whole(), vec![sheet])
+}
+
+/// Returns the stages of a pipeline, of which it knows the plan, the outcome or both.
+fn stages(record: &RunRecord, pipeline: Option<usize>) -> Vec<Entry<'_>> {
+    let planned = record.plan.as_ref().map_or(&[][..], |plan| &plan.stages);
+    let outcomes = record.outcome.as_ref().map_or(&[][..], |outcome| &outcome.stages);
+    let last = outcomes.iter().map(|stage| stage.index).max().unwrap_or(0);
+    let entry = |index: usize| Entry {
+        pipeline,
+        text: &record.command,
+        index,
+        planned: planned.get(index - 1),
+        outcome: outcomes.iter().find(|stage| stage.index == index),
+    };
+    (1..=planned.len().max(last)).map(entry).collect()
+}
+
+fn whole() -> Vec<Field<'static, RunRecord>> {
+    type Whole<'a> = Field<'a, RunRecord>;
+    let mut fields = vec![
+        Whole::label("pipeline", |record| record.command.clone()),
+        Whole::figure("wall_seconds", Quantity::Seconds, "Wall time of the run.", |record| {
+            record.outcome.as_ref().map(|outcome| outcome.wall_seconds)
+        }),
+        Whole::figure(
+            "own_cpu_seconds",
+            Quantity::Seconds,
+            "CPU time of contend itself.",
+            |record| record.outcome.as_ref().map(|outcome| outcome.own_cpu_seconds),
+        ),
+        Whole::figure(
+            "peak_memory_bytes",
+            Quantity::Bytes,
+            "Peak memory of contend and its commands together.",
+            |record| record.outcome.as_ref().and_then(|outcome| outcome.peak_memory_bytes),
+        ),
+        Whole::figure("input_bytes", Quantity::Bytes, "Bytes cut into chunks.", |record| {
+            record.outcome.as_ref().map(|outcome| outcome.input_bytes)
+        }),
+        Whole::figure("chunks", Quantity::Count, "Number of chunks.", |record| {
+            record.outcome.as_ref().map(|outcome| outcome.parts)
+        }),
+        Whole::figure(
+            "jobs",
+            Quantity::Count,
+            "Largest number of chunks that are processed at the same time.",
+            |record| record.jobs,
+        ),
+        Whole::figure(
+            "exit_code",
+            Quantity::Plain,
+            "Exit status of the pipeline, as the shell would return it.",
+            |record| record.outcome.as_ref().map(|outcome| outcome.exit_code),
+        ),
+        Whole::detail("is_parallel", |record| record.decision.parallel),
+        Whole::detail("decision", |record| record.decision.why.clone()).for_people(),
+    ];
+    fields.extend(origin(
+        |record: &RunRecord| &record.host,
+        |record| record.contend.as_ref(),
+        |record| &record.started_at,
+    ));
+    fields
+}
+
+/// Returns the columns for stages. A script may run any number of pipelines, so the figures of their
+/// stages are not observed over time.
+fn fields<'a>(is_script: bool) -> Vec<Field<'a, Entry<'a>>> {
+    let figure = |field: Field<'a, Entry<'a>>| if is_script { field.into_detail() } else { field };
+    let mut fields: Vec<Field<'a, Entry<'a>>> = Vec::new();
+    if is_script {
+        fields.extend([
+            Field::label("pipeline_number", |entry: &Entry<'a>| entry.pipeline),
+            Field::detail("pipeline_command", |entry: &Entry<'a>| entry.text.to_owned()),
+        ]);
+    }
+    fields.extend([
+        Field::label("stage", |entry: &Entry<'a>| entry.index),
+        Field::label("command", |entry: &Entry<'a>| entry.planned.map(|stage| stage.text.clone())),
+        Field::detail("class", |entry: &Entry<'a>| entry.planned.map(|stage| name(&stage.class))),
+        figure(Field::figure(
+            "cpu_seconds",
+            Quantity::Seconds,
+            "CPU time of the stage, over all chunks.",
+            |entry: &Entry<'a>| entry.outcome.map(|stage| stage.cpu_seconds),
+        )),
+        figure(Field::figure(
+            "starts",
+            Quantity::Count,
+            "Number of commands that were started for the stage.",
+            |entry: &Entry<'a>| entry.outcome.map(|stage| stage.starts),
+        )),
+        figure(Field::figure("exit_code", Quantity::Plain, "Exit status.", |entry: &Entry<'a>| {
+            entry.outcome.map(|stage| stage.exit_code)
+        })),
+        Field::detail("why", |entry: &Entry<'a>| entry.planned.map(|stage| stage.why.clone())),
+    ]);
+    fields
+}
