@@ -10,7 +10,7 @@
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
-//! | `report` | [`cli::report`](crate::cli::report) | [`Report`]: a record |
+//! | `report` | [`cli::report`](crate::cli::report) | [`Report`]: records, and their formats |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
@@ -49,7 +49,6 @@ use contend_report::render::lab::Detail;
 use crate::cli::demo::DemoArgs;
 use crate::cli::lab::{LabArgs, LabVerb, MeasurementArgs, StoreArgs};
 use crate::exit::UsageError;
-use crate::output::ReportFile;
 use crate::suggest;
 
 pub use attach::Attach;
@@ -62,8 +61,8 @@ pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
 };
 pub use remedies::{MIN_ROUNDS, Remedies};
-pub use report::{Report, report};
-pub use reports::{ReportPaths, Reports};
+pub use report::{NamedRecord, Report, report};
+pub use reports::{RecordFiles, RecordPaths, Reports};
 pub use run::{Run, run, stage};
 pub use trace::TraceFile;
 pub use versus::{Variant, Versus};
@@ -118,10 +117,8 @@ pub struct LabRun {
     pub store: Option<PathBuf>,
     /// Path of the store that `--store` names; `None` without that option.
     pub given_store: Option<PathBuf>,
-    /// The file for the record as JSON, if requested.
-    pub json: Option<ReportFile>,
-    /// The file for the record as a web page, if requested.
-    pub html: Option<ReportFile>,
+    /// The files for the record.
+    pub files: RecordFiles,
     /// Level of detail of the report.
     pub detail: Detail,
     /// Whether progress is shown on the terminal.
@@ -140,7 +137,7 @@ pub struct LabRun {
 /// - no case is selected, or no selected case has a permitted combination of parameters,
 /// - the user has to confirm the plan, but there is no terminal,
 /// - the store's directory is unknown, or
-/// - the JSON file cannot be written.
+/// - a file cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
     let (suite, experiments, title, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
@@ -163,18 +160,17 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         return Ok(Lab::DryRun(plan, measurement.seed));
     }
     let asks = !measurement.yes && must_ask(&plan)?;
-    let json = measurement.json.as_deref().map(ReportFile::prepare).transpose()?;
-    let html = measurement.html.as_deref().map(ReportFile::prepare).transpose()?;
-    if let (Some(json), Some(html)) = (&json, &html) {
-        reports::check_differ(("--json", json), ("--html", html))?;
-    }
+    let files = RecordFiles::prepare(RecordPaths {
+        json: measurement.json.as_deref(),
+        html: measurement.html.as_deref(),
+        exports: &measurement.exports,
+    })?;
     Ok(Lab::Run(Box::new(LabRun {
         title,
         label: measurement.label.clone().unwrap_or_default(),
         given_store: measurement.store.store.clone(),
         store: if measurement.no_store { None } else { Some(store(measurement.store)?) },
-        json,
-        html,
+        files,
         detail,
         progress: shows_progress(measurement.no_progress),
         asks,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::export::ExportArgs;
 use super::lab::StoreArgs;
 
 /// Compare runs of the lab, case by case, or runs of pipelines, stage by stage.
@@ -31,12 +32,15 @@ pub struct CompareArgs {
     ///
     /// The schema is contend.compare/1, or contend.versus/1 for pipelines; `contend generate
     /// schema` prints it. `-` replaces the report.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
     /// Write the comparison as a web page to FILE.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub store: StoreArgs,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::export::ExportArgs;
 use super::history::SaveArgs;
 use super::remedies::TryArgs;
 
@@ -59,7 +60,7 @@ pub struct DoctorArgs {
     /// Write the diagnosis as JSON to FILE, or `-` for stdout.
     ///
     /// The schema is contend.doctor/1; `contend generate schema doctor` prints it.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
     /// Write the diagnosis as a web page to FILE.
@@ -72,6 +73,9 @@ pub struct DoctorArgs {
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub remedies: TryArgs,

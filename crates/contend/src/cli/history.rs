@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::export::ExportArgs;
 use super::lab::StoreArgs;
 
 /// List saved runs, show one again, or label, remove, export and import some.
@@ -28,6 +29,16 @@ pub struct HistoryArgs {
 
     #[command(flatten)]
     pub filter: FilterArgs,
+
+    /// Write the list as JSON to FILE, or `-` for stdout.
+    ///
+    /// An array with an object for each run. `-` replaces the list. `contend history export` writes the
+    /// runs themselves.
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub store: StoreArgs,
@@ -126,7 +137,8 @@ pub enum HistoryVerb {
         /// Write the run as JSON to FILE, or `-` for stdout.
         ///
         /// `-` replaces the report.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        #[arg(long, visible_alias = "export-json", value_name = "FILE")]
+        #[arg(value_hint = ValueHint::FilePath)]
         json: Option<PathBuf>,
 
         #[command(flatten)]

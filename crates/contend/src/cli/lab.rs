@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use contend_lab::engine::experiment::Cap;
 
+use super::export::ExportArgs;
+
 /// Measure the cost of processes, threads, tasks and messages.
 ///
 /// Each case of an experiment runs in a process of its own. Cases take turns until the 95 %
@@ -89,7 +91,7 @@ pub struct MeasurementArgs {
     pub budget: Option<f64>,
 
     /// Print the plan without measuring.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "html", "export_markdown", "export_csv"])]
     pub dry_run: bool,
 
     /// Do not show progress.
@@ -155,12 +157,15 @@ pub struct MeasurementArgs {
     ///
     /// The schema is contend.lab/1; `contend generate schema lab` prints it. `-` replaces the
     /// report.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
     /// Write the run as a web page to FILE.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub store: StoreArgs,

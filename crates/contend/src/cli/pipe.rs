@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
+use super::export::ExportArgs;
 use super::history::SaveArgs;
 
 /// Run a pipeline and show which stage limits it.
@@ -59,7 +60,7 @@ pub struct PipeArgs {
     ///
     /// The schema is contend.pipe/1; `contend generate schema pipe` prints it. `-` requires
     /// --discard, because the pipeline's output goes to standard output too.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
     /// Write the profile as a web page to FILE.
@@ -96,6 +97,9 @@ pub struct PipeArgs {
     /// Fail if any stage fails, as with `set -o pipefail`.
     #[arg(long, help_heading = "Shell")]
     pub pipefail: bool,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub save: SaveArgs,

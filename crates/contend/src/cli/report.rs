@@ -2,34 +2,62 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::lab::StoreArgs;
 
-/// Make a web page from a record: charts, tables and prose in one file.
+/// Write records as web pages, tables or metrics.
 ///
-/// The page needs no network and no other file. It contains the record, so that `contend compare` and
-/// `contend report` can read it from there.
+/// A page is one file with charts, tables and prose, which needs no network. It contains the record, so
+/// that `contend compare` and `contend report` can read it from there.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("form").args(["html", "format"]).required(true).multiple(true))]
 pub struct ReportArgs {
-    /// A saved run by number or label, a JSON file, or `-` for stdin.
+    /// Saved runs by number or label, JSON files, or `-` for stdin.
     ///
     /// `contend history` lists numbers and labels; --json of the other verbs writes the files. A label
     /// must be that of only one saved run. A file takes precedence over a saved run with that number or
     /// label.
-    #[arg(value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
-    pub record: PathBuf,
+    #[arg(required = true, value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
+    pub records: Vec<PathBuf>,
 
-    /// Write the page to FILE, or `-` for stdout.
+    /// Write a web page of one record to FILE, or `-` for stdout.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub html: PathBuf,
+    pub html: Option<PathBuf>,
+
+    /// Write the records in another format.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<FormatArg>,
+
+    /// File for --format [default: standard output].
+    ///
+    /// The file is replaced in one step, so that a program that reads it meanwhile finds it complete.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "format")]
+    pub output: Option<PathBuf>,
 
     #[command(flatten)]
     pub store: StoreArgs,
 }
 
+/// A format for records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Tables for people, in a document or an issue.
+    Markdown,
+    /// One table, for spreadsheets and data frames. Records must be of one kind.
+    Csv,
+    /// The whole of one record.
+    Json,
+    /// Whole records, one on each line.
+    Jsonl,
+    /// Gauges for Prometheus, such as through the textfile collector of `node_exporter`.
+    Openmetrics,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   contend report 7 --html page.html
-  contend doctor --json - 1234 | contend report - --html page.html";
+  contend doctor --json - 1234 | contend report - --html page.html
+  contend report before after --format csv --output runs.csv
+  contend report nightly --format openmetrics --output /var/lib/node_exporter/contend.prom";

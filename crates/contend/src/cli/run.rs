@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, ValueEnum, ValueHint};
 
 use super::ColorArg;
+use super::export::ExportArgs;
 use super::history::SaveArgs;
 
 /// Run a pipeline in parallel, with byte-identical output.
@@ -55,9 +56,12 @@ pub struct RunArgs {
     ///
     /// The schema is contend.run/1; `contend generate schema run` prints it. With --explain, no
     /// FILE or `-` is standard output.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, visible_alias = "export-json", value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(num_args = 0..=1, default_missing_value = "-", require_equals = false)]
     pub json: Option<OsString>,
+
+    #[command(flatten)]
+    pub exports: ExportArgs,
 
     #[command(flatten)]
     pub save: SaveArgs,
@@ -119,7 +123,8 @@ pub fn option_in(word: &str) -> Option<String> {
     let name = word.split('=').next().unwrap_or(word);
     let command = RunCommand::command();
     let is_option = command.get_arguments().any(|argument| {
-        argument.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long))
+        let mut longs = argument.get_long_and_visible_aliases().unwrap_or_default().into_iter();
+        longs.any(|long| name.strip_prefix("--") == Some(long))
             || argument.get_short().is_some_and(|short| name == format!("-{short}"))
     });
     is_option.then(|| name.to_owned())

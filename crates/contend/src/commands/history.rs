@@ -7,12 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use contend_record::{doctor, pipe, run, versus};
-use contend_report::render;
 use contend_report::store::{Entry, Filter, Store, StoredRun};
+use contend_report::{export, render};
 use serde_json::{Value, json};
 
+use super::reports;
 use crate::exit::{Exit, UsageError};
-use crate::settings::{History, HistoryAction};
+use crate::settings::{History, HistoryAction, RecordFiles};
 use crate::{output, records};
 
 /// Name and version of the format of exported runs.
@@ -26,7 +27,7 @@ const EXPORT_FORMAT: &str = "contend.export/1";
 pub fn run(settings: History) -> Result<Exit> {
     let store = &settings.store;
     match settings.action {
-        HistoryAction::List { filter, max } => list(store, &filter, max)?,
+        HistoryAction::List { filter, max, files } => list(store, &filter, max, *files)?,
         HistoryAction::Show { number, detail, json } => {
             let (entry, text) = records::saved(store, number)?;
             if let Some(file) = json {
@@ -116,12 +117,22 @@ fn counted(numbers: &[i64]) -> String {
     }
 }
 
-fn list(path: &Path, filter: &Filter, max: usize) -> Result<()> {
-    if !path.exists() {
-        return output::stdout(&format!("No saved runs: {} does not exist.\n", path.display()));
+/// Prints a list of runs, and writes it to the given files. One of them on standard output replaces the
+/// printed list.
+fn list(path: &Path, filter: &Filter, max: usize, files: RecordFiles) -> Result<()> {
+    let exists = path.exists();
+    let entries = if exists { Store::open_to_read(path)?.list(filter, max)? } else { Vec::new() };
+    let has_stdout = files.has_stdout();
+    let RecordFiles { json, markdown, csv, html: _ } = files;
+    let json = json.map_or(Ok(()), |file| file.write(&render::json::history(&entries)?));
+    let exports = reports::write_exports(|| export::history(&entries), markdown, csv);
+    json.and(exports)?;
+    if has_stdout {
+        return Ok(());
     }
-    let entries = Store::open_to_read(path)?.list(filter, max)?;
-    let text = if entries.is_empty() && *filter != Filter::default() {
+    let text = if !exists {
+        format!("No saved runs: {} does not exist.\n", path.display())
+    } else if entries.is_empty() && *filter != Filter::default() {
         "No saved run matches.\n".to_owned()
     } else {
         render::history::list(&entries, output::width())

@@ -18,6 +18,7 @@ use contend_report::render::listing;
 use contend_report::store::Store;
 use contend_sys::interrupt::Signals;
 
+use super::reports;
 use crate::exit::Exit;
 use crate::progress::{Follower, RunSaver, SaveOutcome};
 use crate::settings::{Lab, LabRun};
@@ -67,7 +68,7 @@ fn measure(settings: LabRun) -> Result<Exit> {
     let signals = Rc::new(Signals::block().context("cannot block signals")?);
     let mut machine =
         Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
-    let to_stdout = settings.json.as_ref().is_some_and(output::ReportFile::is_stdout);
+    let to_stdout = settings.files.has_stdout();
     let shows_steps = !to_stdout && settings.detail == Detail::Full;
     let mut follower = Follower::new(settings.progress, shows_steps, saver);
     follower.begin(&settings.plan);
@@ -105,18 +106,14 @@ fn measure(settings: LabRun) -> Result<Exit> {
 }
 
 fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bool) -> Result<()> {
-    let json = match settings.json {
-        Some(file) => render::json::lab(record).map_err(Into::into).and_then(|t| file.write(&t)),
-        None => Ok(()),
-    };
-    let html = settings.html.map_or(Ok(()), |file| file.write(&render::html::lab(record)?));
+    let written = reports::write_files(record, settings.files);
     if !to_stdout {
         let has_steps = record.cases.iter().any(|case| !case.timeline.is_empty());
         let gap = if showed_steps && has_steps { "\n" } else { "" };
         let report = render::lab::figures(record, settings.detail, output::width());
         output::stdout(&format!("{gap}{report}"))?;
     }
-    json.and(html)
+    written
 }
 
 /// Asks the user whether a case may exhaust a limit of the machine, and returns whether the user

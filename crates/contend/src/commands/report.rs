@@ -1,45 +1,103 @@
-//! `contend report`: makes a web page from a record.
+//! `contend report`: writes records as web pages and in the formats of other programs.
 
-use anyhow::Result;
-use contend_record::{compare, doctor, lab, pipe, run, versus};
-use contend_report::render::html;
+use anyhow::{Context as _, Result};
+use contend_record::compare::{self, CompareRecord};
+use contend_record::doctor::{self, DoctorRecord};
+use contend_record::pipe::{self, PipeRecord};
+use contend_record::versus::{self, VersusRecord};
+use contend_record::{lab, run};
+use contend_report::export::{self, ExportError, Workbook};
 use serde::de::DeserializeOwned;
 
+use super::reports::Reported;
+use crate::cli::report::FormatArg;
 use crate::exit::{Exit, UsageError};
 use crate::records;
-use crate::settings::Report;
+use crate::settings::{NamedRecord, Report};
 
-/// Writes the page.
+/// Writes the records in the requested forms.
 ///
 /// # Errors
-/// Returns an error if there are no pages for records of this kind, the record is damaged, or the page
-/// cannot be written.
+/// Returns an error if a record is of another program or damaged, the records cannot be written together,
+/// or a file cannot be written.
 pub fn run(settings: Report) -> Result<Exit> {
-    let Report { record, html: file } = settings;
-    let page = page(&record.json)
-        .map_err(|what| UsageError(format!("cannot make a page from {}: {what}", record.from)))?;
-    file.write(&page)?;
+    let Report { records: named, html, export } = settings;
+    let records = named.iter().map(|one| {
+        let from = &one.text.from;
+        parsed(&one.text.json)
+            .map_err(|what| UsageError(format!("cannot make a report of {from}: {what}")))
+    });
+    let records: Vec<Box<dyn Reported>> = records.collect::<Result<_, _>>()?;
+    let page = html.map(|file| -> Result<()> {
+        file.write(&records.first().context("there is a record")?.html()?)
+    });
+    let exported = export
+        .map(|export| -> Result<()> { export.file.write(&text(export.format, &named, &records)?) });
+    page.unwrap_or(Ok(()))?;
+    exported.unwrap_or(Ok(()))?;
     Ok(Exit::Success)
 }
 
-/// Returns the page of a record.
+/// Parses a record of any kind.
 ///
 /// # Errors
 /// Returns a description of the problem, to follow the name of the record in a message.
-fn page(text: &str) -> Result<String, String> {
-    let page = match records::schema_of(text).as_str() {
-        pipe::SCHEMA => html::pipe(&record(text, pipe::SCHEMA, "contend pipe --json")?),
-        doctor::SCHEMA => html::doctor(&record(text, doctor::SCHEMA, "contend doctor --json")?),
-        versus::SCHEMA => html::versus(&record(text, versus::SCHEMA, "contend pipe --vs --json")?),
-        run::SCHEMA => html::run(&record(text, run::SCHEMA, "contend run --json")?),
-        compare::SCHEMA => html::compare(&record(text, compare::SCHEMA, "contend compare --json")?),
-        lab::SCHEMA => html::lab(&records::of_lab(text, "contend lab --json")?),
+fn parsed(text: &str) -> Result<Box<dyn Reported>, String> {
+    Ok(match records::schema_of(text).as_str() {
+        pipe::SCHEMA => record::<PipeRecord>(text, pipe::SCHEMA, "contend pipe --json")?,
+        doctor::SCHEMA => record::<DoctorRecord>(text, doctor::SCHEMA, "contend doctor --json")?,
+        versus::SCHEMA => record::<VersusRecord>(text, versus::SCHEMA, "contend pipe --vs --json")?,
+        run::SCHEMA => record::<run::RunRecord>(text, run::SCHEMA, "contend run --json")?,
+        compare::SCHEMA => {
+            record::<CompareRecord>(text, compare::SCHEMA, "contend compare --json")?
+        }
+        lab::SCHEMA => Box::new(records::of_lab(text, "contend lab --json")?),
         "" => return Err("it is not a record of contend".to_owned()),
-        other => return Err(format!("there is no page for the schema {other} yet")),
-    };
-    page.map_err(|error| error.to_string())
+        other => {
+            return Err(format!("this version of contend does not know the schema {other}"));
+        }
+    })
 }
 
-fn record<T: DeserializeOwned>(text: &str, schema: &str, writer: &str) -> Result<T, String> {
-    records::of_schema(text, schema, writer)
+fn record<T: Reported + DeserializeOwned + 'static>(
+    text: &str,
+    schema: &str,
+    writer: &str,
+) -> Result<Box<dyn Reported>, String> {
+    Ok(Box::new(records::of_schema::<T>(text, schema, writer)?))
+}
+
+/// Returns the records in a format.
+fn text(format: FormatArg, named: &[NamedRecord], records: &[Box<dyn Reported>]) -> Result<String> {
+    let books = || workbooks(named, records);
+    Ok(match format {
+        FormatArg::Markdown => export::markdown(&books()),
+        FormatArg::Csv => export::csv(&books()).map_err(usage)?,
+        FormatArg::Openmetrics => export::openmetrics(&books()).map_err(usage)?,
+        FormatArg::Json => records.iter().map(|one| one.json()).collect::<Result<_, _>>()?,
+        FormatArg::Jsonl => records.iter().map(|one| one.json_line()).collect::<Result<_, _>>()?,
+    })
+}
+
+/// Returns the tables of the records. If there are several, each is told from the others by its origin.
+fn workbooks(named: &[NamedRecord], records: &[Box<dyn Reported>]) -> Vec<Workbook> {
+    let has_several = records.len() > 1;
+    let books = named.iter().zip(records).map(|(named, record)| {
+        let mut book = record.workbook();
+        if !named.label.is_empty() {
+            book = book.with_label(&named.label);
+        }
+        if has_several { book.with_source(&named.text.from) } else { book }
+    });
+    books.collect()
+}
+
+/// Returns the error for records that cannot be written together. The user can choose others.
+fn usage(error: ExportError) -> anyhow::Error {
+    match error {
+        ExportError::Csv(_) => error.into(),
+        ExportError::Kinds { .. } | ExportError::SameSeries { .. } => {
+            UsageError(error.to_string()).into()
+        }
+    }
 }

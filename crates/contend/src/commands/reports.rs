@@ -1,68 +1,71 @@
-//! Writes the results of a measurement in every form: a report for people, JSON, and a web page.
+//! Writes the results of a measurement in every form: a report for people, JSON, a web page, and exports.
 
 use anyhow::Result;
 use contend_record::compare::CompareRecord;
 use contend_record::doctor::DoctorRecord;
 use contend_record::pipe::PipeRecord;
 use contend_record::versus::VersusRecord;
+use contend_record::{lab, run};
+use contend_report::export::{self, Workbook};
 use contend_report::render::{html, json};
 
-use crate::output;
-use crate::settings::Reports;
+use crate::output::{self, ReportFile};
+use crate::settings::{RecordFiles, Reports};
 
 /// A record that can be written in every form.
 pub trait Reported {
-    /// Returns the record as JSON.
+    /// Returns the record as indented JSON.
     ///
     /// # Errors
     /// Returns an error if it cannot be written as JSON.
     fn json(&self) -> serde_json::Result<String>;
+
+    /// Returns the record as JSON on one line.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written as JSON.
+    fn json_line(&self) -> serde_json::Result<String>;
 
     /// Returns the record as a web page.
     ///
     /// # Errors
     /// Returns an error if it cannot be written as JSON, which is a part of the page.
     fn html(&self) -> serde_json::Result<String>;
+
+    /// Returns the figures of the record as tables.
+    fn workbook(&self) -> Workbook;
 }
 
-impl Reported for PipeRecord {
-    fn json(&self) -> serde_json::Result<String> {
-        json::pipe(self)
-    }
+/// Implements [`Reported`] with the functions that have the name of the record's kind.
+macro_rules! reported {
+    ($($record:ty: $kind:ident,)*) => {
+        $(impl Reported for $record {
+            fn json(&self) -> serde_json::Result<String> {
+                json::$kind(self)
+            }
 
-    fn html(&self) -> serde_json::Result<String> {
-        html::pipe(self)
-    }
+            fn json_line(&self) -> serde_json::Result<String> {
+                json::line(self)
+            }
+
+            fn html(&self) -> serde_json::Result<String> {
+                html::$kind(self)
+            }
+
+            fn workbook(&self) -> Workbook {
+                export::$kind(self)
+            }
+        })*
+    };
 }
 
-impl Reported for VersusRecord {
-    fn json(&self) -> serde_json::Result<String> {
-        json::versus(self)
-    }
-
-    fn html(&self) -> serde_json::Result<String> {
-        html::versus(self)
-    }
-}
-
-impl Reported for CompareRecord {
-    fn json(&self) -> serde_json::Result<String> {
-        json::compare(self)
-    }
-
-    fn html(&self) -> serde_json::Result<String> {
-        html::compare(self)
-    }
-}
-
-impl Reported for DoctorRecord {
-    fn json(&self) -> serde_json::Result<String> {
-        json::doctor(self)
-    }
-
-    fn html(&self) -> serde_json::Result<String> {
-        html::doctor(self)
-    }
+reported! {
+    PipeRecord: pipe,
+    VersusRecord: versus,
+    CompareRecord: compare,
+    DoctorRecord: doctor,
+    lab::RunRecord: lab,
+    run::RunRecord: run,
 }
 
 /// Writes the record in the requested forms, and the report for people, which is given.
@@ -72,11 +75,40 @@ impl Reported for DoctorRecord {
 /// # Errors
 /// Returns the first error, after everything that can be written has been written.
 pub fn write(record: &impl Reported, report: &str, to: Reports) -> Result<()> {
-    let json = to.json.map_or(Ok(()), |file| file.write(&record.json()?));
-    let html = to.html.map_or(Ok(()), |file| file.write(&record.html()?));
+    let written = write_files(record, to.files);
     let shown = match to.output {
         Some(file) => file.write(&output::plain(report)),
         None => output::stderr(report),
     };
-    shown.and(json).and(html)
+    shown.and(written)
+}
+
+/// Writes the record in the requested forms.
+///
+/// # Errors
+/// Returns the first error, after everything that can be written has been written.
+pub fn write_files(record: &dyn Reported, files: RecordFiles) -> Result<()> {
+    let RecordFiles { json, html, markdown, csv } = files;
+    let json = json.map_or(Ok(()), |file| file.write(&record.json()?));
+    let html = html.map_or(Ok(()), |file| file.write(&record.html()?));
+    let exports = write_exports(|| record.workbook(), markdown, csv);
+    json.and(html).and(exports)
+}
+
+/// Writes the tables that `workbook` makes, if a format of them is requested.
+///
+/// # Errors
+/// Returns the first error, after everything that can be written has been written.
+pub fn write_exports(
+    workbook: impl FnOnce() -> Workbook,
+    markdown: Option<ReportFile>,
+    csv: Option<ReportFile>,
+) -> Result<()> {
+    if markdown.is_none() && csv.is_none() {
+        return Ok(());
+    }
+    let books = [workbook()];
+    let markdown = markdown.map_or(Ok(()), |file| file.write(&export::markdown(&books)));
+    let csv = csv.map_or(Ok(()), |file| file.write(&export::csv(&books)?));
+    markdown.and(csv)
 }

@@ -8,10 +8,9 @@ use contend_record::lab::RunRecord;
 use contend_report::compare::SavedRuns;
 
 use super::named::{self, Text};
-use super::reports::check_differ;
+use super::{RecordFiles, RecordPaths};
 use crate::cli::compare::CompareArgs;
 use crate::exit::UsageError;
-use crate::output::ReportFile;
 use crate::records;
 
 /// Settings of `contend compare`.
@@ -19,10 +18,8 @@ use crate::records;
 pub struct Compare {
     /// The runs; the first is the baseline.
     pub runs: ComparedRuns,
-    /// The file for the comparison as JSON, if requested.
-    pub json: Option<ReportFile>,
-    /// The file for the comparison as a web page, if requested.
-    pub html: Option<ReportFile>,
+    /// The files for the comparison.
+    pub files: RecordFiles,
 }
 
 /// Runs of the same kind.
@@ -39,22 +36,20 @@ pub enum ComparedRuns {
 /// # Errors
 /// Returns an error if:
 /// - a run cannot be read, as [`named::read`] says, or the runs are of different kinds, or
-/// - the JSON file cannot be written, or is one of the runs.
+/// - a file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let (origins, texts): (Vec<_>, Vec<_>) =
         named::read(&args.runs, args.store)?.into_iter().unzip();
     let runs = runs(&args.runs, origins, &texts)?;
-    for (option, file) in [("--json", &args.json), ("--html", &args.html)] {
-        if let Some(file) = file {
-            named::check_is_not_input(option, file, &args.runs)?;
-        }
+    let paths = RecordPaths {
+        json: args.json.as_deref(),
+        html: args.html.as_deref(),
+        exports: &args.exports,
+    };
+    for (option, path) in paths.named() {
+        named::check_is_not_input(option, path, &args.runs)?;
     }
-    let json = args.json.as_deref().map(ReportFile::prepare).transpose()?;
-    let html = args.html.as_deref().map(ReportFile::prepare).transpose()?;
-    if let (Some(json), Some(html)) = (&json, &html) {
-        check_differ(("--json", json), ("--html", html))?;
-    }
-    Ok(Compare { runs, json, html })
+    Ok(Compare { runs, files: RecordFiles::prepare(paths)? })
 }
 
 /// Parses the records, which must be of the same kind.

@@ -14,7 +14,7 @@ use rustix::process::test_kill_process;
 
 use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
-use super::{ReportPaths, Reports, TraceFile};
+use super::{RecordPaths, Reports, TraceFile};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
@@ -65,12 +65,12 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     }
     check_proc()?;
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
-    let paths = ReportPaths {
-        output: args.output.as_deref(),
+    let paths = RecordPaths {
         json: args.json.as_deref(),
         html: args.html.as_deref(),
+        exports: &args.exports,
     };
-    let reports = Reports::prepare(detail, paths)?;
+    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let remedies = remedies(args.remedies)?;
     let saving = saving(args.save, Saver::Doctor)?;

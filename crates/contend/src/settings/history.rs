@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{store, user_directory};
+use super::{RecordFiles, RecordPaths, store, user_directory};
 use crate::cli::history::{FilterArgs, HistoryArgs, HistoryVerb, KindArg, SaveArgs};
 use crate::cli::lab::StoreArgs;
 use crate::exit::UsageError;
@@ -140,6 +140,8 @@ pub enum HistoryAction {
         filter: Filter,
         /// Maximum number of runs to list.
         max: usize,
+        /// The files for the list.
+        files: Box<RecordFiles>,
     },
     /// Show one run.
     Show {
@@ -181,13 +183,21 @@ pub enum HistoryAction {
 /// Returns the settings of `contend history`.
 ///
 /// # Errors
-/// Returns a [`UsageError`] if the store's directory is unknown, or a file cannot be written.
+/// Returns a [`UsageError`] if the store's directory is unknown, a file cannot be written, or the list is
+/// to be written but not made.
 pub fn history(args: HistoryArgs) -> anyhow::Result<History> {
+    let paths = RecordPaths { json: args.json.as_deref(), html: None, exports: &args.exports };
+    if let (Some(_), Some((option, _))) = (&args.what, paths.named().next()) {
+        let message = format!(
+            "{option} before the subcommand is for the list of runs: leave out one of them"
+        );
+        return Err(UsageError(message).into());
+    }
     let (own, action) = match args.what {
         None => {
-            let action =
-                HistoryAction::List { filter: filter(args.filter), max: args.last as usize };
-            (StoreArgs { store: None }, action)
+            let files = Box::new(RecordFiles::prepare(paths)?);
+            let (filter, max) = (filter(args.filter), args.last as usize);
+            (StoreArgs { store: None }, HistoryAction::List { filter, max, files })
         }
         Some(HistoryVerb::Show { number, full, json, store }) => {
             let json = json.as_deref().map(ReportFile::prepare).transpose()?;

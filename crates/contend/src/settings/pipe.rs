@@ -20,7 +20,7 @@ use super::attach::Attach;
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
-use super::{ReportPaths, Reports, TraceFile, default_store, readable, shows_progress};
+use super::{RecordPaths, Reports, TraceFile, default_store, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -138,12 +138,12 @@ impl PipelineSettings {
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn pipe(args: PipeArgs) -> Result<Pipe> {
     let detail = if args.verbose { Detail::Full } else { Detail::Summary };
-    let paths = ReportPaths {
-        output: args.output.as_deref(),
+    let paths = RecordPaths {
         json: args.json.as_deref(),
         html: args.html.as_deref(),
+        exports: &args.exports,
     };
-    let reports = Reports::prepare(detail, paths)?;
+    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
@@ -157,19 +157,14 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         let attach = Attach::of(&args.attach, reports, trace, live, saving)?;
         return Ok(Pipe::Attach(Box::new(attach)));
     }
-    let to_stdout = |file: &Option<ReportFile>| {
-        file.as_ref().is_some_and(ReportFile::shares_standard_output) && !args.discard
-    };
-    for (option, file, what) in
-        [("--json", &reports.json, "the JSON"), ("--html", &reports.html, "the page")]
-    {
-        if to_stdout(file) {
-            return Err(UsageError(format!(
-                "{option} -: the pipeline's output goes to standard output, too; write {what} to a file, \
-                 or add --discard"
-            ))
-            .into());
-        }
+    let is_mixed = |file: &ReportFile| file.shares_standard_output() && !args.discard;
+    let mixed = reports.files.named().find(|(_, file)| is_mixed(file));
+    if let Some((option, _)) = mixed {
+        return Err(UsageError(format!(
+            "{option} -: the pipeline's output goes to standard output, too; give {option} a file, or \
+             add --discard"
+        ))
+        .into());
     }
     let text = args.pipeline.unwrap_or_default();
     check_is_command(&text)?;

@@ -16,7 +16,7 @@ use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
 use super::script::{check_is_command, script_arguments, tip_on_permission};
-use super::{shell, shows_progress};
+use super::{RecordFiles, RecordPaths, shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
 use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
@@ -33,8 +33,8 @@ pub struct Run {
     pub request: Request,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file for the record as JSON, if requested.
-    pub json: Option<ReportFile>,
+    /// The files for the record.
+    pub files: RecordFiles,
     /// The command line that runs the pipelines of a script in parallel, if `--explain` or
     /// `--stats` reports on a pipeline that only starts a shell script.
     pub script_command: Option<String>,
@@ -78,11 +78,14 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
         check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
     }
-    let json = json.as_deref().map(Path::new).map(ReportFile::prepare).transpose()?;
-    if json.as_ref().is_some_and(ReportFile::is_stdout) && !args.explain {
-        let message = "--json needs a file, except with --explain: the pipeline's output goes to \
-                       standard output";
-        return Err(UsageError(message.to_owned()).into());
+    let json = json.as_deref().map(Path::new);
+    let files = RecordFiles::prepare(RecordPaths { json, html: None, exports: &args.exports })?;
+    let to_stdout = files.named().find(|(_, file)| file.is_stdout() && !args.explain);
+    if let Some((option, _)) = to_stdout {
+        return Err(UsageError(format!(
+            "{option} needs a file, except with --explain: the pipeline's output goes to standard output"
+        ))
+        .into());
     }
     let progress = shows_progress(args.execution.no_progress);
     let save = args.save;
@@ -90,11 +93,11 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         explain: args.explain,
         check: args.check,
         stats: args.stats,
-        record: args.stats || json.is_some() || save.label.is_some() || save.store.is_some(),
+        record: args.stats || !files.is_empty() || save.label.is_some() || save.store.is_some(),
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
-    Ok(Run { request: Request { what, settings }, progress, json, script_command, tip, save })
+    Ok(Run { request: Request { what, settings }, progress, files, script_command, tip, save })
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of
@@ -188,9 +191,8 @@ pub struct Stage {
     pub name: String,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
-    /// The file to append the record to as JSON; `None` if none is requested, or it cannot be
-    /// opened.
-    pub json: Option<ReportFile>,
+    /// The file to append the record to as JSON, unless none is requested, or it cannot be opened.
+    pub files: RecordFiles,
 }
 
 /// Returns the settings of one stage of shell text, from the options that precede the stage in the
@@ -206,7 +208,8 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     let progress = shows_progress(args.execution.no_progress);
     let settings =
         Settings { stats: args.stats, record: json.is_some(), ..execution(args.execution, color)? };
-    Ok(Stage { settings, name: args.name, progress, json })
+    let files = RecordFiles { json, ..RecordFiles::default() };
+    Ok(Stage { settings, name: args.name, progress, files })
 }
 
 /// Returns the given options as words of a command line, for the stages in shell text. Leaves out

@@ -10,6 +10,7 @@ mod control_group;
 mod deadline;
 mod doctor;
 mod doctor_try;
+mod exports;
 mod figures;
 mod history;
 mod inherited;

@@ -13,10 +13,10 @@ use contend_record::run::{Outcome, RunRecord, SCHEMA};
 use contend_report::render;
 
 use super::pipe::ending;
+use super::reports;
 use crate::cli::history::SaveArgs;
 use crate::exit::Exit;
-use crate::output::ReportFile;
-use crate::settings::{self, Run};
+use crate::settings::{self, RecordFiles, Run};
 use crate::{host, output, version};
 use reporter::Reporter;
 
@@ -26,7 +26,7 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, json, script_command, tip, save } = settings;
+    let Run { request, progress, files, script_command, tip, save } = settings;
     if let Some(tip) = tip {
         output::error(&tip);
     }
@@ -34,7 +34,7 @@ pub fn run(settings: Run) -> Result<Exit> {
         Reporter::new(progress, request.settings.check).with_declared(declared_commands(&request));
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
-    let exit = conclude(end, statistics, json, Some(save))?;
+    let exit = conclude(end, statistics, files, Some(save))?;
     if let Some(command) = script_command {
         output::stderr(&format!("To run the pipelines of the script in parallel: {command}\n"))?;
     }
@@ -62,14 +62,14 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Begun::Over(end) => return conclude(end, None, None, None),
+        Begun::Over(end) => return conclude(end, None, RecordFiles::default(), None),
         Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);
     let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
     let statistics = stage.settings.stats.then_some(render::run::statistics_in_script as Render);
-    conclude(end, statistics, stage.json, None)
+    conclude(end, statistics, stage.files, None)
 }
 
 /// Renders the statistics of a run in the given number of columns.
@@ -80,16 +80,16 @@ type Render = fn(&RunRecord, usize) -> String;
 fn conclude(
     end: End,
     statistics: Option<Render>,
-    json: Option<ReportFile>,
+    files: RecordFiles,
     save: Option<SaveArgs>,
 ) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {
-            explain(*report, json)?;
+            explain(*report, files)?;
             Exit::Success
         }
         End::Finished { exit_code, report } => {
-            report_on(*report, statistics, json, save)?;
+            report_on(*report, statistics, files, save)?;
             Exit::Pipeline(exit_code)
         }
         End::Interrupted(signal) => Exit::Signal(signal),
@@ -101,21 +101,20 @@ fn conclude(
     })
 }
 
-/// Prints the plan, or writes it as JSON to the given file.
-fn explain(report: Report, json: Option<ReportFile>) -> Result<()> {
-    if let Some(file) = json {
-        return file.write(&render::json::run(&complete(report))?);
+/// Prints the plan, or writes it to the given files instead.
+fn explain(report: Report, files: RecordFiles) -> Result<()> {
+    if !files.is_empty() {
+        return reports::write_files(&complete(report), files);
     }
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the statistics of a run with `statistics`, if given, and writes its record to `json`, if
-/// given. If a shell ran the text, each pipeline has already printed its own statistics, and only a
+/// Prints the statistics of a run with `statistics`, if given, and writes its record to `files`. If a shell ran the text, each pipeline has already printed its own statistics, and only a
 /// summary follows.
 fn report_on(
     report: Report,
     statistics: Option<Render>,
-    json: Option<ReportFile>,
+    files: RecordFiles,
     save: Option<SaveArgs>,
 ) -> Result<()> {
     if let Some(render) = statistics {
@@ -123,11 +122,11 @@ fn report_on(
         output::stderr(&render(&report.record, output::width()))?;
     }
     let save = save.filter(|save| is_worth_saving(&report.record, save));
-    if json.is_none() && save.is_none() {
+    if files.is_empty() && save.is_none() {
         return Ok(());
     }
     let record = complete(report);
-    let written = json.map_or(Ok(()), |file| file.write(&render::json::run(&record)?));
+    let written = reports::write_files(&record, files);
     if let Some(save) = save {
         match settings::saving_of_run(save) {
             Ok(Some(saving)) => {

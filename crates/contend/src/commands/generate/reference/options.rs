@@ -86,13 +86,14 @@ fn names(argument: &Arg) -> String {
     let placeholders = argument.get_value_names().unwrap_or_default();
     let placeholders: Vec<_> = placeholders.iter().map(ToString::to_string).collect();
     let value = placeholders.join(" ");
-    let Some(long) = argument.get_long() else {
+    let Some(longs) = argument.get_long_and_visible_aliases() else {
         let value = if value.is_empty() { argument.get_id().as_str() } else { &value };
         return format!("**`{value}`**");
     };
     let short = argument.get_short().map(|short| format!("`-{short}`, ")).unwrap_or_default();
     let value = if takes_value && !value.is_empty() { format!(" {value}") } else { String::new() };
-    format!("**{short}`--{long}{value}`**")
+    let longs: Vec<_> = longs.iter().map(|long| format!("`--{long}{value}`")).collect();
+    format!("**{short}{}**", longs.join(", "))
 }
 
 /// Returns sentences that list the possible and the default values, or `None` if there are none to
