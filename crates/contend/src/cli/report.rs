@@ -45,7 +45,7 @@ pub struct ReportArgs {
 pub enum FormatArg {
     /// Tables for people, in a document or an issue.
     Markdown,
-    /// One table, for spreadsheets and data frames. Records must be of one kind.
+    /// One table of records of one kind, for spreadsheets and data frames.
     Csv,
     /// The whole of one record.
     Json,
