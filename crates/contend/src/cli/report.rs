@@ -22,7 +22,9 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub records: Vec<PathBuf>,
 
-    /// Write a web page of one record to FILE, or `-` for stdout.
+    /// Write a web page to FILE, or `-` for stdout.
+    ///
+    /// A page is of one record, or of several runs of the lab, such as those of different machines.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 

@@ -60,6 +60,10 @@ pub struct RunArgs {
     #[arg(num_args = 0..=1, default_missing_value = "-", require_equals = false)]
     pub json: Option<OsString>,
 
+    /// Write the plan and its figures as a web page to FILE.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+
     #[command(flatten)]
     pub exports: ExportArgs,
 

@@ -97,7 +97,7 @@ impl Destinations {
     /// Returns the largest number of spans of the trace; `None` if no trace is needed. A page shows the
     /// threads over time.
     fn max_spans(&self) -> Option<usize> {
-        match (&self.trace, &self.reports.html) {
+        match (&self.trace, &self.reports.files.html) {
             (Some(_), _) => Some(MAX_SPANS),
             (None, Some(_)) => Some(MAX_SPANS_OF_PAGE),
             (None, None) => None,

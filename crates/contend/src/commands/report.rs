@@ -1,12 +1,13 @@
 //! `contend report`: writes records as web pages and in the formats of other programs.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use contend_record::compare::{self, CompareRecord};
 use contend_record::doctor::{self, DoctorRecord};
 use contend_record::pipe::{self, PipeRecord};
 use contend_record::versus::{self, VersusRecord};
 use contend_record::{lab, run};
 use contend_report::export::{self, ExportError, Workbook};
+use contend_report::render::html::{self, MAX_RUNS};
 use serde::de::DeserializeOwned;
 
 use super::reports::Reported;
@@ -28,14 +29,38 @@ pub fn run(settings: Report) -> Result<Exit> {
             .map_err(|what| UsageError(format!("cannot make a report of {from}: {what}")))
     });
     let records: Vec<Box<dyn Reported>> = records.collect::<Result<_, _>>()?;
-    let page = html.map(|file| -> Result<()> {
-        file.write(&records.first().context("there is a record")?.html()?)
-    });
+    let page = html.map(|file| -> Result<()> { file.write(&page(&named, &records)?) });
     let exported = export
         .map(|export| -> Result<()> { export.file.write(&text(export.format, &named, &records)?) });
     page.unwrap_or(Ok(()))?;
     exported.unwrap_or(Ok(()))?;
     Ok(Exit::Success)
+}
+
+/// Returns the page of a record, or of several runs of the lab.
+fn page(named: &[NamedRecord], records: &[Box<dyn Reported>]) -> Result<String> {
+    if let [record] = records {
+        return Ok(record.html()?);
+    }
+    let runs: Vec<&lab::RunRecord> =
+        records.iter().filter_map(|record| record.as_any().downcast_ref()).collect();
+    if runs.len() < records.len() || runs.len() > MAX_RUNS {
+        return Err(UsageError(format!(
+            "--html makes a page of one record, or of up to {MAX_RUNS} runs of `contend lab`: give these, or \
+             compare the records with `contend compare`"
+        ))
+        .into());
+    }
+    // Runs of different machines are known by their names.
+    let mut hosts: Vec<&str> = runs.iter().map(|run| run.host.name.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let has_hosts = hosts.len() == runs.len() && !hosts.contains(&"");
+    let names = runs.iter().zip(named).map(|(run, named)| {
+        let name = if has_hosts { &run.host.name } else { &named.text.from };
+        (name.clone(), *run)
+    });
+    Ok(html::lab_runs(&names.collect::<Vec<_>>())?)
 }
 
 /// Parses a record of any kind.
@@ -52,6 +77,9 @@ fn parsed(text: &str) -> Result<Box<dyn Reported>, String> {
             record::<CompareRecord>(text, compare::SCHEMA, "contend compare --json")?
         }
         lab::SCHEMA => Box::new(records::of_lab(text, "contend lab --json")?),
+        "" if text.starts_with('[') => {
+            return Err("it has several records: give the records themselves".to_owned());
+        }
         "" => return Err("it is not a record of contend".to_owned()),
         other => {
             return Err(format!("this version of contend does not know the schema {other}"));

@@ -1,5 +1,7 @@
 //! Writes the results of a measurement in every form: a report for people, JSON, a web page, and exports.
 
+use std::any::Any;
+
 use anyhow::Result;
 use contend_record::compare::CompareRecord;
 use contend_record::doctor::DoctorRecord;
@@ -34,6 +36,9 @@ pub trait Reported {
 
     /// Returns the figures of the record as tables.
     fn workbook(&self) -> Workbook;
+
+    /// Returns the record, for those that need one of a certain kind.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// Implements [`Reported`] with the functions that have the name of the record's kind.
@@ -54,6 +59,10 @@ macro_rules! reported {
 
             fn workbook(&self) -> Workbook {
                 export::$kind(self)
+            }
+
+            fn as_any(&self) -> &dyn Any {
+                self
             }
         })*
     };

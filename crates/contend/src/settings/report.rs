@@ -14,7 +14,7 @@ use crate::output::ReportFile;
 /// Settings of `contend report`.
 #[derive(Debug)]
 pub struct Report {
-    /// The records, at least one; only one with `html`, and for JSON.
+    /// The records, at least one; only one for JSON.
     pub records: Vec<NamedRecord>,
     /// The file for a page, if one is requested.
     pub html: Option<ReportFile>,
@@ -48,7 +48,7 @@ pub struct Export {
 pub fn report(args: ReportArgs) -> Result<Report> {
     let names = args.records;
     if names.len() > 1 {
-        check_takes_several(args.html.is_some(), args.format)?;
+        check_takes_several(args.format)?;
     }
     let records = named::read(&names, args.store)?.into_iter().map(|(origin, text)| {
         let label = match origin {
@@ -76,12 +76,7 @@ pub fn report(args: ReportArgs) -> Result<Report> {
 }
 
 /// Returns an error if a requested form is of one record only.
-fn check_takes_several(has_html: bool, format: Option<FormatArg>) -> Result<(), UsageError> {
-    if has_html {
-        let message =
-            "--html makes a page of one record: give one, or compare them with `contend compare`";
-        return Err(UsageError(message.to_owned()));
-    }
+fn check_takes_several(format: Option<FormatArg>) -> Result<(), UsageError> {
     if format == Some(FormatArg::Json) {
         let message = "--format json writes one record: use --format jsonl for several";
         return Err(UsageError(message.to_owned()));

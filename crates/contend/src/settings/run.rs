@@ -79,7 +79,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
     }
     let json = json.as_deref().map(Path::new);
-    let files = RecordFiles::prepare(RecordPaths { json, html: None, exports: &args.exports })?;
+    let html = args.html.as_deref();
+    let files = RecordFiles::prepare(RecordPaths { json, html, exports: &args.exports })?;
     let to_stdout = files.named().find(|(_, file)| file.is_stdout() && !args.explain);
     if let Some((option, _)) = to_stdout {
         return Err(UsageError(format!(

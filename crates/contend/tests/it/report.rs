@@ -96,3 +96,42 @@ fn mistakes_are_named_and_write_nothing() {
     fails(&["text"], "--html");
     assert_eq!(std::fs::read_to_string(folder.path().join("text")).expect("there"), "no record");
 }
+
+#[test]
+fn several_runs_of_the_lab_have_one_page_with_the_report_s_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = format!("{RECORDS}/lab/synchronisation.json");
+    let record = std::fs::read_to_string(record).expect("a record");
+    let mut names = Vec::new();
+    // The records of the other machines are that of one, with other hosts.
+    for (host, cpus) in [("one", 1), ("two", 2), ("four", 4)] {
+        let mut value: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+        value["host"]["name"] = host.into();
+        for field in ["cpus_allowed", "cpus_online"] {
+            value["host"][field] = cpus.into();
+        }
+        let name = format!("{host}.json");
+        std::fs::write(folder.path().join(&name), value.to_string()).expect("room");
+        names.push(name);
+    }
+    let mut arguments: Vec<&str> = names.iter().map(String::as_str).collect();
+    arguments.extend(["--html", "page.html"]);
+    let output = report(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");
+    assert!(page.contains("Table 3.1 of the report"));
+    for heading in ["report, 2 cores", "one, 1 CPUs", "two, 2 CPUs, tick", "four, 4 CPUs"] {
+        assert!(page.contains(heading), "{heading}");
+    }
+    // The row of program 0: the report's figures come before those of the runs.
+    assert!(page.contains("2%, 124"), "the report's figure of program 0");
+
+    let again = report(folder.path(), &["page.html", "--html", "again.html"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("it has several records"), "{}", text(&again.stderr));
+    let mixed = [names[0].as_str(), &records()[0], "--html", "mixed.html"];
+    let mixed = report(folder.path(), &mixed);
+    assert_eq!(mixed.status.code(), Some(2));
+    assert!(text(&mixed.stderr).contains("of up to 8 runs"), "{}", text(&mixed.stderr));
+    assert!(!folder.path().join("mixed.html").exists());
+}

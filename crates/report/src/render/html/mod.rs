@@ -26,7 +26,7 @@ mod versus;
 pub use compare::page as compare;
 pub use doctor::page as doctor;
 pub use frame::embedded_record;
-pub use lab::machines::page as lab_runs;
+pub use lab::machines::{MAX_RUNS, page as lab_runs};
 pub use lab::page as lab;
 pub use pipe::page as pipe;
 pub use run::page as run;
