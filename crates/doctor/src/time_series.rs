@@ -146,7 +146,9 @@ fn series(trace: &Trace, thread: &ThreadTrace, borders: &[u64]) -> ThreadSeries 
         }
     }
     for shares in states.values_mut() {
-        shares.iter_mut().for_each(|share| *share = rounded(*share));
+        for share in shares.iter_mut() {
+            *share = rounded(*share);
+        }
     }
     ThreadSeries { pid: thread.pid, tid: thread.tid, name: thread.name.clone(), states }
 }

@@ -158,7 +158,7 @@ fn workers(spans: &[Span]) -> Vec<(ThreadId, usize)> {
     for span in spans {
         match threads.iter_mut().find(|(thread, ..)| *thread == span.thread) {
             Some((_, begin, end)) => {
-                (*begin, *end) = ((*begin).min(span.begin), (*end).max(span.end))
+                (*begin, *end) = ((*begin).min(span.begin), (*end).max(span.end));
             }
             None => threads.push((span.thread, span.begin, span.end)),
         }

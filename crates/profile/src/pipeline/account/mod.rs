@@ -261,8 +261,8 @@ pub(crate) mod tests {
         }
         let stage = |ended: Duration, user: Duration| RawStage {
             ended,
-            run_queue: Duration::ZERO,
             usage: Usage { user, ..Usage::default() },
+            run_queue: Duration::ZERO,
             ..raw_stage()
         };
         let stages = vec![
@@ -270,7 +270,7 @@ pub(crate) mod tests {
             stage(1000 * MILLISECOND, 700 * MILLISECOND),
         ];
         let fills = vec![FillSamples::default()];
-        RawRun { timeline, fills, ..raw_run(stages) }
+        RawRun { fills, timeline, ..raw_run(stages) }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct Reported {
     pub source: &'static str,
 }
 
-/// Returns the figure that a source document reports for a case; `None` if it reports none.
+/// Returns the figure that a source document reports for a case; `None` without a figure.
 pub fn reported(record: &RunRecord, case: &Case) -> Option<Reported> {
     let found = match case.view {
         View::PipelineSed | View::PipelineJson | View::PipelineFilter => pipeline::reported(case),

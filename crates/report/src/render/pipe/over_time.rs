@@ -15,7 +15,7 @@ const MAX_REPEAT: usize = 4;
 /// Largest width of a lane's name, in columns.
 const MAX_NAME_COLUMNS: usize = 24;
 
-/// Writes the lanes; nothing if the record has none.
+/// Writes the lanes, if the record has a time series.
 pub(super) fn lanes(out: &mut String, record: &PipeRecord, width: usize) {
     let Some(series) = &record.time_series else { return };
     let names: Vec<String> = record
@@ -79,7 +79,7 @@ fn main_activities(series: &StageSeries, columns: usize) -> String {
     parts(series.running.len(), columns).map(main).collect()
 }
 
-/// Returns the fill of the pipe behind the stage at a position, from 0; `None` if it is unknown.
+/// Returns the fill of the output pipe of the stage at a position, from 0; `None` if it is unknown.
 fn fill(record: &PipeRecord, series: &TimeSeries, index: usize, columns: usize) -> Option<String> {
     let capacity = record.boundaries.get(index)?.capacity_bytes? as f64;
     let fills = &series.pipes.get(index)?.mean_fill_bytes;

@@ -24,7 +24,7 @@ pub(in crate::render::html) struct Lane {
     pub label: String,
     /// Height in pixels.
     pub height: f64,
-    /// What is stacked, from the bottom.
+    /// The stacked parts, from the bottom.
     pub layers: Vec<Layer>,
     /// The figures of each interval.
     pub texts: Vec<String>,

@@ -1,4 +1,4 @@
-//! What the threads wait for, and who holds it.
+//! The waits of threads: their objects, and the holders of locks.
 
 use contend_record::doctor::{DoctorRecord, Thread, ThreadState, ThreadWait};
 
@@ -27,7 +27,7 @@ struct Object {
     holder: Option<i32>,
 }
 
-/// Returns the graph of threads and what they wait for; `None` if no wait is known.
+/// Returns the graph of threads and the objects of their waits; `None` if no wait is known.
 pub(super) fn figure(record: &DoctorRecord) -> Option<Figure> {
     let mut table = Table::new(&["thread", "#id", "waits for", "state", "#time", "held by"]);
     for thread in &record.threads {
@@ -80,7 +80,7 @@ pub(super) fn figure(record: &DoctorRecord) -> Option<Figure> {
     })
 }
 
-/// Returns the threads that wait longest for what is known.
+/// Returns the threads with the longest known waits.
 fn longest_waiting(record: &DoctorRecord) -> Vec<&Thread> {
     let time = |thread: &Thread| thread.waits.iter().map(|wait| wait.seconds).sum::<f64>();
     let mut threads: Vec<&Thread> =

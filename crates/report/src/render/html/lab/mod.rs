@@ -8,7 +8,7 @@
 //! percentiles ────────────────────────▶ a second figure with the parts up to each
 //! ```
 //!
-//! Figures of source documents are marks beside those of the run.
+//! Figures of source documents are marks next to those of the run.
 
 mod chapter;
 pub(super) mod machines;

@@ -179,6 +179,7 @@ mod tests {
         let shares = shares(&series);
         assert_eq!(shares.len(), 1);
         assert_eq!(shares[0].map(|(activity, _)| activity), Activity::ALL[..5]);
-        assert_eq!(shares[0].map(|(_, share)| share), [0.5, 0.0, 0.0, 0.25, 0.0]);
+        let bits = shares[0].map(|(_, share)| share.to_bits());
+        assert_eq!(bits, [0.5, 0.0, 0.0, 0.25, 0.0].map(f64::to_bits));
     }
 }

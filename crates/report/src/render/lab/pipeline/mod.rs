@@ -232,7 +232,7 @@ fn filter(record: &RunRecord, width: usize) -> Option<String> {
     explained(&rows, 1, text, width)
 }
 
-/// Returns the article's time of the pipeline that a case reproduces; `None` if it reproduces none.
+/// Returns the article's time of the pipeline that a case reproduces; `None` for other pipelines.
 pub(super) fn reported(case: &Case) -> Option<Reported> {
     let text = |name: &str| case.parameters.get(name).map(ToString::to_string);
     let is = |name: &str, value: &str| text(name).as_deref() == Some(value);

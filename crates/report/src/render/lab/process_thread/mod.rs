@@ -90,7 +90,7 @@ fn hundred<'a>(record: &'a RunRecord, kind: &str) -> Option<&'a Case> {
 /// CPU time of the creator for 100 units, in milliseconds, by kind: the workshop's figures.
 const CREATION_MS: [(&str, f64); 2] = [("fork", 19.1), ("thread", 8.39)];
 
-/// Returns the workshop's time to create the units of a case; `None` if it has none.
+/// Returns the workshop's time to create the units of a case; `None` if it did not measure them.
 pub(super) fn reported(case: &Case) -> Option<Reported> {
     let kind = case.parameters.text(names::KIND)?;
     let (_, ms) = CREATION_MS.iter().find(|(known, _)| *known == kind)?;

@@ -106,7 +106,7 @@ fn rows(cases: &[&Case]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Returns the document's figure for a case; `None` if it has none.
+/// Returns the document's figure for a case; `None` without a figure.
 pub fn reported(case: &Case) -> Option<Reported> {
     Some(Reported { value: reported_bytes(case)?, source: "the document" })
 }

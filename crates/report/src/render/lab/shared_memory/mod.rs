@@ -88,7 +88,7 @@ fn both(case: &Case, name: &str) -> Option<f64> {
     Some(of("main")? + of("sub")?)
 }
 
-/// Returns the article's time of the program that a case reproduces; `None` if it reproduces none.
+/// Returns the article's time of the program that a case reproduces; `None` for other programs.
 pub(super) fn reported(case: &Case) -> Option<Reported> {
     let is_original = case.parameters.text(names::FORM) == Some("pipe")
         && case.parameters.number(names::MESSAGES) == Some(1_000_000);

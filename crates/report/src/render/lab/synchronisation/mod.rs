@@ -176,7 +176,7 @@ pub fn report_rows(records: &[&RunRecord]) -> Vec<ReportRow> {
 }
 
 /// Returns the report's time of the program that a case reproduces, on the machine with the most similar
-/// number of cores; `None` if it has none.
+/// number of cores; `None` if it was not measured there.
 pub(super) fn reported(record: &RunRecord, case: &Case) -> Option<Reported> {
     let row = ROWS.iter().find(|row| row.number == case.name())?;
     if !has_original_parameters(row.number, case) {
