@@ -16,7 +16,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Returns the median of a figure in `unit`, in the base unit; `None` if the run has none.
+    /// Returns the median of a figure in `unit`, in the base unit; `None` without one in this run.
     fn median(&self, figure: Option<&Figure>, unit: Unit) -> Option<f64> {
         let figure = figure.filter(|figure| figure.unit == unit)?;
         let median = figure.medians.get(self.index).copied().flatten()?;

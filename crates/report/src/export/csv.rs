@@ -1,11 +1,11 @@
 //! Writes tables as CSV ([RFC 4180](https://www.rfc-editor.org/rfc/rfc4180), with line feeds), for
 //! spreadsheets and data frames.
 //!
-//! All tables become one, with the columns of each of them. Numbers have all their digits and the
+//! All tables are merged into one, with the columns of each of them. Numbers have all their digits and the
 //! unit of the column's name, and no cell depends on a locale.
 //!
 //! A spreadsheet executes a cell that begins with `=`, `+`, `-` or `@` as a formula, also if the cell
-//! is quoted. A record may be from somebody else, so text with such a beginning gets an apostrophe
+//! is quoted. A record may come from another user, so text with such a beginning gets an apostrophe
 //! before it. Numbers do not need it, and keep their sign.
 
 use super::ExportError;
@@ -14,7 +14,7 @@ use super::text::printable_lines;
 
 /// Characters at the beginning of a cell that make it a formula, also after spaces.
 const FORMULA_STARTS: [char; 4] = ['=', '+', '-', '@'];
-/// Name of the column that says what a row describes, if that differs.
+/// Name of the column with the kind of each row, if there are several kinds.
 const ROW_KIND: &str = "row";
 
 /// Returns the tables of records of one kind as one table in CSV.

@@ -2,7 +2,7 @@
 //! renderers have.
 //!
 //! Figures are formatted for people. Columns for programs and empty columns are left out. Texts of a
-//! record are shown as they are: no character of them is markup. A pipe becomes a character reference,
+//! record are shown unchanged: no character of them is markup. A pipe becomes a character reference,
 //! because renderers disagree on `\|` in a table.
 
 use super::sheet::{Cell, Column, Quantity, Sheet, Workbook};

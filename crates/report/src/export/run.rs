@@ -28,7 +28,7 @@ pub fn workbook(record: &RunRecord) -> Workbook {
     Workbook::new("run", &record.command, record, whole(), vec![sheet])
 }
 
-/// Returns the stages of a pipeline, of which it knows the plan, the outcome or both.
+/// Returns the stages of a pipeline. The record has their plan, their outcome or both.
 fn stages(record: &RunRecord, pipeline: Option<usize>) -> Vec<Entry<'_>> {
     let planned = record.plan.as_ref().map_or(&[][..], |plan| &plan.stages);
     let outcomes = record.outcome.as_ref().map_or(&[][..], |outcome| &outcome.stages);

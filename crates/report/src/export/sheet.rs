@@ -5,7 +5,7 @@
 pub struct Workbook {
     /// Kind of the record, as in the name of its schema: `pipe`, `lab`.
     pub(super) kind: &'static str,
-    /// What was measured, such as the text of the pipeline; not made printable.
+    /// Subject of the measurement, such as the text of the pipeline; not made printable.
     pub(super) subject: String,
     /// What holds for all rows: the machine, the start, figures of the whole.
     pub(super) context: Vec<(Column, Cell)>,
@@ -28,7 +28,7 @@ pub(super) struct Sheet {
 /// A cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
-    /// The figure is unknown, or the row has none.
+    /// The figure is unknown, or the row does not have it.
     Empty,
     /// Yes or no.
     Flag(bool),
@@ -53,7 +53,7 @@ pub(super) struct Column {
 /// What a column measures, and in which unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// Text, or a number without a unit that is shown as it is, such as a position or an exit code.
+    /// Text, or a number without a unit that is shown unchanged, such as a position or an exit code.
     Plain,
     /// Time in seconds.
     Seconds,
@@ -134,7 +134,7 @@ impl<'a, T> Field<'a, T> {
         Self::new(Column::new(name, Quantity::Instant, Role::Figure, help), value)
     }
 
-    /// A figure. `help` says in a sentence what it is.
+    /// A figure. `help` describes it in a sentence.
     pub(super) fn figure<C: Into<Cell>>(
         name: impl Into<String>,
         quantity: Quantity,
@@ -198,13 +198,8 @@ impl Workbook {
         Self { kind, subject: subject.into(), context, sheets }
     }
 
-    /// Returns the kind of the record, as in the name of its schema: `pipe`, `lab`.
-    pub fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// Adds the label that the record has in the history, which tells it from others of the same
-    /// subject.
+    /// Adds the label that the record has in the history, which distinguishes it from others of the
+    /// same subject.
     #[must_use]
     pub fn with_label(mut self, label: &str) -> Self {
         let column = Column::new("label", Quantity::Plain, Role::Label, "");
@@ -220,8 +215,8 @@ impl Workbook {
         self
     }
 
-    /// Returns the name of a column of the context in a table: that of a figure tells it from the
-    /// same figure of a row, as `pipe_wall_seconds` does.
+    /// Returns the name of a column of the context in a table: that of a figure differs from that of
+    /// the same figure of a row, as `pipe_wall_seconds` does.
     pub(super) fn context_name(&self, column: &Column) -> String {
         match column.role {
             Role::Figure if column.quantity != Quantity::Instant => {

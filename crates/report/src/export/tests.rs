@@ -56,7 +56,7 @@ fn shortened(json: &str, list: &str, count: usize) -> Workbook {
     workbook(&value.to_string()).expect("a valid record")
 }
 
-/// Returns the book in the formats, one after the other.
+/// Returns the book in all formats, concatenated.
 fn formats(book: Workbook) -> String {
     let books = [book];
     let [csv, metrics] = [csv(&books), openmetrics(&books)].map(|text| text.expect("one record"));
