@@ -213,8 +213,16 @@ fn import(path: &Path, file: &Path) -> Result<()> {
         runs.push(run);
     }
     let store = Store::open(path)?;
+    let (added, known) = store.together(|store| add_unknown(store, &runs))?;
+    let already = if known > 0 { format!("; {known} were saved already") } else { String::new() };
+    let plural = if added == 1 { "run" } else { "runs" };
+    output::stderr(&format!("imported {added} {plural}{already}\n"))
+}
+
+/// Adds the runs that the store does not have. Returns their number, and that of the others.
+fn add_unknown(store: &Store, runs: &[Value]) -> Result<(usize, usize)> {
     let (mut added, mut known) = (0, 0);
-    for run in &runs {
+    for run in runs {
         let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or_default();
         let record = run.get("record").unwrap_or(&Value::Null).to_string();
         let stored = StoredRun {
@@ -226,16 +234,14 @@ fn import(path: &Path, file: &Path) -> Result<()> {
             host: text("host"),
             record: &record,
         };
-        if is_known(&store, &stored)? {
+        if is_known(store, &stored)? {
             known += 1;
         } else {
             store.add(&stored)?;
             added += 1;
         }
     }
-    let already = if known > 0 { format!("; {known} were saved already") } else { String::new() };
-    let plural = if added == 1 { "run" } else { "runs" };
-    output::stderr(&format!("imported {added} {plural}{already}\n"))
+    Ok((added, known))
 }
 
 /// Returns whether the store has a run with the same start, kind, title, machine and record.

@@ -86,7 +86,7 @@ pub fn heading(entry: &Entry, is_quick: bool, width: usize) -> String {
 
 /// Returns the word for the kind of a record with the given schema: `pipe`, `versus`, `run`, `doctor`,
 /// `lab`. Returns a schema of another program unchanged.
-pub(crate) fn kind(schema: &str) -> &str {
+pub fn kind(schema: &str) -> &str {
     schema.strip_prefix("contend.").and_then(|rest| rest.split('/').next()).unwrap_or(schema)
 }
 

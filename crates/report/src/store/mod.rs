@@ -17,6 +17,12 @@ use serde::Serialize;
 /// Maximum time to wait for another program that is writing to the store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The condition on rows that a [`Filter`] accepts, whose fields are the first parameters. A beginning of a time
+/// sorts before the time; `~` sorts after all of its characters.
+const ACCEPTED: &str = "(?1 IS NULL OR schema = ?1) AND (?2 IS NULL OR instr(title, ?2) > 0)
+    AND (?3 IS NULL OR host = ?3) AND (?4 IS NULL OR instr(label, ?4) > 0)
+    AND (?5 IS NULL OR started_at >= ?5) AND (?6 IS NULL OR started_at <= ?6 || '~')";
+
 /// A connection to the store's file, for writing or only for reading.
 #[derive(Debug)]
 pub struct Store {
@@ -262,6 +268,22 @@ impl Store {
         Ok(self.connection.last_insert_rowid())
     }
 
+    /// Calls `change` in one transaction, which is rolled back if it fails. Adding many runs takes much less
+    /// time then.
+    ///
+    /// # Errors
+    /// Returns the error of `change`, or an error if the store cannot be written.
+    pub fn together<T, E: From<StoreError>>(
+        &self,
+        change: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begun = self.connection.unchecked_transaction();
+        let transaction = begun.map_err(|error| self.writing(&error))?;
+        let result = change(self)?;
+        transaction.commit().map_err(|error| self.writing(&error))?;
+        Ok(result)
+    }
+
     /// Checks that the store can be written, by adding `run` and rolling the addition back. A full
     /// disk may go unnoticed.
     ///
@@ -328,20 +350,59 @@ impl Store {
     /// # Errors
     /// Returns an error if the store cannot be read.
     pub fn list(&self, filter: &Filter, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.list_from(filter, 0, most)
+    }
+
+    /// Returns runs as [`Store::list`] does, but leaves out the newest `skip` of them.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    pub fn list_from(
+        &self,
+        filter: &Filter,
+        skip: usize,
+        most: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
         let read = || -> rusqlite::Result<Vec<Entry>> {
-            // A beginning of a time sorts before the time; `~` sorts after all of its characters.
             let mut statement = self.connection.prepare(&format!(
                 "SELECT id, started_at, schema, title, ending, label, host FROM {}
-                 WHERE (?1 IS NULL OR schema = ?1) AND (?2 IS NULL OR instr(title, ?2) > 0)
-                   AND (?3 IS NULL OR host = ?3) AND (?4 IS NULL OR instr(label, ?4) > 0)
-                   AND (?5 IS NULL OR started_at >= ?5) AND (?6 IS NULL OR started_at <= ?6 || '~')
-                 ORDER BY id DESC LIMIT ?7",
+                 WHERE {ACCEPTED} ORDER BY id DESC LIMIT ?7 OFFSET ?8",
                 self.rows()
             ))?;
             let Filter { schema, title, host, label, since, until } = filter;
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let parameters = params![schema, title, host, label, since, until, most];
+            let [most, skip] = [most, skip].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+            let parameters = params![schema, title, host, label, since, until, most, skip];
             let rows = statement.query_map(parameters, entry)?;
+            rows.collect()
+        };
+        read().map_err(|error| self.reading(&error))
+    }
+
+    /// Returns the number of runs that `filter` accepts.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
+        let Filter { schema, title, host, label, since, until } = filter;
+        let query = format!("SELECT count(*) FROM {} WHERE {ACCEPTED}", self.rows());
+        let count: Result<i64, _> = self.connection.query_row(
+            &query,
+            params![schema, title, host, label, since, until],
+            |row| row.get(0),
+        );
+        count.map(|count| usize::try_from(count).unwrap_or(0)).map_err(|error| self.reading(&error))
+    }
+
+    /// Returns the names of the machines of all runs, sorted, without the empty one.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read.
+    pub fn hosts(&self) -> Result<Vec<String>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let query =
+                format!("SELECT DISTINCT host FROM {} WHERE host <> '' ORDER BY host", self.rows());
+            let mut statement = self.connection.prepare(&query)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
             rows.collect()
         };
         read().map_err(|error| self.reading(&error))
@@ -555,6 +616,23 @@ mod tests {
     }
 
     #[test]
+    fn changes_are_made_together_or_not_at_all() {
+        let (_folder, path) = file();
+        let store = Store::open(&path).expect("it is made");
+        let count = || store.count(&Filter::default()).expect("rows");
+        let failed = store.together(|store| {
+            store.add(&stored("one", "{}"))?;
+            Err::<(), _>(StoreError::Broken(PathBuf::new()))
+        });
+        assert!(failed.is_err() && count() == 0);
+        let added = store.together(|store| {
+            store.add(&stored("one", "{}"))?;
+            store.add(&stored("two", "{}"))
+        });
+        assert!(added.is_ok() && count() == 2);
+    }
+
+    #[test]
     fn runs_are_filtered() {
         let (_folder, path) = file();
         let mut store = Store::open(&path).expect("it is made");
@@ -584,6 +662,11 @@ mod tests {
         assert_eq!(ids(Filter { until: text("2026-01-03"), ..none() }), [2, 1]);
         let entry = store.entry(2).expect("readable").expect("there").0;
         assert_eq!((entry.label.as_str(), entry.host.as_str()), ("before", "h2"));
+        let count = |filter: Filter| store.count(&filter).expect("rows");
+        assert_eq!((count(none()), count(Filter { host: text("h2"), ..none() })), (3, 2));
+        let page = store.list_from(&none(), 1, 1).expect("rows");
+        assert_eq!(page.iter().map(|entry| entry.id).collect::<Vec<_>>(), [2]);
+        assert_eq!(store.hosts().expect("rows"), ["h1", "h2"]);
     }
 
     #[test]

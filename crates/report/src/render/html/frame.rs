@@ -13,11 +13,14 @@ use super::chart::Colour;
 use super::table::Table;
 use crate::render::text::printable;
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of every page.
+pub const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// Start tag of the element with the record.
 const RECORD_TAG: &str = "<script type=\"application/json\" id=\"record\">";
 const RECORD_END: &str = "</script>";
+/// Text between the head and the body. Texts of a record are escaped, so that its first occurrence is this one.
+const BODY_START: &str = "</head><body>";
 
 /// A chart with everything that belongs to it.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ impl Page<'_> {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy());
+                    (policy_element())
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     meta name="generator" content={ "contend " (env!("CARGO_PKG_VERSION")) };
@@ -123,6 +126,14 @@ pub fn embedded_record(page: &str) -> Option<&str> {
     rest.split_once(RECORD_END).map(|(record, _)| record)
 }
 
+/// Returns a page that this module has made in the form in which a server sends it: with `head` at the end of
+/// its head, `bar` at the beginning of its body, and without its policy. The server sends a policy in a header
+/// instead, which has to permit [`style_source`] and [`script_source`].
+pub fn served(page: &str, head: &Markup, bar: &Markup) -> String {
+    let start = format!("{}{BODY_START}{}", head.0, bar.0);
+    page.replacen(&policy_element().into_string(), "", 1).replacen(BODY_START, &start, 1)
+}
+
 /// Escapes JSON so that no string in it ends the element, begins a comment in it, or changes the direction of
 /// writing. The result is JSON with the same values.
 fn escaped(json: &str) -> String {
@@ -137,16 +148,28 @@ fn escaped(json: &str) -> String {
     })
 }
 
-fn policy() -> String {
-    let hash = |text: &str| {
-        let digest = Sha256::digest(text.as_bytes());
-        format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
-    };
-    format!(
+fn policy_element() -> Markup {
+    let policy = format!(
         "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
-        hash(STYLE),
-        hash(SCRIPT)
-    )
+        style_source(),
+        script_source()
+    );
+    html! { meta http-equiv="Content-Security-Policy" content=(policy); }
+}
+
+/// Returns the source that permits the style sheet of every page in a policy (CSP): its hash.
+pub fn style_source() -> String {
+    hash(STYLE)
+}
+
+/// Returns the source that permits the script of every page in a policy (CSP): its hash.
+pub fn script_source() -> String {
+    hash(SCRIPT)
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
 /// Shortens a subject for the title of the browser's window.
@@ -192,6 +215,19 @@ mod tests {
             assert!(!page.contains("<b>") && !page.contains("\"onload=\""), "{hostile}");
             assert!(!page.contains('\u{202e}'), "{hostile}");
         }
+    }
+
+    #[test]
+    fn a_served_page_has_a_bar_and_no_policy_of_its_own() {
+        let page = page("</head><body>", "{}");
+        let served = served(&page, &html! { link rel="icon"; }, &html! { nav { "bar" } });
+        assert!(!served.contains("Content-Security-Policy"));
+        assert!(
+            served.contains("<link rel=\"icon\"></head><body><nav>bar</nav><header>"),
+            "{served}"
+        );
+        assert_eq!(served.matches("<nav>").count(), 1);
+        assert_eq!(embedded_record(&served), Some("{}"));
     }
 
     #[test]

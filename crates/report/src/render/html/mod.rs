@@ -25,7 +25,7 @@ mod versus;
 
 pub use compare::page as compare;
 pub use doctor::page as doctor;
-pub use frame::embedded_record;
+pub use frame::{STYLE, embedded_record, script_source, served, style_source};
 pub use lab::machines::{MAX_RUNS, page as lab_runs};
 pub use lab::page as lab;
 pub use pipe::page as pipe;
