@@ -94,7 +94,7 @@ fn can_create_cgroups(hierarchy: &Path) -> bool {
     hierarchy.is_dir() && fs::create_dir(&group).is_ok() && fs::remove_dir(&group).is_ok()
 }
 
-/// Tests the pages of `contend report` in Chromium. `BROWSER_MODULES` is a folder with the packages
+/// Tests the pages of `contend report` and `contend serve` in Chromium. `BROWSER_MODULES` is a folder with the packages
 /// playwright-core and axe-core.
 fn browser(log: &mut TestLog) -> Result<()> {
     let modules = std::env::var_os("BROWSER_MODULES");

@@ -25,6 +25,7 @@ use contend_profile::pipeline::progress::{Progress, ProgressStage};
 use contend_report::render::units::bytes;
 
 use crate::output;
+use crate::publish::PublishedStages;
 use crate::terminal::{self, LinesBelow, bar, fit, time_left};
 use window::{CELLS, Window};
 
@@ -61,6 +62,8 @@ pub struct Live {
     window: Window,
     /// Share of the input read, from 0 to 1, as last reported in this run; `None` if it is unknown.
     input_share: Option<f64>,
+    /// Publishes the stages for `contend serve`; `None` if they are not published.
+    published: Option<PublishedStages>,
 }
 
 /// The position in a series of runs. `current` counts from 1, and is 0 before the first run.
@@ -84,12 +87,31 @@ impl Live {
             lines: LinesBelow::default(),
             window: Window::default(),
             input_share: None,
+            published: None,
         }
+    }
+
+    /// Creates a view that draws nothing, of a pipeline with the given stages, for publishing.
+    pub fn hidden(commands: Vec<String>) -> Self {
+        Self { is_over: true, ..Self::new(commands, true, 1) }
+    }
+
+    /// Also publishes the stages.
+    pub fn with_published(self, published: PublishedStages) -> Self {
+        Self { published: Some(published), ..self }
+    }
+
+    /// Removes the view, and returns the published stages, if there are any.
+    pub fn into_published(self) -> Option<PublishedStages> {
+        self.published
     }
 
     /// Resets the view for the next run, and in a series shows the number of that run if a drawing
     /// is due. Must be called before every run.
     pub fn begin_run(&mut self) {
+        if let Some(published) = &mut self.published {
+            published.begin_run();
+        }
         self.runs.current += 1;
         self.window = Window::default();
         self.input_share = None;
@@ -103,6 +125,9 @@ impl Live {
     /// Updates the view with the current states of the stages. Removes it during a pause, and for
     /// good once the pipeline has written to a terminal.
     pub fn show(&mut self, progress: &Progress<'_>) {
+        if let Some(published) = &mut self.published {
+            published.show(progress);
+        }
         let &Progress::Running { elapsed, stages } = progress else {
             return self.lines.clear();
         };

@@ -7,7 +7,7 @@
 //!              before anything  per verb)
 //!              runs)               │
 //!                                  ▼
-//!              profile   advise   parallel   lab   json   report
+//!              profile   advise   parallel   lab   json   report   serve
 //! ```
 //!
 //! Each step after `cli` reports failures as an [`anyhow::Error`]. [`exit_code`] prints the error
@@ -20,6 +20,7 @@ mod host;
 mod live;
 mod output;
 mod progress;
+mod publish;
 mod records;
 mod settings;
 mod suggest;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
         Verb::Compare(args) => settings::compare(args).and_then(commands::compare::run),
         Verb::Report(args) => settings::report(args).and_then(commands::report::run),
+        Verb::Serve(args) => settings::serve(args).and_then(commands::serve::run),
         Verb::Json(args) => settings::json(args).and_then(commands::json::run),
         Verb::LabCase => serve_case(),
         Verb::LabProbe { unit } => serve_probe(&unit),

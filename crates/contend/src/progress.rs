@@ -12,6 +12,7 @@ use contend_report::render::units::counted;
 use contend_report::store::{Store, StoreError, StoredRun};
 
 use crate::output;
+use crate::publish::Publisher;
 
 /// Minimum time from the start of a run to the first update of its progress line.
 const START_DELAY: Duration = Duration::from_secs(1);
@@ -32,12 +33,28 @@ pub struct Follower {
     part: f64,
     last_heading: Option<String>,
     saver: Option<RunSaver>,
+    /// Publishes the progress for `contend serve`; `None` if it is not published.
+    publisher: Option<Publisher>,
 }
 
 impl Follower {
     /// Creates the observer of a run that has not started.
     pub fn new(draws: bool, prints_steps: bool, saver: Option<RunSaver>) -> Self {
-        Self { draws, prints_steps, drawn: None, part: 0.0, last_heading: None, saver }
+        Self {
+            draws,
+            prints_steps,
+            drawn: None,
+            part: 0.0,
+            last_heading: None,
+            saver,
+            publisher: None,
+        }
+    }
+
+    /// Also publishes the progress.
+    pub fn with_publisher(mut self, publisher: Option<Publisher>) -> Self {
+        self.publisher = publisher;
+        self
     }
 
     /// Clears the progress line and saves the final record. Returns `None` if the run is not to be
@@ -47,7 +64,23 @@ impl Follower {
     /// Returns an error if the record cannot be saved.
     pub fn finish(mut self, record: &RunRecord) -> Result<Option<SaveOutcome>, StoreError> {
         self.clear();
-        self.saver.as_ref().map(|saver| saver.finish(record)).transpose()
+        let saved = self.saver.as_ref().map(|saver| saver.finish(record)).transpose();
+        if let Some(publisher) = self.publisher.take() {
+            let number = match saved {
+                Ok(Some(SaveOutcome::Saved(number))) => Some(number),
+                _ => None,
+            };
+            publisher.end(&ending(record), number);
+        }
+        saved
+    }
+
+    /// Publishes the share of the run that is complete, if that is due.
+    fn publish(&mut self, progress: &Progress<'_>) {
+        if let Some(publisher) = self.publisher.as_mut().filter(|publisher| publisher.is_due()) {
+            self.part = self.part.max(progress.completed_share().min(0.99));
+            publisher.update(line(progress, self.part), vec![vec![Some(100.0 * self.part)]]);
+        }
     }
 
     /// Draws the first line, if the progress line is enabled. It stays until the first update,
@@ -77,6 +110,7 @@ impl Follower {
 
 impl Observer for Follower {
     fn measuring(&mut self, progress: &Progress<'_>) {
+        self.publish(progress);
         let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_INTERVAL);
         if !self.draws || !due || progress.elapsed < START_DELAY {
             return;

@@ -11,6 +11,7 @@
 //! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
 //! | `report` | [`cli::report`](crate::cli::report) | [`Report`]: records, and their formats |
+//! | `serve` | [`cli::serve`](crate::cli::serve) | [`Serve`]: an address, and what is served |
 //! | `json` | [`cli::json`](crate::cli::json) | [`Json`]: a query, and open files |
 //!
 //! `contend generate` has no settings: it takes the arguments from clap. Files are opened here,
@@ -28,6 +29,7 @@ mod report;
 mod reports;
 mod run;
 mod script;
+mod serve;
 mod trace;
 mod versus;
 
@@ -52,10 +54,11 @@ use crate::exit::UsageError;
 use crate::suggest;
 
 pub use attach::Attach;
-pub use compare::{Compare, ComparedRuns, compare};
+pub use compare::{Compare, ComparedRuns, compare, compared_runs};
 pub use doctor::{Doctor, Patient, command_of, doctor, words_of};
 pub use history::{History, HistoryAction, history, saving_of_run};
 pub use json::{Json, JsonInput, json};
+pub use named::Text;
 use pipe::shell;
 pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
@@ -64,6 +67,7 @@ pub use remedies::{MIN_ROUNDS, Remedies};
 pub use report::{NamedRecord, Report, report};
 pub use reports::{RecordFiles, RecordPaths, Reports};
 pub use run::{Run, run, stage};
+pub use serve::{Serve, serve};
 pub use trace::TraceFile;
 pub use versus::{Variant, Versus};
 
@@ -123,6 +127,8 @@ pub struct LabRun {
     pub detail: Detail,
     /// Whether progress is shown on the terminal.
     pub progress: bool,
+    /// Directory in which the run publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
     /// Whether to ask the user for confirmation first.
     pub asks: bool,
     /// Whether the user has given the budget.
@@ -173,6 +179,7 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         files,
         detail,
         progress: shows_progress(measurement.no_progress),
+        publish: publish(measurement.publish)?,
         asks,
         has_given_budget: measurement.budget.is_some(),
         plan,
@@ -575,6 +582,27 @@ fn user_directory(variable: &str, default: &str) -> Option<PathBuf> {
 /// unknown.
 fn default_store() -> Option<PathBuf> {
     store(StoreArgs { store: None }).ok()
+}
+
+/// Returns the directory in which runs publish their progress for `contend serve`: in the XDG runtime
+/// directory, else in the cache directory. Returns `None` if neither is known.
+fn publish_directory() -> Option<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folder = runtime.filter(|path| path.is_absolute());
+    let folder = folder.or_else(|| user_directory("XDG_CACHE_HOME", ".cache"));
+    folder.map(|folder| folder.join("contend/live"))
+}
+
+/// Returns the directory in which a run publishes its progress if that `is_wanted`, else `None`.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the directory is unknown.
+fn publish(is_wanted: bool) -> Result<Option<PathBuf>, UsageError> {
+    let unknown = || {
+        let message = "--publish: neither XDG_RUNTIME_DIR, XDG_CACHE_HOME nor HOME is set";
+        UsageError(message.to_owned())
+    };
+    is_wanted.then(|| publish_directory().ok_or_else(unknown)).transpose()
 }
 
 /// Returns whether to show progress: only if `forbidden` is false, and standard error is a terminal

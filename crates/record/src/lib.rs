@@ -8,6 +8,7 @@ pub mod compare;
 pub mod doctor;
 pub mod host;
 pub mod lab;
+pub mod live;
 pub mod parameters;
 pub mod pipe;
 pub mod remedy;

@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("contend-doctor", &["contend-sys", "contend-record"]),
     ("contend-lab", &["contend-sys", "contend-record", "contend-callback"]),
     ("contend-report", &["contend-record"]),
+    ("contend-serve", &["contend-record", "contend-report"]),
     (
         "contend",
         &[
@@ -35,6 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "contend-lab",
             "contend-doctor",
             "contend-report",
+            "contend-serve",
         ],
     ),
     ("contend-bench", &["contend-sys", "contend-record"]),

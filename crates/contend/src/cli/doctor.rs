@@ -49,6 +49,10 @@ pub struct DoctorArgs {
     #[arg(long, conflicts_with = "remedies")]
     pub watch: bool,
 
+    /// Let `contend serve` show the threads while they are observed.
+    #[arg(long)]
+    pub publish: bool,
+
     /// Show all findings, the threads, and how they were observed.
     #[arg(long, short)]
     pub verbose: bool,

@@ -98,6 +98,10 @@ pub struct MeasurementArgs {
     #[arg(long)]
     pub no_progress: bool,
 
+    /// Let `contend serve` show the progress.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub publish: bool,
+
     /// Seed for the case order [default: random].
     ///
     /// It is also the seed for the bootstrap of intervals.

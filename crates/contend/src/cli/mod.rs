@@ -13,6 +13,7 @@ pub mod pipe;
 pub mod remedies;
 pub mod report;
 pub mod run;
+pub mod serve;
 
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
@@ -91,6 +92,7 @@ pub enum Verb {
     History(history::HistoryArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
     Json(json::JsonArgs),
     /// Measure one case of the lab; started by contend itself.
     #[command(hide = true, name = contend_lab::engine::isolate::CASE_VERB)]

@@ -79,6 +79,10 @@ pub struct PipeArgs {
     #[arg(long)]
     pub no_progress: bool,
 
+    /// Let `contend serve` show the run while it takes place.
+    #[arg(long, conflicts_with_all = ["vs", "scan", "fail_if", "from"])]
+    pub publish: bool,
+
     /// Shell that runs the pipeline [default: bash, else sh].
     ///
     /// Use bash, dash, busybox or another shell that starts every stage in a subshell. zsh and ksh

@@ -67,6 +67,12 @@ pub struct RunArgs {
     #[command(flatten)]
     pub exports: ExportArgs,
 
+    /// Let `contend serve` show the run while it takes place.
+    ///
+    /// It shows pipelines whose stages run on chunks, but not those of scripts.
+    #[arg(long, conflicts_with_all = ["explain", "file"])]
+    pub publish: bool,
+
     #[command(flatten)]
     pub save: SaveArgs,
 

@@ -22,11 +22,18 @@ use crate::{host, output, version};
 /// # Errors
 /// Returns an error if the stages have ended already, or the report cannot be written.
 pub fn run(settings: Attach) -> Result<Exit> {
-    let Attach { found, limit, live, reports, trace, saving } = settings;
+    let Attach { found, limit, live, reports, trace, saving, publish } = settings;
     let signals = Signals::block().context("cannot block signals")?;
-    let commands = || found.stages.iter().map(|stage| stage.text.clone()).collect();
+    let commands = || found.stages.iter().map(|stage| stage.text.clone()).collect::<Vec<_>>();
     let shares_terminal = found.stages.last().is_some_and(writes_to_own_terminal);
     let mut live = live.then(|| Live::new(commands(), !shares_terminal, 1));
+    if let Some(folder) = publish {
+        let commands = commands();
+        let subject = commands.join(" | ");
+        let published = pipe::publish(&folder, saving.as_ref(), &subject, &commands, 1)?;
+        let view = live.take().unwrap_or_else(|| Live::hidden(commands));
+        live = Some(view.with_published(published));
+    }
     let host = host::describe();
     let mut show = |progress: &Progress<'_>| {
         if let Some(live) = &mut live {
@@ -35,7 +42,7 @@ pub fn run(settings: Attach) -> Result<Exit> {
     };
     let traced = trace.is_some();
     let observed = attach::observe(&found, limit, traced, &host, super::now(), &signals, &mut show);
-    drop(live);
+    let published = live.and_then(Live::into_published);
     let (record, states) = observed.map_err(|error| {
         let has_ended = matches!(error.kind(), ErrorKind::NotFound)
             || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
@@ -46,9 +53,12 @@ pub fn run(settings: Attach) -> Result<Exit> {
     let report = render::pipe::report(&record, reports.detail, output::width());
     let written = super::reports::write(&record, &report, reports);
     written.and(super::trace::write_if(states.as_ref(), &record, trace))?;
-    if let Some(saving) = &saving {
-        let ending = pipe::ending(record.wall_seconds, 0);
-        pipe::save(saving, SCHEMA, &record.command, &format!("{ending}, attached"), &record);
+    let ending = format!("{}, attached", pipe::ending(record.wall_seconds, 0));
+    let number = saving
+        .as_ref()
+        .and_then(|saving| pipe::save(saving, SCHEMA, &record.command, &ending, &record));
+    if let Some(published) = published {
+        published.end(&ending, number);
     }
     Ok(match signals.interrupted() {
         Some(signal) if signal != Signal::INT.as_raw() => Exit::Signal(signal),

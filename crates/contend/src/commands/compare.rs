@@ -1,9 +1,10 @@
 //! `contend compare`: compares runs of the lab, or of pipelines.
 
 use anyhow::{Context as _, Result};
-use contend_record::compare::CompareRecord;
+use contend_record::compare::{CompareRecord, Origin};
+use contend_record::lab::RunRecord;
 use contend_record::versus::VersusRecord;
-use contend_report::compare::{compare, compare_pipelines};
+use contend_report::compare::{SavedRuns, compare, compare_pipelines};
 use contend_report::render;
 use contend_report::render::pipe::Detail;
 
@@ -21,13 +22,12 @@ use crate::version;
 pub fn run(settings: Compare) -> Result<Exit> {
     let (record, report): (Box<dyn Reported>, String) = match settings.runs {
         ComparedRuns::Lab(runs) => {
-            let record = CompareRecord { contend: Some(version::writer()), ..compare(&runs) };
+            let record = of_lab(&runs);
             let report = render::compare::report(&record, output::width());
             (Box::new(record), report)
         }
         ComparedRuns::Pipelines(runs) => {
-            let record = compare_pipelines(runs).context("there is no run to compare")?;
-            let record = VersusRecord { contend: Some(version::writer()), ..record };
+            let record = of_pipelines(runs)?;
             let report = render::versus::report(&record, Detail::Full, output::width());
             (Box::new(record), report)
         }
@@ -38,4 +38,25 @@ pub fn run(settings: Compare) -> Result<Exit> {
         output::stdout(&report)?;
     }
     Ok(Exit::Success)
+}
+
+/// Returns the page that compares runs.
+///
+/// # Errors
+/// Returns an error if there are no runs, or the comparison cannot be written as JSON, which is a part of the
+/// page.
+pub fn page(runs: ComparedRuns) -> Result<String> {
+    Ok(match runs {
+        ComparedRuns::Lab(runs) => of_lab(&runs).html()?,
+        ComparedRuns::Pipelines(runs) => of_pipelines(runs)?.html()?,
+    })
+}
+
+fn of_lab(runs: &[(Origin, RunRecord)]) -> CompareRecord {
+    CompareRecord { contend: Some(version::writer()), ..compare(runs) }
+}
+
+fn of_pipelines(runs: Vec<SavedRuns>) -> Result<VersusRecord> {
+    let record = compare_pipelines(runs).context("there is no run to compare")?;
+    Ok(VersusRecord { contend: Some(version::writer()), ..record })
 }

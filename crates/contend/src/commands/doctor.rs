@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use contend_record::Host;
 use contend_record::doctor::{DoctorRecord, SCHEMA};
 use contend_record::trace::Trace;
 use contend_report::render;
+use contend_report::render::units::seconds;
 use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, spawn};
@@ -25,7 +27,8 @@ use super::advice::input::CommandInput;
 use super::remedies::{self, Subject, name_commands};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
-use crate::records::save::Saving;
+use crate::publish::PublishedThreads;
+use crate::records::save::{Redaction, Saving};
 use crate::settings::{Doctor, Patient, Remedies, Reports, TraceFile, command_of, words_of};
 use crate::{host, output, version};
 
@@ -42,18 +45,19 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns an error if the command cannot be started, no process can be observed, or the report cannot
 /// be written.
 pub fn run(settings: Doctor) -> Result<Exit> {
-    let Doctor { patient, limit, watch, remedies, reports, saving, trace } = settings;
+    let Doctor { patient, limit, watch, publish, remedies, reports, saving, trace } = settings;
     // Before signals are blocked, because that may wait for input.
     let remedies = remedies.map(|one| Ok::<_, Error>((one, CommandInput::read()?))).transpose()?;
     let signals = Signals::block().context("cannot block signals")?;
-    let to = Destinations { reports, saving, trace };
+    let to = Destinations { reports, saving, trace, publish };
     match patient {
         Patient::Running(pids) => {
             raise_descriptor_limit();
             let (first, words) = (pids[0], words_of(pids[0]));
             let (command, host) = (command_of(first), host::describe());
             let program = Program { command, targets: pids, started: false, host };
-            let display = Display { watch, capture: None };
+            let display =
+                Display { watch, capture: None, published: to.publish(&program.command)? };
             let mut examined = examine(program, limit, display, to.max_spans(), &signals)?;
             name_commands(&mut examined.record, &words, Some(first));
             write(&examined, to)?;
@@ -84,6 +88,8 @@ struct Display<'a> {
     /// Whether there is a live view.
     watch: bool,
     capture: Option<&'a mut Capture>,
+    /// Publishes the threads for `contend serve`; `None` if they are not published.
+    published: Option<PublishedThreads>,
 }
 
 /// Where the results go.
@@ -91,9 +97,19 @@ struct Destinations {
     reports: Reports,
     saving: Option<Saving>,
     trace: Option<TraceFile>,
+    /// Directory in which the observation publishes its progress; `None` if it does not.
+    publish: Option<PathBuf>,
 }
 
 impl Destinations {
+    /// Begins to publish the observation of a program, if that is requested.
+    fn publish(&self, command: &str) -> Result<Option<PublishedThreads>> {
+        let Some(folder) = &self.publish else { return Ok(None) };
+        let built_in = Redaction::new([])?;
+        let redaction = self.saving.as_ref().map_or(&built_in, |saving| &saving.redaction);
+        PublishedThreads::begin(folder, redaction, command).map(Some)
+    }
+
     /// Returns the largest number of spans of the trace; `None` if no trace is needed. A page shows the
     /// threads over time.
     fn max_spans(&self) -> Option<usize> {
@@ -133,6 +149,8 @@ fn run_command(
         command.stdin(saved);
         redirected.push(0);
     }
+    let line = command_line(words);
+    let published = to.publish(&line)?;
     let begun = Instant::now();
     let host = host::describe();
     let child = match spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM) {
@@ -144,9 +162,8 @@ fn run_command(
         }
     };
     let pid = Pid::from_child(&child);
-    let command = command_line(words);
-    let program = Program { command, targets: vec![pid], started: true, host };
-    let display = Display { watch, capture: capture.as_mut() };
+    let program = Program { command: line, targets: vec![pid], started: true, host };
+    let display = Display { watch, capture: capture.as_mut(), published };
     let mut examined = match examine(program, limit, display, to.max_spans(), signals) {
         Ok(examined) => examined,
         Err(error) => {
@@ -262,14 +279,23 @@ fn examine(
         .then(|| Watch::begin(signals, &record, display.capture))
         .transpose()
         .context("cannot show the live view")?;
-    let mut each = |observer: &mut Observer<'_>| match &mut watch {
-        Some(watch) => watch.step(observer),
-        None => ControlFlow::Continue(()),
+    let mut published = display.published;
+    let mut each = |observer: &mut Observer<'_>| {
+        if let Some(published) = &mut published {
+            published.show(observer.elapsed(), || record(&observer.snapshot()));
+        }
+        match &mut watch {
+            Some(watch) => watch.step(observer),
+            None => ControlFlow::Continue(()),
+        }
     };
     let observation = observe(&config, signals, &mut each);
     drop(watch); // the report is not for its screen
     let mut observation = observation.context("cannot observe the program")?;
     let record = record(&observation);
+    if let Some(published) = published {
+        published.end(&format!("observed for {}", seconds(record.observed_seconds)));
+    }
     Ok(Examined { record, trace: observation.trace.take() })
 }
 

@@ -1,6 +1,7 @@
 //! `contend lab`: lists and runs experiments.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use contend_lab::engine::runner::{self, RunContext};
 use contend_lab::engine::suite::Suite;
 use contend_lab::experiments::REGISTRY;
 use contend_record::lab::{Ending, RunRecord};
+use contend_record::live::{Chart, Unit};
 use contend_report::render;
 use contend_report::render::lab::Detail;
 use contend_report::render::listing;
@@ -21,6 +23,8 @@ use contend_sys::interrupt::Signals;
 use super::reports;
 use crate::exit::Exit;
 use crate::progress::{Follower, RunSaver, SaveOutcome};
+use crate::publish::Publisher;
+use crate::records::save::Redaction;
 use crate::settings::{Lab, LabRun};
 use crate::{host, output, version};
 
@@ -70,7 +74,9 @@ fn measure(settings: LabRun) -> Result<Exit> {
         Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
     let to_stdout = settings.files.has_stdout();
     let shows_steps = !to_stdout && settings.detail == Detail::Full;
-    let mut follower = Follower::new(settings.progress, shows_steps, saver);
+    let publisher = settings.publish.as_deref().map(|folder| publisher(folder, &settings.title));
+    let mut follower =
+        Follower::new(settings.progress, shows_steps, saver).with_publisher(publisher.transpose()?);
     follower.begin(&settings.plan);
     let host = host::describe();
     let warnings = host::unfavourable(&host);
@@ -103,6 +109,13 @@ fn measure(settings: LabRun) -> Result<Exit> {
         _ if record.is_empty() => anyhow::bail!("no case could be measured"),
         _ => Ok(Exit::Success),
     }
+}
+
+/// Begins to publish the progress of a run for `contend serve`.
+fn publisher(folder: &Path, title: &str) -> Result<Publisher> {
+    let series = vec!["run".to_owned()];
+    let chart = Chart { title: "Completed".to_owned(), unit: Unit::Percent, series };
+    Publisher::begin(folder, &Redaction::new([])?, "lab", title, vec![chart])
 }
 
 fn write(record: &RunRecord, settings: LabRun, to_stdout: bool, showed_steps: bool) -> Result<()> {

@@ -15,13 +15,14 @@ pub mod remedies;
 pub mod report;
 mod reports;
 pub mod run;
+pub mod serve;
 mod trace;
 pub mod versus;
 
 use std::time::SystemTime;
 
 /// Returns the current time as UTC (RFC 3339), to the second.
-fn now() -> String {
+pub fn now() -> String {
     utc(SystemTime::now())
 }
 

@@ -1,5 +1,7 @@
 //! `contend pipe`: profiles a pipeline in one or several runs, and reports the results.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use contend_profile::pipeline::launch::{LaunchError, LaunchSpec, Output};
 use contend_profile::pipeline::progress::Progress;
@@ -13,7 +15,8 @@ use contend_sys::interrupt::Signals;
 use super::{advice, reports};
 use crate::exit::Exit;
 use crate::live::Live;
-use crate::records::save::Saving;
+use crate::publish::PublishedStages;
+use crate::records::save::{Redaction, Saving};
 use crate::settings::{Answer, Pipe, PipeRun, PipelineSettings};
 use crate::{host, output, version};
 
@@ -46,6 +49,14 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let mut states = None;
     let traced = settings.trace.is_some();
     let mut live = live_view(&settings.parsed, &settings.pipeline, settings.runs);
+    if let Some(folder) = &settings.publish {
+        let saving = settings.saving.as_ref();
+        let commands = commands(&settings.parsed);
+        let text = &settings.parsed.text;
+        let published = publish(folder, saving, text, &commands, settings.runs)?;
+        let view = live.take().unwrap_or_else(|| Live::hidden(commands));
+        live = Some(view.with_published(published));
+    }
     for _ in 0..settings.runs {
         let view = live.as_mut();
         match run_once(&settings.parsed, &settings.pipeline, traced, view, &signals) {
@@ -62,13 +73,16 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
             break; // completed runs are still reported
         }
     }
-    drop(live);
+    let mut published = live.and_then(Live::into_published);
     if signals.interrupted().is_some() && records.len() > 1 {
         records.pop(); // an incomplete run would distort the medians
     }
     let Some(mut record) = repeat::summarise(records) else {
         return Ok(signals.interrupted().map_or(Exit::Failure, Exit::Signal));
     };
+    if let Some(published) = &mut published {
+        published.announce("The pipeline has ended; contend examines the result.");
+    }
     let advised = match signals.interrupted() {
         None => advice::add(&mut record, &settings, saved.as_ref(), &signals),
         Some(_) => Ok(()),
@@ -76,12 +90,14 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let report = render::pipe::report(&record, settings.reports.detail, output::width());
     let written = reports::write(&record, &report, settings.reports);
     let traced = super::trace::write_if(states.as_ref(), &record, settings.trace);
-    if let Some(saving) = &settings.saving {
-        let ending = match signals.interrupted() {
-            Some(_) => "interrupted".to_owned(),
-            None => ending(record.wall_seconds, record.exit_code),
-        };
-        save(saving, SCHEMA, &record.command, &ending, &record);
+    let ending = match signals.interrupted() {
+        Some(_) => "interrupted".to_owned(),
+        None => ending(record.wall_seconds, record.exit_code),
+    };
+    let saving = settings.saving.as_ref();
+    let number = saving.and_then(|saving| save(saving, SCHEMA, &record.command, &ending, &record));
+    if let Some(published) = published {
+        published.end(&ending, number);
     }
     let exit = signals.interrupted().map_or(Exit::Pipeline(record.exit_code), Exit::Signal);
     match advised.and(written).and(traced) {
@@ -94,8 +110,35 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
 
 /// Returns the live view of a pipeline that will run `runs` times, or `None` if it is disabled.
 pub fn live_view(parsed: &Parsed, pipeline: &PipelineSettings, runs: u32) -> Option<Live> {
-    let commands = || (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect();
-    pipeline.live.then(|| Live::new(commands(), pipeline.discard, runs))
+    pipeline.live.then(|| Live::new(commands(parsed), pipeline.discard, runs))
+}
+
+/// Returns the texts of the stages, first to last.
+fn commands(parsed: &Parsed) -> Vec<String> {
+    (0..parsed.stages.len()).map(|index| parsed.stage_text(index)).collect()
+}
+
+/// Begins to publish a pipeline with the given stages for `contend serve`. What the history would redact, if
+/// the run is saved, is redacted.
+///
+/// # Errors
+/// Returns an error if it cannot be published.
+pub fn publish(
+    folder: &Path,
+    saving: Option<&Saving>,
+    text: &str,
+    commands: &[String],
+    runs: u32,
+) -> Result<PublishedStages> {
+    let built_in;
+    let redaction = match saving {
+        Some(saving) => &saving.redaction,
+        None => {
+            built_in = Redaction::new([])?;
+            &built_in
+        }
+    };
+    PublishedStages::begin(folder, redaction, text, commands, runs)
 }
 
 /// Runs the pipeline once, and shows its stages in the live view, if there is one. Returns what each
@@ -142,15 +185,17 @@ pub fn ending(wall_seconds: f64, exit_code: i32) -> String {
 
 /// Saves a record in the history, and prints the number of the run if it has a label. A failure is
 /// not an error, because the pipeline has run. It is printed only if the user asked for the run to
-/// be saved: a home directory may be missing or read-only.
+/// be saved: a home directory may be missing or read-only. Returns the number of the run; `None` if
+/// it was not saved.
 pub fn save(
     saving: &Saving,
     schema: &str,
     title: &str,
     ending: &str,
     record: &impl serde::Serialize,
-) {
-    match saving.save(schema, title, ending, record) {
+) -> Option<i64> {
+    let saved = saving.save(schema, title, ending, record);
+    match &saved {
         Ok(number) if !saving.label.is_empty() => {
             let note = format!("Saved as run {number} ({}).\n", saving.label);
             let _ = output::stderr(&note); // the report has been written
@@ -160,4 +205,5 @@ pub fn save(
         }
         Ok(_) | Err(_) => {}
     }
+    saved.ok()
 }

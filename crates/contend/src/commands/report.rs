@@ -37,6 +37,14 @@ pub fn run(settings: Report) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// Returns the page of a record, which is JSON.
+///
+/// # Errors
+/// Returns a description of the problem, to follow the name of the record in a message.
+pub fn page_of(text: &str) -> Result<String, String> {
+    parsed(text)?.html().map_err(|error| error.to_string())
+}
+
 /// Returns the page of a record, or of several runs of the lab.
 fn page(named: &[NamedRecord], records: &[Box<dyn Reported>]) -> Result<String> {
     if let [record] = records {

@@ -1,5 +1,6 @@
 //! Settings for observing a running pipeline.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -25,10 +26,12 @@ pub struct Attach {
     pub trace: Option<TraceFile>,
     /// How to save the profile in the history, unless it is not saved.
     pub saving: Option<Saving>,
+    /// Directory in which the observation publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
 }
 
 impl Attach {
-    /// Finds the stages of the pipeline that the arguments name, and returns the settings.
+    /// Finds the stages of the pipeline that the arguments name, and returns the settings, which publish nothing.
     ///
     /// # Errors
     /// Returns a [`UsageError`] if there is no such pipeline, or it may not be examined.
@@ -46,6 +49,7 @@ impl Attach {
             (None, None) => Target::LastJob(shell()),
         };
         let found = find::pipeline(target).map_err(|error| UsageError(error.to_string()))?;
-        Ok(Self { found, limit: args.limit, live, reports, trace, saving })
+        let publish = None;
+        Ok(Self { found, limit: args.limit, live, reports, trace, saving, publish })
     }
 }

@@ -1,7 +1,5 @@
 //! Settings of `contend compare`: reads the records to compare.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
@@ -40,7 +38,7 @@ pub enum ComparedRuns {
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let (origins, texts): (Vec<_>, Vec<_>) =
         named::read(&args.runs, args.store)?.into_iter().unzip();
-    let runs = runs(&args.runs, origins, &texts)?;
+    let runs = compared_runs(origins, &texts)?;
     let paths = RecordPaths {
         json: args.json.as_deref(),
         html: args.html.as_deref(),
@@ -52,13 +50,16 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, files: RecordFiles::prepare(paths)? })
 }
 
-/// Parses the records, which must be of the same kind.
-fn runs(names: &[PathBuf], origins: Vec<Origin>, texts: &[Text]) -> Result<ComparedRuns> {
+/// Parses records, which must be of the same kind.
+///
+/// # Errors
+/// Returns an error if a record cannot be read, or is of another kind than the first one.
+pub fn compared_runs(origins: Vec<Origin>, texts: &[Text]) -> Result<ComparedRuns> {
     let wrong = |place: usize, what: String| {
         let name = match &origins[place] {
             Origin::StandardInput => "standard input".to_owned(),
             Origin::Kept { number, .. } => format!("run {number}"),
-            Origin::File { .. } => names[place].display().to_string(),
+            Origin::File { path } => path.clone(),
         };
         UsageError(format!("cannot compare {name}: {what}"))
     };

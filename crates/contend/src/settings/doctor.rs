@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -14,7 +15,7 @@ use rustix::process::test_kill_process;
 
 use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
-use super::{RecordPaths, Reports, TraceFile};
+use super::{RecordPaths, Reports, TraceFile, publish};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
@@ -32,6 +33,8 @@ pub struct Doctor {
     pub limit: Option<Duration>,
     /// Whether to show a live view.
     pub watch: bool,
+    /// Directory in which the observation publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
     /// The trial of remedies; `None` without one. The patient is a command if there is one.
     pub remedies: Option<Remedies>,
     /// Where the report goes.
@@ -74,6 +77,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
     let remedies = remedies(args.remedies)?;
     let saving = saving(args.save, Saver::Doctor)?;
+    let publish = publish(args.publish)?;
     let (patient, limit) = if args.command.is_empty() {
         let pids = args.pids.iter().map(|&pid| process(pid)).collect::<Result<Vec<_>, _>>()?;
         if remedies.is_some() {
@@ -84,7 +88,8 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
     } else {
         (Patient::Command(args.command), args.limit)
     };
-    Ok(Doctor { patient, limit, watch: args.watch, remedies, reports, saving, trace })
+    let watch = args.watch;
+    Ok(Doctor { patient, limit, watch, publish, remedies, reports, saving, trace })
 }
 
 /// Returns the error for `--try` with running processes.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_report::render::html::embedded_record;
-use contend_report::store::{Filter, Store};
+use contend_report::store::{Entry, Filter, Store};
 
 use super::{readable, store};
 use crate::cli::lab::StoreArgs;
@@ -19,8 +19,21 @@ use crate::records;
 /// A record as JSON, and its origin in words.
 #[derive(Debug)]
 pub struct Text {
+    /// The record as JSON.
     pub json: String,
+    /// The origin, such as `run 7`.
     pub from: String,
+}
+
+impl Text {
+    /// Returns the record of a saved run.
+    pub fn of_run(entry: &Entry, json: String) -> Self {
+        let from = match entry.label.as_str() {
+            "" => format!("run {}", entry.id),
+            label => format!("run {} ({label})", entry.id),
+        };
+        Self { json, from }
+    }
 }
 
 /// Reads the records that arguments name, in this order.
@@ -125,12 +138,9 @@ fn saved_run(store: &Path, number: i64, label: &mut String) -> Result<Text> {
         return Err(UsageError(message).into());
     }
     let (entry, json) = records::saved(store, number)?;
-    let from = match entry.label.as_str() {
-        "" => format!("run {number}"),
-        label => format!("run {number} ({label})"),
-    };
+    let text = Text::of_run(&entry, json);
     *label = entry.label;
-    Ok(Text { json, from })
+    Ok(text)
 }
 
 fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {

@@ -20,7 +20,7 @@ use super::attach::Attach;
 use super::history::{Saver, saving};
 use super::script::check_is_command;
 use super::versus::{self, Versus};
-use super::{RecordPaths, Reports, TraceFile, default_store, readable, shows_progress};
+use super::{RecordPaths, Reports, TraceFile, default_store, publish, readable, shows_progress};
 use crate::cli::pipe::{AdviceArgs, PipeArgs, SampleSize, VersusArgs};
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -71,6 +71,8 @@ pub struct PipeRun {
     pub trace: Option<TraceFile>,
     /// How the run is saved; `None` if it is not.
     pub saving: Option<Saving>,
+    /// Directory in which the run publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
 }
 
 /// Settings of the advice after a profile: changes, their trial, and answers.
@@ -151,10 +153,12 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         let store = default_store();
         return Ok(Pipe::Answer(Box::new(Answer { record, questions, store, reports })));
     }
+    let publish = publish(args.publish)?;
     if args.attach.is_given() {
         let live = shows_progress(args.no_progress);
         let saving = saving(args.save, Saver::Pipe)?;
         let attach = Attach::of(&args.attach, reports, trace, live, saving)?;
+        let attach = Attach { publish, ..attach };
         return Ok(Pipe::Attach(Box::new(attach)));
     }
     let is_mixed = |file: &ReportFile| file.shares_standard_output() && !args.discard;
@@ -209,7 +213,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         })));
     }
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;
-    let run = PipeRun { parsed, pipeline, runs, advice, reports, trace, saving };
+    let run = PipeRun { parsed, pipeline, runs, advice, reports, trace, saving, publish };
     Ok(Pipe::Run(Box::new(run)))
 }
 

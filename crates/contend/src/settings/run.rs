@@ -4,7 +4,7 @@
 mod file;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser as _, ValueEnum as _};
@@ -16,7 +16,7 @@ use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
 use super::script::{check_is_command, script_arguments, tip_on_permission};
-use super::{RecordFiles, RecordPaths, shell, shows_progress};
+use super::{RecordFiles, RecordPaths, publish, shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
 use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
@@ -40,6 +40,8 @@ pub struct Run {
     pub script_command: Option<String>,
     /// A tip to print before the run, which will fail as in the shell.
     pub tip: Option<String>,
+    /// Directory in which the run publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
     /// Options for saving the run. They are evaluated after the run, so that they do not delay it.
     pub save: SaveArgs,
 }
@@ -89,6 +91,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         .into());
     }
     let progress = shows_progress(args.execution.no_progress);
+    let publish = publish(args.publish)?;
     let save = args.save;
     let settings = Settings {
         explain: args.explain,
@@ -98,7 +101,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
-    Ok(Run { request: Request { what, settings }, progress, files, script_command, tip, save })
+    let request = Request { what, settings };
+    Ok(Run { request, progress, files, script_command, tip, publish, save })
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of

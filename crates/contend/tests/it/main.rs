@@ -28,6 +28,7 @@ mod rewrites;
 mod run;
 mod run_options;
 mod semantics;
+mod serve;
 mod signals;
 mod stdout;
 #[path = "../support/mod.rs"]

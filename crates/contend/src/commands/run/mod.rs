@@ -26,15 +26,25 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, files, script_command, tip, save } = settings;
+    let Run { request, progress, files, script_command, tip, publish, save } = settings;
     if let Some(tip) = tip {
         output::error(&tip);
     }
-    let mut reporter =
-        Reporter::new(progress, request.settings.check).with_declared(declared_commands(&request));
+    let text = match &request.what {
+        Target::Pipeline(text) => text.clone(),
+        Target::Script(path, _) => path.display().to_string(),
+    };
+    let mut reporter = Reporter::new(progress, request.settings.check)
+        .with_declared(declared_commands(&request))
+        .with_published(publish.map(|folder| (folder, text)));
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
     let exit = conclude(end, statistics, files, Some(save))?;
+    match exit {
+        Exit::Pipeline(status) => reporter.end(&format!("exit {status}")),
+        Exit::Signal(_) => reporter.end("interrupted"),
+        _ => {}
+    }
     if let Some(command) = script_command {
         output::stderr(&format!("To run the pipelines of the script in parallel: {command}\n"))?;
     }

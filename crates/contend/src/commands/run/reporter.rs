@@ -1,6 +1,7 @@
 //! Shows the notices and the progress of a run.
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 
 use contend_parallel::execute::Tally;
 use contend_parallel::plan::ir::Plan;
@@ -9,6 +10,7 @@ use contend_report::render::units::seconds;
 
 use super::progress::Progress;
 use crate::output;
+use crate::publish::PublishedInput;
 use contend_parallel::run::{BLOCK_BYTES, Comparison, Notice, Observer};
 
 /// An observer that prints notices to standard error, and draws progress on the terminal.
@@ -20,18 +22,40 @@ pub(super) struct Reporter {
     /// Commands of the run that the user has declared to process each record independently.
     declared: Vec<String>,
     progress: Option<Progress>,
+    /// Directory in which the run publishes its progress and its command line; `None` if it does not.
+    publish: Option<(PathBuf, String)>,
+    published: Option<PublishedInput>,
 }
 
 impl Reporter {
     /// Creates the reporter of a run that has not started.
     pub(super) fn new(wants_progress: bool, checks: bool) -> Self {
-        Self { wants_progress, checks, declared: Vec::new(), progress: None }
+        Self {
+            wants_progress,
+            checks,
+            declared: Vec::new(),
+            progress: None,
+            publish: None,
+            published: None,
+        }
     }
 
     /// Sets the commands of the run that the user has declared to process each record
     /// independently. If the outputs differ, the message names them.
     pub(super) fn with_declared(self, declared: Vec<String>) -> Self {
         Self { declared, ..self }
+    }
+
+    /// Also publishes the progress in the given directory, with the given command line.
+    pub(super) fn with_published(self, publish: Option<(PathBuf, String)>) -> Self {
+        Self { publish, ..self }
+    }
+
+    /// Publishes how the run ended, if its progress was published.
+    pub(super) fn end(&mut self, ending: &str) {
+        if let Some(published) = self.published.take() {
+            published.end(ending);
+        }
     }
 }
 
@@ -57,11 +81,20 @@ impl Observer for Reporter {
         // With --check, the thread that writes to the terminal does not clear the line first.
         let shows = self.wants_progress && !(self.checks && io::stdout().is_terminal());
         self.progress = Some(Progress::new(shows, plan, tally));
+        if let Some((folder, text)) = self.publish.take() {
+            match PublishedInput::begin(&folder, &text) {
+                Ok(published) => self.published = Some(published),
+                Err(error) => output::error(&format!("{error:#}")),
+            }
+        }
     }
 
     fn tick(&mut self, tally: &Tally) {
         if let Some(progress) = &mut self.progress {
             progress.show(tally);
+        }
+        if let Some(published) = &mut self.published {
+            published.show(tally);
         }
     }
 

@@ -1,0 +1,93 @@
+//! `contend serve`: shows saved and running measurements in a browser.
+
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use contend_record::compare::Origin;
+use contend_report::store::Entry;
+use contend_serve::{Content, Pages, Server};
+use contend_sys::interrupt::Signals;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::exit::Exit;
+use crate::settings::{self, Serve, Text};
+use crate::{host, output};
+
+/// Program that opens a URL in the user's browser.
+const OPENER: &str = "xdg-open";
+
+/// Serves until a signal arrives.
+///
+/// # Errors
+/// Returns an error if the address cannot be used, the URL cannot be printed, or the server fails.
+pub fn run(settings: Serve) -> Result<Exit> {
+    let Serve { address, store, live, opens } = settings;
+    let signals = Signals::block().context("cannot block signals")?;
+    let server = Server::bind(address, &host::name())
+        .with_context(|| format!("cannot listen at {address}"))?;
+    if !server.address().ip().is_loopback() {
+        output::stderr(&warning(server.address()))?;
+    }
+    output::stdout(&format!("{}\n", server.url()))?;
+    if opens {
+        open(server.url());
+    }
+    let content = Content { store, live, pages: Box::new(Renderer) };
+    server.run(content, || wait(&signals)).context("the server has failed")?;
+    Ok(signals.interrupted().map_or(Exit::Success, Exit::Signal))
+}
+
+/// Says what a server exposes that others can reach.
+fn warning(address: SocketAddr) -> String {
+    let text = format!(
+        "warning: everyone who can reach {address} and has the URL sees the command lines, file names and \
+         host names of all saved runs, and can change labels. The connection is not encrypted: others on \
+         the network can read the URL. `ssh -L` reaches a server on 127.0.0.1 safely."
+    );
+    textwrap::fill(&text, output::width().min(100)) + "\n"
+}
+
+/// Opens a URL in the browser. Prints an error if that fails: the URL has been printed, too.
+fn open(url: &str) {
+    let mut command = Command::new(OPENER);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl-C ends the server, not a browser that xdg-open has started.
+    match command.process_group(0).spawn() {
+        Ok(mut child) => {
+            std::thread::spawn(move || child.wait());
+        }
+        Err(error) => output::error(&format!("cannot start {OPENER}: {error}; open the URL above")),
+    }
+}
+
+/// Waits for a signal that asks contend to end.
+fn wait(signals: &Signals) {
+    while signals.interrupted().is_none() {
+        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None); // a failure only tries again
+    }
+}
+
+/// Makes the pages of `contend report` and `contend compare`.
+struct Renderer;
+
+impl Pages for Renderer {
+    fn run(&self, entry: &Entry, record: &str) -> Result<String, String> {
+        // The lab adds a run to the store before it measures anything.
+        if record == "{}" {
+            return Err("the run ended before it measured anything".to_owned());
+        }
+        super::report::page_of(record).map_err(|what| format!("run {}: {what}", entry.id))
+    }
+
+    fn comparison(&self, runs: Vec<(Entry, String)>) -> Result<String, String> {
+        let origin = |entry: &Entry| Origin::Kept { number: entry.id, label: entry.label.clone() };
+        let (origins, texts): (Vec<_>, Vec<_>) = runs
+            .into_iter()
+            .map(|(entry, record)| (origin(&entry), Text::of_run(&entry, record)))
+            .unzip();
+        let runs = settings::compared_runs(origins, &texts);
+        runs.and_then(super::compare::page).map_err(|error| format!("{error:#}"))
+    }
+}
