@@ -130,14 +130,8 @@ pub fn publish(
     commands: &[String],
     runs: u32,
 ) -> Result<PublishedStages> {
-    let built_in;
-    let redaction = match saving {
-        Some(saving) => &saving.redaction,
-        None => {
-            built_in = Redaction::new([])?;
-            &built_in
-        }
-    };
+    let built_in = Redaction::new([])?;
+    let redaction = saving.map_or(&built_in, |saving| &saving.redaction);
     PublishedStages::begin(folder, redaction, text, commands, runs)
 }
 
