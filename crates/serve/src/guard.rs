@@ -74,10 +74,10 @@ impl Guard {
         format!("/{}/", self.token.as_str())
     }
 
-    /// Returns the address of a request that is to be answered, without the token.
+    /// Checks a request, and returns its address without the token.
     ///
     /// # Errors
-    /// Returns the reason if the request is not to be answered.
+    /// Returns the reason if the request must not be answered.
     fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Uri, Refusal> {
         let host = single(headers, &header::HOST).ok_or(Refusal::Host)?;
         let is_elsewhere = uri.authority().is_some_and(|authority| authority.as_str() != host);
@@ -119,7 +119,7 @@ impl Guard {
     }
 }
 
-/// Passes a request on if it is to be answered, and adds the headers of every response.
+/// Passes on a request that passes the checks, and adds the headers of every response.
 pub async fn guard(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let admitted = guard.admit(request.method(), request.uri(), request.headers());
     let mut response = match admitted {

@@ -10,7 +10,7 @@
 //! thread of its own, so that it does not delay live updates. Pages work without scripts; only the charts
 //! of a run that is taking place need one.
 //!
-//! The server trusts neither what it serves nor who asks: see the head of `guard.rs`.
+//! The server trusts neither its content nor its clients: see the head of `guard.rs`.
 
 mod guard;
 mod live;
@@ -37,11 +37,11 @@ use crate::token::Token;
 /// Time that requests have to end once the server is to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What is served.
+/// The content of the pages.
 pub struct Content {
     /// Path of the store; the file need not exist.
     pub store: PathBuf,
-    /// Directory in which running programs publish their progress; `None` if there is none.
+    /// Directory in which running programs publish their progress; `None` if it is unknown.
     pub live: Option<PathBuf>,
     /// Makes pages from records.
     pub pages: Box<dyn Pages>,
@@ -71,7 +71,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at an address. Port 0 stands for a free port. `machine` is the network name of this machine.
+    /// Listens at an address. With port 0, the kernel chooses a free one. `machine` is the network name of this machine.
     ///
     /// # Errors
     /// Returns an error if the address is not one of this machine, its port is in use, or the kernel has no

@@ -36,7 +36,7 @@ const KILLED: &str = "the program was killed";
 pub struct Running {
     /// ID of its process.
     pub pid: u32,
-    /// What is running.
+    /// The verb, the subject and the charts.
     pub head: Head,
     /// The latest figures; the default without any.
     pub latest: Update,
@@ -64,7 +64,7 @@ pub fn list(folder: &Path) -> Vec<Running> {
     runs
 }
 
-/// Opens the file of a process. Returns what it runs, and the updates since its start; `None` if it publishes
+/// Opens the file of a process. Returns the run, and its updates since the start; `None` if it publishes
 /// nothing.
 pub fn open(folder: &Path, pid: u32) -> Option<(Running, Tail)> {
     let path = folder.join(format!("{pid}{SUFFIX}"));
@@ -114,8 +114,8 @@ fn is_locked(file: &File) -> bool {
 }
 
 impl Tail {
-    /// Returns the lines that have been completed since the last call, but not all if there are many; none if
-    /// there are none. Skips lines of other formats.
+    /// Returns the lines that have been completed since the last call, but not all if there are many. An empty
+    /// list means that there is no new line. Skips lines of other formats.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or has a line that is too long.

@@ -133,7 +133,7 @@ pub fn compared(query: &str) -> Result<Vec<i64>, String> {
     }
 }
 
-/// Returns the label in the body of a form; `None` if there is none.
+/// Returns the label in the body of a form; `None` if the form has no label.
 pub fn label(body: &[u8]) -> Option<String> {
     let mut fields = form_urlencoded::parse(body);
     fields.find(|(name, _)| name == "label").map(|(_, value)| value.trim().to_owned())

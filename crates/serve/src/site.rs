@@ -222,7 +222,7 @@ impl Site {
 
     /// Returns a run that is taking place.
     fn live(&self, pid: &str) -> Result<(live::Running, live::Tail), Problem> {
-        let missing = || Problem::missing("this run has ended, or there was none");
+        let missing = || Problem::missing("this run has ended, or never existed");
         let pid = pid.parse().map_err(|_| missing())?;
         let folder = self.content.live.as_deref();
         folder.and_then(|folder| live::open(folder, pid)).ok_or_else(missing)

@@ -20,7 +20,7 @@ impl Token {
     /// Returns a new token from the kernel's random numbers.
     ///
     /// # Errors
-    /// Returns an error if the kernel has none.
+    /// Returns an error if the kernel has no random numbers.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         let length = getrandom(&mut bytes, GetRandomFlags::empty())?;

@@ -23,7 +23,7 @@ pub struct ServeArgs {
     /// Listen at this address instead of 127.0.0.1.
     ///
     /// A number, such as 192.0.2.7:8000 or `[::1]:8000`; 0.0.0.0 is every address of this machine, and
-    /// without a port, a free one is used. Beyond this machine, everyone who has the URL sees the command
+    /// without a port, a free one is used. Beyond this machine, everyone with the URL sees the command
     /// lines, file names and host names of all saved runs, and can change labels. Nothing is encrypted.
     /// `ssh -L 8000:127.0.0.1:8000 HOST` reaches a server on another machine safely.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]

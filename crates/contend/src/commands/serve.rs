@@ -39,7 +39,7 @@ pub fn run(settings: Serve) -> Result<Exit> {
     Ok(signals.interrupted().map_or(Exit::Success, Exit::Signal))
 }
 
-/// Says what a server exposes that others can reach.
+/// Returns the warning for a server that other machines can reach.
 fn warning(address: SocketAddr) -> String {
     let text = format!(
         "warning: everyone who can reach {address} and has the URL sees the command lines, file names and \

@@ -1,4 +1,4 @@
-//! Publishes how much of its input a parallel run has read.
+//! Publishes the amount of input that a parallel run has read.
 
 use std::path::Path;
 use std::time::Instant;

@@ -11,7 +11,7 @@ use crate::cli::serve::ServeArgs;
 /// Settings of `contend serve`.
 #[derive(Debug)]
 pub struct Serve {
-    /// Address at which to listen; port 0 stands for a free port.
+    /// Address at which to listen; port 0 means a free port.
     pub address: SocketAddr,
     /// Path of the store, which need not exist.
     pub store: PathBuf,
