@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn only_the_whole_token_matches() {
         let token = Token::random().expect("random numbers");
-        assert!(token.is(&token.as_str().to_owned()));
+        assert!(token.is(token.as_str()));
         let text = token.as_str();
         let last = if text.ends_with('0') { '1' } else { '0' };
         let changed = format!("{}{last}", &text[..31]);

@@ -105,7 +105,7 @@ async function open(url, options = {}) {
   page.on("pageerror", (error) => faults.push(`error: ${error}`));
   page.on("dialog", (dialog) => (faults.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
   page.on("request", (request) => {
-    if (!request.url().startsWith(url.split("?")[0].match(/^http:\/\/[^/]*\/[^/]*\//)[0])) faults.push(`request: ${request.url()}`);
+    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`request: ${request.url()}`);
   });
   const response = await page.goto(url);
   return { page, faults, response, close: () => context.close() };

@@ -174,7 +174,7 @@ fn pages(root: &str, search: &Search, count: usize) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use contend_record::live::Head;
+    use contend_record::live::{Head, Update};
 
     use super::*;
 
@@ -203,7 +203,7 @@ mod tests {
             Found { entries: vec![entry(1, HOSTILE)], count: 1, hosts: vec![HOSTILE.to_owned()] };
         let texts = || HOSTILE.to_owned();
         let head = Head { verb: texts(), subject: texts(), started_at: texts(), ..Head::default() };
-        let live = [Running { pid: 7, head, latest: Default::default() }];
+        let live = [Running { pid: 7, head, latest: Update::default() }];
         let mut search = searched("");
         search.filter.title = Some(texts());
         search.filter.label = Some(texts());
