@@ -23,7 +23,7 @@ fn write(trace: &Trace, about: About<'_>, to: TraceFile) -> Result<()> {
 /// Does the same if there are a trace and a file for it.
 ///
 /// # Errors
-/// Fails as [`write`] does.
+/// Fails as [`write()`] does.
 pub fn write_if<'a, R>(trace: Option<&Trace>, record: &'a R, to: Option<TraceFile>) -> Result<()>
 where
     About<'a>: From<&'a R>,
