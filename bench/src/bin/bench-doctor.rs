@@ -263,7 +263,7 @@ fn main() -> Result<()> {
             continue;
         }
         for seed in args.seed..args.seed + args.seeds {
-            // A program may fail on a machine that is slow in what it does: the others still count.
+            // On a slow machine, a program may reach its time limit. The others still count.
             if let Err(error) = check(&args, program, &command, seed, &mut totals) {
                 println!("FAILED {} {seed}: {error:#}", program.file);
                 totals.failed.push(format!("{} {seed}", program.file));

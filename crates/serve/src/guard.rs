@@ -231,7 +231,7 @@ mod tests {
         Guard::new(Token::random().expect("random numbers"), hosts("127.0.0.1:8000"))
     }
 
-    /// Returns what becomes of a request for `path`, in which `TOKEN` stands for the token.
+    /// Returns the answer to a request for `path`, in which `TOKEN` stands for the token.
     fn admitted(method: &Method, path: &str, given: &[(&str, &str)]) -> Result<String, Refusal> {
         let guard = guard();
         let uri = path.replace("TOKEN", guard.token.as_str()).parse().expect("an address");

@@ -115,7 +115,7 @@ fn text(format: FormatArg, named: &[NamedRecord], records: &[Box<dyn Reported>])
     })
 }
 
-/// Returns the tables of the records. If there are several, each is told from the others by its origin.
+/// Returns the tables of the records. If there are several, a column names the origin of each.
 fn workbooks(named: &[NamedRecord], records: &[Box<dyn Reported>]) -> Vec<Workbook> {
     let has_several = records.len() > 1;
     let books = named.iter().zip(records).map(|(named, record)| {

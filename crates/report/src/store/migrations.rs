@@ -20,7 +20,7 @@ const STEPS: &[&str] = &[
 ALTER TABLE run ADD COLUMN host TEXT NOT NULL DEFAULT '';
 UPDATE run SET host = coalesce(record ->> '$.host.name', '') WHERE json_valid(record);
 CREATE INDEX run_schema ON run (schema, id);",
-    // The list without the records, which are beside it in the table: a search does not read through them.
+    // The columns of the list without the records, so that a search does not read the records.
     "CREATE INDEX run_list ON run (id, started_at, schema, title, ending, label, host);",
 ];
 
