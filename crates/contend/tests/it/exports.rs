@@ -8,9 +8,9 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
+use crate::report::{records, report};
 use crate::support::{Command, contend, output, run, skip, text};
 
-const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/exports.py");
 /// The Python that has the modules of the distribution, unlike others in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
@@ -19,18 +19,6 @@ const MODULE_IS_MISSING: i32 = 3;
 /// A command with everything that has a meaning in one of the formats.
 const HOSTILE: &str =
     "=1+1 \"a\", <script>b</script> | `c` *d* [e](f) \\ $g$ ~h~ &amp; # 漢字\u{202e}\n";
-
-fn report(folder: &Path, arguments: &[&str]) -> Output {
-    output(Command::new(contend()).arg("report").args(arguments).current_dir(folder))
-}
-
-/// Returns the paths of records of every kind.
-fn records() -> Vec<String> {
-    let kinds =
-        ["pipe", "doctor", "run", "versus", "compare"].map(|kind| format!("records/{kind}-1.json"));
-    let names = kinds.into_iter().chain(["lab/process-thread.json".to_owned()]);
-    names.map(|name| format!("{RECORDS}/{name}")).collect()
-}
 
 fn record(path: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(path).expect("a record")).expect("JSON")

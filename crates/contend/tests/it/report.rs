@@ -7,12 +7,13 @@ use crate::support::{Command, contend, output, run, text};
 
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 
-fn report(folder: &Path, arguments: &[&str]) -> Output {
+/// Runs `contend report` in a folder.
+pub fn report(folder: &Path, arguments: &[&str]) -> Output {
     output(Command::new(contend()).arg("report").args(arguments).current_dir(folder))
 }
 
-/// Returns the records of every kind that has a page.
-fn records() -> Vec<String> {
+/// Returns the paths of records of every kind.
+pub fn records() -> Vec<String> {
     let kinds =
         ["pipe", "doctor", "run", "versus", "compare"].map(|kind| format!("records/{kind}-1.json"));
     let names = kinds.into_iter().chain(["lab/process-thread.json".to_owned()]);
