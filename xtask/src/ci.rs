@@ -24,18 +24,19 @@ const MOUNT_TESTS: [&str; 2] = [
 ];
 
 /// Runs all checks, and stops at the first failure. Tests that require root are left out, with a
-/// message, if this machine does not permit them.
+/// message, if this machine does not permit them. With `full`, randomised and repeated tests try every
+/// case.
 ///
 /// # Errors
 /// Returns an error if a check fails, or a test was skipped because this machine lacks a program or
 /// a feature.
-pub fn run() -> Result<()> {
+pub fn run(full: bool) -> Result<()> {
     lint::run()?;
     book::run(&[])?;
     loom()?;
     sanitizer()?;
     let mut log = TestLog::default();
-    log.watch(&mut test::command(true, &[])?)?;
+    log.watch(&mut test::command(full, &[])?)?;
     privileged(&mut log)?;
     browser(&mut log)?;
     elixir(&mut log)?;

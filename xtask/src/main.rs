@@ -25,7 +25,8 @@ const USAGE: &str = "\
 Usage: cargo xtask TASK [ARGUMENTS]
 
 Tasks:
-  ci                     Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir
+  ci [--full]            Run every check that CI runs: lint, loom, sanitizer, all tests, Elixir;
+                         --full runs every random case
   lint                   Check formatting, lints, documentation and the repository's own rules
   check                  Check the repository's own rules only: names, layers, links, language
   language [PLACE]       Count phrases of literal English by package and page; list those of one.
@@ -56,11 +57,11 @@ fn run(arguments: &[String]) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let Some((task, rest)) = arguments.split_first() else { bail!("no task given\n\n{USAGE}") };
-    if !matches!(task.as_str(), "test" | "bench" | "language" | "book" | "picture") {
+    if !matches!(task.as_str(), "ci" | "test" | "bench" | "language" | "book" | "picture") {
         reject_arguments(task, rest)?;
     }
     match task.as_str() {
-        "ci" => ci::run(),
+        "ci" => ci::run(is_full(rest)?),
         "lint" => lint::run(),
         "check" => check::run(),
         "language" => check::language(&check::Request::parse(rest)?),
@@ -75,6 +76,15 @@ fn run(arguments: &[String]) -> Result<()> {
             Ok(())
         }
         _ => bail!("unknown task `{task}`\n\n{USAGE}"),
+    }
+}
+
+/// Returns whether the only argument is `--full`.
+fn is_full(arguments: &[String]) -> Result<bool> {
+    match arguments {
+        [] => Ok(false),
+        [only] if only == "--full" => Ok(true),
+        _ => bail!("`ci` takes only `--full`, but got `{}`\n\n{USAGE}", arguments.join(" ")),
     }
 }
 

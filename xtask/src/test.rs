@@ -20,7 +20,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Returns the README's test command, followed by `arguments`. With `full`, randomised and repeated
-/// tests try as many cases as in CI.
+/// tests try every case.
 ///
 /// # Errors
 /// Returns an error if the README cannot be read, or has no such command.

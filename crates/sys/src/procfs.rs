@@ -303,6 +303,9 @@ pub struct Rollup {
     pub rss: u64,
     /// Proportional set: a page that n processes map counts as 1/n of a page.
     pub pss: u64,
+    /// The part of `pss` in pages of mapped files, such as the code of programs and libraries. 0
+    /// before Linux 5.2, which does not report it.
+    pub pss_file: u64,
     /// Memory in pages that other processes map too.
     pub shared: u64,
     /// Memory in pages that only this process maps (unique set).
@@ -327,12 +330,19 @@ impl Rollup {
             match name {
                 b"Rss" => rollup.rss = value * 1024,
                 b"Pss" => rollup.pss = value * 1024,
+                b"Pss_File" => rollup.pss_file = value * 1024,
                 b"Shared_Clean" | b"Shared_Dirty" => rollup.shared += value * 1024,
                 b"Private_Clean" | b"Private_Dirty" => rollup.private += value * 1024,
                 _ => {}
             }
         }
         rollup
+    }
+
+    /// Returns the proportional set without pages of mapped files, in bytes. The share of those pages
+    /// changes whenever an unrelated process that maps the same file starts or ends.
+    pub fn pss_without_files(&self) -> u64 {
+        self.pss.saturating_sub(self.pss_file)
     }
 }
 
@@ -568,11 +578,13 @@ mod tests {
     #[test]
     fn shared_memory_is_distinguished_from_private() {
         let text = b"00400000-7ffd ---p 00000000 00:00 0  [rollup]\nRss:  100 kB\nPss:  60 kB\n\
-                     Pss_Dirty: 7 kB\nShared_Clean: 70 kB\nShared_Dirty: 10 kB\n\
+                     Pss_Dirty: 7 kB\nPss_File: 45 kB\nShared_Clean: 70 kB\nShared_Dirty: 10 kB\n\
                      Private_Clean: 5 kB\nPrivate_Dirty: 15 kB\n";
         let kib = 1024;
-        let rollup = Rollup { rss: 100 * kib, pss: 60 * kib, shared: 80 * kib, private: 20 * kib };
+        let (rss, pss, shared, private) = (100 * kib, 60 * kib, 80 * kib, 20 * kib);
+        let rollup = Rollup { rss, pss, pss_file: 45 * kib, shared, private };
         assert_eq!(Rollup::parse(text), rollup);
+        assert_eq!(rollup.pss_without_files(), 15 * kib);
         let info = MemInfo::read();
         assert!(info.available > 0 && info.kernel_stacks > 0 && info.page_tables > 0);
     }

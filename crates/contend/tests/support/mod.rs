@@ -29,8 +29,8 @@ pub fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Returns `full` if the environment variable `CONTEND_TEST_EFFORT` is `full`, as in CI, and
-/// `quick` otherwise. Tests choose the number of cases with it.
+/// Returns `full` if the environment variable `CONTEND_TEST_EFFORT` is `full`, and `quick`
+/// otherwise. Tests choose the number of cases with it.
 pub fn by_effort<T>(quick: T, full: T) -> T {
     let is_full = std::env::var_os("CONTEND_TEST_EFFORT").is_some_and(|effort| effort == "full");
     if is_full { full } else { quick }

@@ -10,8 +10,8 @@ use crate::engine::experiment::{ErrorContext, SubjectError};
 /// Memory of a process tree, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Sum of the proportional set sizes of the processes.
-    pub pss: u64,
+    /// Sum of the proportional set sizes of the processes, without pages of mapped files.
+    pub user: u64,
     /// Page tables of the processes, plus the kernel stacks and unreclaimable slabs of the whole
     /// machine.
     pub kernel: u64,
@@ -31,14 +31,14 @@ pub fn memory_use(root: Pid) -> Result<MemoryUse, SubjectError> {
     for pid in with_descendants(root) {
         let rollup = Rollup::of(pid).context("read the memory of a process")?;
         let status = Status::of(pid).context("read the page tables of a process")?;
-        taken.pss += rollup.pss;
+        taken.user += rollup.pss_without_files();
         taken.kernel += status.page_tables;
     }
     Ok(taken)
 }
 
-/// Calls `read` every 50 ms until the proportional set sizes of two consecutive results differ by
-/// at most 64 KiB, or about a second has passed. Returns the last result. The kernel and language
+/// Calls `read` every 50 ms until the user memory of two consecutive results differs by at most 64
+/// KiB, or about a second has passed. Returns the last result. The kernel and language
 /// runtimes defer some of their memory management.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub fn read_until_stable(
     for _ in 0..MAX_POLLS {
         std::thread::sleep(POLL_INTERVAL);
         let now = read()?;
-        if now.pss.abs_diff(before.pss) <= TOLERANCE_BYTES {
+        if now.user.abs_diff(before.user) <= TOLERANCE_BYTES {
             return Ok(now);
         }
         before = now;
@@ -80,7 +80,34 @@ fn reaped_children_cpu(pid: Pid) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn processes_of_the_same_program_do_not_change_the_memory() {
+        let start = || {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("cat");
+            // An answer shows that it has started, so that its pages are mapped.
+            child.stdin.as_mut().expect("piped").write_all(b"x").expect("it reads");
+            let output = child.stdout.as_mut().expect("piped");
+            output.read_exact(&mut [0]).expect("it answers");
+            child
+        };
+        let first = start();
+        let pid = Pid::from_child(&first);
+        let memory = || (Rollup::of(pid).expect("ours").pss, memory_use(pid).expect("ours").user);
+        let (pss, user) = memory();
+        let others: Vec<_> = (0..10).map(|_| start()).collect();
+        let (shared_pss, shared_user) = memory();
+        assert!(shared_pss < pss, "they share the pages of the program: {pss}, {shared_pss}");
+        assert_eq!(shared_user, user);
+        for mut child in others.into_iter().chain([first]) {
+            drop(child.stdin.take());
+            child.wait().expect("it exits");
+        }
+    }
 
     #[test]
     fn descendants_count_even_after_they_have_ended() {
@@ -97,7 +124,8 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(cpu(pid) > cpu::time_of(pid).expect("a living process"));
-        assert!(memory_use(pid).expect("ours").pss > Rollup::of(pid).expect("ours").private);
+        let shell = Rollup::of(pid).expect("ours").pss_without_files();
+        assert!(memory_use(pid).expect("ours").user > shell, "the shell has a child");
         drop(child.stdin.take());
         assert!(child.wait().expect("it exits").success());
     }

@@ -22,7 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
             it waits (timers and promise callbacks run no code before, so they are counted when they are created). \
             Memory is read while all of them wait. Then all are woken, and count themselves when they end. A \
             figure is valid only if n units waited, none had ended before memory was read, and n have ended. The \
-            value is the growth of the probe's memory (PSS of its processes); the slope of a line through the \
+            value is the growth of the probe's memory (PSS of its processes, without mapped files); the slope of a line through the \
             values over n is the memory of one unit, without the fixed cost of the runtime. `kernel` is the \
             growth of kernel memory: page tables of the probe, and stacks and unreclaimable objects of the whole \
             machine, which vary by a few hundred kB. `runtime` is the growth that the runtime itself reports. \
@@ -103,12 +103,12 @@ impl Memory {
             None
         };
         let more = |now: u64, before: u64| now as f64 - before as f64;
-        let sample = Sample::of(more(waiting.pss, before.pss))
+        let sample = Sample::of(more(waiting.user, before.user))
             .with("kernel", Unit::Bytes, more(waiting.kernel, before.kernel))
             .with("create", Unit::Nanoseconds, parked.ns_per_unit)
-            .with("left", Unit::Bytes, more(left.pss, before.pss));
+            .with("left", Unit::Bytes, more(left.user, before.user));
         let sample = match later {
-            Some(later) => sample.with("left_1s", Unit::Bytes, more(later.pss, before.pss)),
+            Some(later) => sample.with("left_1s", Unit::Bytes, more(later.user, before.user)),
             None => sample,
         };
         let sample = match parked.runtime_bytes.zip(none) {

@@ -19,14 +19,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "server/idle",
     summary: "memory of idle connections, by each model and program",
     about: "A server in processes of its own gets n connections. Each is used for one request, and \
-            then idle. The value is the growth of the server's memory (PSS of all its processes); the \
-            slope of a line through the values over n is the memory of a connection, and `each` is the \
-            value divided by the connections that were answered. `kernel` is the growth of kernel \
-            memory: page tables of the server, and stacks and unreclaimable objects of the whole \
-            machine, which include both ends of every connection. `answered` counts connections with \
-            a response; if it is less than n, `stopped_by` names the limit. `left` is the memory \
-            that remains after all connections have been closed. The models share their HTTP code, \
-            which stores nothing for an idle connection. Unicorn and Gunicorn keep no idle connections.",
+            then idle. The value is the growth of the server's memory (PSS of all its processes, without \
+            mapped files, whose pages it may share with unrelated processes); the slope of a line through \
+            the values over n is the memory of a connection, and `each` is the value divided by the \
+            connections that were answered. `kernel` is the growth of kernel memory: page tables of the \
+            server, and stacks and unreclaimable objects of the whole machine, which include both ends of \
+            every connection. `answered` counts connections with a response; if it is less than n, \
+            `stopped_by` names the limit. `left` is the memory that remains after all connections have \
+            been closed. The models share their HTTP code, which stores nothing for an idle connection. \
+            Unicorn and Gunicorn keep no idle connections.",
     view: View::IdleConnections,
     unit: Unit::Bytes,
     sampling: Sampling::Fixed(2),
@@ -83,11 +84,11 @@ impl Subject for Idle {
         drop(clients);
         let left = read_stable_memory(&server, processes)?;
         let more = |now: u64, before: u64| now as f64 - before as f64;
-        let value = more(idle.pss, before.pss);
+        let value = more(idle.user, before.user);
         let mut sample = Sample::of(value)
             .with("each", Unit::Bytes, value / (answered as f64).max(1.0))
             .with("kernel", Unit::Bytes, more(idle.kernel, before.kernel))
-            .with("left", Unit::Bytes, more(left.pss, before.pss))
+            .with("left", Unit::Bytes, more(left.user, before.user))
             .with("answered", Unit::Count, answered as f64);
         sample.facts = facts;
         Ok(sample)

@@ -221,7 +221,7 @@ fn is_prediction_right(predicted: Option<&Limit>, outcome: &SearchOutcome) -> Op
 /// resources if these units cannot be created or released; the search then finds the reason.
 fn estimate_unit(kind: UnitKind) -> UnitResources {
     let default = limits::typical_resources(kind);
-    let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss;
+    let own_memory = || Rollup::of(getpid()).unwrap_or_default().pss_without_files();
     let memory = || MemInfo::read().of_tasks() + own_memory();
     let (before, mappings) = (memory(), limits::own_mappings());
     let Ok(mut units) = empty_set(kind) else { return default };

@@ -24,9 +24,9 @@ pub const EXPERIMENT: Experiment = Experiment {
         proportional set size of the processes (PSS: a page shared by k processes counts as 1/k in \
         each), the growth of the creator's, and the kernel's memory for them: stacks and objects \
         (KernelStack and SUnreclaim of /proc/meminfo, which cover the whole machine) and page \
-        tables (VmPTE of each process). The value is the sum. Also recorded: `rss_sum`, the sum \
-        that a process list shows, in which a shared page counts once for each process; `pss_sum`; \
-        and `uss_sum`, pages that belong to one process only. A line fitted over n gives the bytes \
+        tables (VmPTE of each process). The value is the sum, without mapped files, whose pages \
+        unrelated processes may share. Also recorded: `rss_sum`, the sum that a process list shows, \
+        in which a shared page counts once for each process; `pss_sum`; and `uss_sum`, pages that belong to one process only. A line fitted over n gives the bytes \
         of one unit. Address randomisation changes where the program and its libraries are for \
         every creator, and so the number of page tables that a fork copies: a few kB of each \
         process vary between runs.",
@@ -113,6 +113,7 @@ impl MemorySnapshot {
             let rollup = Rollup::of(child).context("read the memory of a process")?;
             snapshot.children.rss += rollup.rss;
             snapshot.children.pss += rollup.pss;
+            snapshot.children.pss_file += rollup.pss_file;
             snapshot.children.private += rollup.private;
             let status = Status::of(child).context("read the page tables of a process")?;
             snapshot.children_page_tables += status.page_tables;
@@ -191,7 +192,7 @@ impl ParkedMeasurement {
     pub fn sample(&self) -> Sample {
         let Self { before, waiting, .. } = self;
         let growth = |of: fn(&MemorySnapshot) -> u64| of(waiting) as f64 - of(before) as f64;
-        let user = growth(|s| s.own.pss + s.children.pss);
+        let user = growth(|s| s.own.pss_without_files() + s.children.pss_without_files());
         let stacks = growth(|s| s.machine.kernel_stacks);
         let tables = growth(|s| s.page_tables + s.children_page_tables);
         let objects = growth(|s| s.machine.slab_unreclaimable);
