@@ -13,6 +13,7 @@
 //! Each step after `cli` reports failures as an [`anyhow::Error`]. [`exit_code`] prints the error
 //! with its causes, and [`exit`] maps it to an exit status.
 
+mod browser;
 mod cli;
 mod commands;
 mod exit;

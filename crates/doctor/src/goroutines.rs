@@ -11,7 +11,7 @@ use crate::facts::ThreadFacts;
 use crate::timeline::SHORT_SLEEP;
 
 /// Number of samples of a process from which its goroutines are judged.
-const MIN_SAMPLES: usize = 40;
+const MIN_SAMPLES: usize = 24;
 
 /// The goroutines of a process. Shares are of its CPU time in user mode.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -36,7 +36,7 @@ mod processes;
 pub mod remedy;
 mod runtime;
 mod spin;
-mod stacks;
+pub mod stacks;
 mod symbols;
 pub mod symptom;
 mod thread;

@@ -112,6 +112,8 @@ pub struct Observation {
     pub causes: CauseLog,
     /// What each thread did over time, if that was requested.
     pub trace: Option<Trace>,
+    /// The stacks of busy threads; none in a snapshot.
+    pub stacks: Stacks,
 }
 
 /// Number of intervals between two searches for new threads, without context switches.
@@ -336,7 +338,8 @@ impl Observer<'_> {
         let names = std::mem::take(&mut self.names);
         // Their memory is used again for what is found out about them.
         (self.samplers, self.deadlines) = (BTreeMap::new(), Deadlines::default());
-        Observation { names, ..self.results(timeline, intervals) }
+        let results = self.results(timeline, intervals);
+        Observation { names, stacks: std::mem::take(&mut self.stacks), ..results }
     }
 
     /// Returns the results up to now, with a finished timeline.
@@ -369,6 +372,7 @@ impl Observer<'_> {
             file_locks: self.file_locks.clone(),
             causes: self.causes.clone(),
             trace: None,
+            stacks: Stacks::default(),
         }
     }
 

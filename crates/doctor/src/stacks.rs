@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use contend_record::doctor::Runtime;
+use contend_record::stacks::Stack;
 use contend_sys::{Pid, memory};
 
 use crate::runtime;
@@ -180,6 +181,21 @@ impl Stacks {
             self.known.insert(*id, examined.code(runtime_of(process), symbols));
         }
         self.known.clone()
+    }
+
+    /// Returns all stacks with the names of their functions, by thread.
+    pub fn named(&mut self) -> Vec<Stack> {
+        let mut named = Vec::new();
+        for (id, examined) in &self.threads {
+            let process = examined.process.as_raw_nonzero().get();
+            let Some(symbols) = self.symbols.get_mut(&process) else { continue };
+            for (stack, count) in &examined.stacks {
+                let frames = stack.iter().rev().map(|address| symbols.place_at(*address)).collect();
+                let share = *count as f64 / examined.samples as f64;
+                named.push(Stack { tid: *id, frames, share });
+            }
+        }
+        named
     }
 }
 

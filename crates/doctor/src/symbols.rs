@@ -80,6 +80,19 @@ impl Symbols {
     }
 }
 
+impl Symbols {
+    /// Returns the name of the function that contains the address; if it is unknown, the name of its file
+    /// in brackets, or `[unknown]`.
+    pub fn place_at(&mut self, address: u64) -> String {
+        if let Some(function) = self.function_at(address) {
+            return function;
+        }
+        let mapping = self.mappings.iter().find(|m| (m.start..m.end).contains(&address));
+        let path = mapping.map_or("unknown", |mapping| &mapping.path);
+        format!("[{}]", path.rsplit('/').next().unwrap_or(path))
+    }
+}
+
 impl FileSymbols {
     fn read(file: File) -> Result<Self, object::Error> {
         let cache = ReadCache::new(file);

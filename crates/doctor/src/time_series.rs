@@ -232,6 +232,7 @@ mod tests {
             processes: Vec::new(),
             threads: vec![thread],
             waits: Vec::new(),
+            work: Vec::new(),
             moments: Vec::new(),
         };
         let series = threads(&trace, &[], &[0, 20, 40, 60]);

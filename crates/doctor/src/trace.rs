@@ -224,6 +224,7 @@ impl Collector {
             processes: processes.collect(),
             threads: threads.map(|thread| thread.trace).collect(),
             waits: self.waits.list,
+            work: Vec::new(),
             moments: self.moments,
         }
     }

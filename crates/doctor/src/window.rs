@@ -6,6 +6,7 @@ use contend_sys::Pid;
 
 use crate::observe::Observation;
 use crate::processes::Observed;
+use crate::stacks::Stacks;
 use crate::time_series::CauseLog;
 
 impl Observation {
@@ -44,6 +45,7 @@ impl Observation {
             file_locks,
             causes: CauseLog::default(),
             trace: None,
+            stacks: Stacks::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod remedy;
 pub mod run;
 pub mod shell;
 pub mod signal;
+pub mod stacks;
 pub mod stats;
 pub mod trace;
 pub mod units;

@@ -34,6 +34,8 @@ pub struct Trace {
     pub threads: Vec<ThreadTrace>,
     /// The waits to which spans refer.
     pub waits: Vec<Wait>,
+    /// The work to which spans refer.
+    pub work: Vec<Work>,
     /// The cause of each moment, in order of time and without gaps. The first begins at the start, the
     /// last one ends at `end`.
     pub moments: Vec<Moment>,
@@ -60,6 +62,11 @@ pub enum Source {
     Samples {
         /// Why there are only samples, in a clause.
         reason: String,
+    },
+    /// The threads recorded themselves what they did.
+    Log {
+        /// Whether there was too much work to record in full, so that neighbouring spans are combined.
+        is_combined: bool,
     },
 }
 
@@ -111,6 +118,11 @@ pub enum Activity {
         /// Number of the CPU; `None` if it is unknown.
         cpu: Option<u16>,
     },
+    /// At work that the thread recorded itself.
+    Working {
+        /// Index of the work in [`Trace::work`].
+        work: u32,
+    },
     /// Queued for a CPU.
     Queued,
     /// Waiting.
@@ -129,6 +141,8 @@ pub enum Evidence {
     Sampled,
     /// No sample was taken during the wait. It is the thread's last sampled wait.
     Assumed,
+    /// The thread recorded no work in this time.
+    Recorded,
     /// The wait is unknown: no sample has been taken so far, or records were lost.
     None,
 }
@@ -168,6 +182,19 @@ pub enum WaitObject {
         /// Longest time of the wait; `None` if there is no limit, or it is unknown.
         limit: Option<Duration>,
     },
+}
+
+/// Work that a thread recorded itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    /// Name of the kind of work.
+    pub name: String,
+    /// The state of a thread at this work.
+    pub state: ThreadState,
+    /// Number of pieces of work that the span combines.
+    pub count: u64,
+    /// Bytes that were worked on; `None` if they are not counted.
+    pub bytes: Option<u64>,
 }
 
 /// Something that happened to a thread.
@@ -217,7 +244,7 @@ impl Trace {
         let mut changes: Vec<(u64, bool)> = Vec::new();
         for thread in &self.threads {
             for (start, end, activity) in thread.spans() {
-                if let Activity::Running { .. } = activity {
+                if self.state(activity) == ThreadState::Running {
                     changes.extend([(start, true), (end, false)]);
                 }
             }
@@ -242,6 +269,9 @@ impl Trace {
     pub fn state(&self, activity: Activity) -> ThreadState {
         match activity {
             Activity::Running { .. } => ThreadState::Running,
+            Activity::Working { work } => {
+                self.work.get(work as usize).map_or(ThreadState::Unknown, |work| work.state)
+            }
             Activity::Queued => ThreadState::Runnable,
             Activity::Waiting { wait, .. } => {
                 self.waits.get(wait as usize).map_or(ThreadState::Unknown, |wait| wait.state)
@@ -301,6 +331,7 @@ mod tests {
             processes: Vec::new(),
             threads,
             waits: Vec::new(),
+            work: Vec::new(),
             moments: vec![
                 Moment { start: 10, cause: Cause::Idle },
                 Moment { start: 40, cause: Cause::Busy },

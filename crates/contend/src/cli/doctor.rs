@@ -81,6 +81,13 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub exports: ExportArgs,
 
+    /// Write the stacks of busy threads to FILE, or `-` for stdout, for flame graphs.
+    ///
+    /// Folded stacks: a line for each, with functions from the outermost to the innermost, and an
+    /// estimate of the CPU time in microseconds. flamegraph.pl, inferno and speedscope read them.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Exports")]
+    pub export_folded: Option<PathBuf>,
+
     #[command(flatten)]
     pub remedies: TryArgs,
 

@@ -28,6 +28,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
+    /// Open the page in the browser, with xdg-open.
+    #[arg(long, requires = "html")]
+    pub open: bool,
+
     /// Write the records in another format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<FormatArg>,
@@ -59,7 +63,7 @@ pub enum FormatArg {
 
 const EXAMPLES: &str = "\
 Examples:
-  contend report 7 --html page.html
+  contend report 7 --html page.html --open
   contend doctor --json - 1234 | contend report - --html page.html
   contend report before after --format csv --output runs.csv
   contend report nightly --format openmetrics --output /var/lib/node_exporter/contend.prom";

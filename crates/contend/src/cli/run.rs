@@ -67,6 +67,15 @@ pub struct RunArgs {
     #[command(flatten)]
     pub exports: ExportArgs,
 
+    /// Write what each worker did over time to FILE, for a viewer of traces.
+    ///
+    /// The end of its name tells the format: .json or .json.gz for the Firefox Profiler
+    /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev). Only
+    /// pipelines that contend runs without a shell have workers.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["explain", "file"])]
+    pub trace: Option<PathBuf>,
+
     /// Let `contend serve` show the run while it takes place.
     ///
     /// It shows pipelines whose stages run on chunks, but not those of scripts.

@@ -11,12 +11,13 @@ use anyhow::{Context as _, Error, Result};
 use contend_doctor::diagnosis;
 use contend_doctor::observe::{Config, Observation, Observer, observe};
 use contend_doctor::remedy::change::command_line;
+use contend_doctor::stacks::Stacks;
 use contend_doctor::trace::MAX_SPANS;
 use contend_record::Host;
 use contend_record::doctor::{DoctorRecord, SCHEMA};
 use contend_record::trace::Trace;
-use contend_report::render;
 use contend_report::render::units::seconds;
+use contend_report::{export, render};
 use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, spawn};
@@ -27,6 +28,7 @@ use super::advice::input::CommandInput;
 use super::remedies::{self, Subject, name_commands};
 use crate::exit::Exit;
 use crate::live::watch::{Capture, Watch};
+use crate::output::ReportFile;
 use crate::publish::PublishedThreads;
 use crate::records::save::{Redaction, Saving};
 use crate::settings::{Doctor, Patient, Remedies, Reports, TraceFile, command_of, words_of};
@@ -45,11 +47,12 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns an error if the command cannot be started, no process can be observed, or the report cannot
 /// be written.
 pub fn run(settings: Doctor) -> Result<Exit> {
-    let Doctor { patient, limit, watch, publish, remedies, reports, saving, trace } = settings;
+    let Doctor { patient, limit, watch, publish, remedies, reports, saving, trace, stacks } =
+        settings;
     // Before signals are blocked, because that may wait for input.
     let remedies = remedies.map(|one| Ok::<_, Error>((one, CommandInput::read()?))).transpose()?;
     let signals = Signals::block().context("cannot block signals")?;
-    let to = Destinations { reports, saving, trace, publish };
+    let to = Destinations { reports, saving, trace, stacks, publish };
     match patient {
         Patient::Running(pids) => {
             raise_descriptor_limit();
@@ -60,7 +63,7 @@ pub fn run(settings: Doctor) -> Result<Exit> {
                 Display { watch, capture: None, published: to.publish(&program.command)? };
             let mut examined = examine(program, limit, display, to.max_spans(), &signals)?;
             name_commands(&mut examined.record, &words, Some(first));
-            write(&examined, to)?;
+            write(&mut examined, to)?;
             Ok(match signals.interrupted() {
                 Some(signal) if signal != Signal::INT.as_raw() => Exit::Signal(signal),
                 _ => Exit::Success,
@@ -97,6 +100,8 @@ struct Destinations {
     reports: Reports,
     saving: Option<Saving>,
     trace: Option<TraceFile>,
+    /// The file for the stacks of busy threads; `None` if they are not written.
+    stacks: Option<ReportFile>,
     /// Directory in which the observation publishes its progress; `None` if it does not.
     publish: Option<PathBuf>,
 }
@@ -125,6 +130,7 @@ impl Destinations {
 struct Examined {
     record: DoctorRecord,
     trace: Option<Trace>,
+    stacks: Stacks,
 }
 
 /// Starts a command, observes it, and returns its exit status.
@@ -180,7 +186,7 @@ fn run_command(
     let is_over = has_ended || signals.interrupted().is_some() || limit.is_none() && !watch;
     if !is_over && remedies.is_none() {
         name_commands(&mut examined.record, words, None);
-        write(&examined, to)?;
+        write(&mut examined, to)?;
         if watch {
             output::stderr("The command continues; contend waits for its end.\n")?;
         }
@@ -196,7 +202,7 @@ fn run_command(
         _ => Ok(()),
     };
     name_commands(&mut examined.record, words, None);
-    let written = write(&examined, to);
+    let written = write(&mut examined, to);
     let exit = exit(status, signals);
     match tried.and(written) {
         // The exit status of a failed command takes precedence.
@@ -296,7 +302,7 @@ fn examine(
     if let Some(published) = published {
         published.end(&format!("observed for {}", seconds(record.observed_seconds)));
     }
-    Ok(Examined { record, trace: observation.trace.take() })
+    Ok(Examined { record, trace: observation.trace.take(), stacks: observation.stacks })
 }
 
 /// Returns how an observation ended, for the list of saved runs: its length and, if it is known and not
@@ -307,12 +313,25 @@ fn ending(record: &DoctorRecord) -> String {
 
 /// Writes the reports, saves the diagnosis, and writes the trace. Returns the first error, after everything that
 /// can be written has been written.
-fn write(examined: &Examined, to: Destinations) -> Result<()> {
-    let Examined { record, trace } = examined;
+fn write(examined: &mut Examined, to: Destinations) -> Result<()> {
+    let Examined { record, trace, stacks } = examined;
     let report = render::doctor::report(record, to.reports.detail, output::width());
     let written = super::reports::write(record, &report, to.reports);
     if let Some(saving) = &to.saving {
         super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record);
     }
-    written.and(super::trace::write_if(trace.as_ref(), record, to.trace))
+    let folded = to.stacks.map_or(Ok(()), |file| write_stacks(record, stacks, file));
+    written.and(super::trace::write_if(trace.as_ref(), record, to.trace)).and(folded)
+}
+
+/// Writes the stacks of busy threads, and says on standard error if there are none.
+fn write_stacks(record: &DoctorRecord, stacks: &mut Stacks, file: ReportFile) -> Result<()> {
+    let text = export::folded(record, &stacks.named());
+    if text.is_empty() {
+        output::error(
+            "there are no stacks: no thread was busy, or samples are not permitted; the report says \
+             what was observed",
+        );
+    }
+    file.write(&text)
 }

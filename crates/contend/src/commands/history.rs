@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use contend_record::{doctor, pipe, run, versus};
+use contend_report::render::history::Trend;
 use contend_report::store::{Entry, Filter, Store, StoredRun};
 use contend_report::{export, render};
 use serde_json::{Value, json};
@@ -135,9 +136,58 @@ fn list(path: &Path, filter: &Filter, max: usize, files: RecordFiles) -> Result<
     } else if entries.is_empty() && *filter != Filter::default() {
         "No saved run matches.\n".to_owned()
     } else {
-        render::history::list(&entries, output::width())
+        let list = render::history::list(&entries, output::width());
+        let trends = render::history::trends(&trends(path, &entries)?, output::width());
+        if trends.is_empty() { list } else { format!("{list}\n{trends}") }
     };
     output::stdout(&text)
+}
+
+/// Smallest number of listed runs of a pipeline from which there is a trend of it.
+const MIN_TREND_RUNS: usize = 3;
+
+/// Returns the trends of pipelines of which several runs are listed.
+fn trends(path: &Path, entries: &[Entry]) -> Result<Vec<Trend>> {
+    let mut of_titles: Vec<(&Entry, Vec<i64>)> = Vec::new();
+    for entry in entries.iter().rev().filter(|entry| wall_pointer(&entry.schema).is_some()) {
+        let same = |one: &(&Entry, Vec<i64>)| {
+            (&one.0.schema, &one.0.title, &one.0.host) == (&entry.schema, &entry.title, &entry.host)
+        };
+        match of_titles.iter_mut().find(|one| same(one)) {
+            Some((_, runs)) => runs.push(entry.id),
+            None => of_titles.push((entry, vec![entry.id])),
+        }
+    }
+    of_titles.retain(|(_, runs)| runs.len() >= MIN_TREND_RUNS);
+    if of_titles.is_empty() {
+        return Ok(Vec::new());
+    }
+    let store = Store::open_to_read(path)?;
+    let mut trends = Vec::new();
+    for (entry, runs) in of_titles {
+        let Some(pointer) = wall_pointer(&entry.schema) else { continue };
+        let mut wall_seconds = Vec::new();
+        for run in runs {
+            // A run may have been removed meanwhile, and a damaged record has no time.
+            let Some((_, text)) = store.get(run)? else { continue };
+            let record: Value = serde_json::from_str(&text).unwrap_or_default();
+            wall_seconds.extend(record.pointer(pointer).and_then(Value::as_f64));
+        }
+        if wall_seconds.len() >= MIN_TREND_RUNS {
+            let (title, host) = (entry.title.clone(), entry.host.clone());
+            trends.push(Trend { title, host, wall_seconds });
+        }
+    }
+    Ok(trends)
+}
+
+/// Returns where records of a schema have the wall time of the run; `None` if they have none.
+fn wall_pointer(schema: &str) -> Option<&'static str> {
+    match schema {
+        pipe::SCHEMA => Some("/wall_seconds"),
+        run::SCHEMA => Some("/outcome/wall_seconds"),
+        _ => None,
+    }
 }
 
 /// Returns the given runs as JSON, one on each line, in ascending order of their numbers. Without

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use super::reports::Reported;
 use crate::cli::report::FormatArg;
 use crate::exit::{Exit, UsageError};
-use crate::records;
 use crate::settings::{NamedRecord, Report};
+use crate::{browser, records};
 
 /// Writes the records in the requested forms.
 ///
@@ -22,7 +22,7 @@ use crate::settings::{NamedRecord, Report};
 /// Returns an error if a record is of another program or damaged, the records cannot be written together,
 /// or a file cannot be written.
 pub fn run(settings: Report) -> Result<Exit> {
-    let Report { records: named, html, export } = settings;
+    let Report { records: named, html, opened, export } = settings;
     let records = named.iter().map(|one| {
         let from = &one.text.from;
         parsed(&one.text.json)
@@ -33,6 +33,9 @@ pub fn run(settings: Report) -> Result<Exit> {
     let exported = export
         .map(|export| -> Result<()> { export.file.write(&text(export.format, &named, &records)?) });
     page.unwrap_or(Ok(()))?;
+    if let Some(page) = opened {
+        browser::open(page.as_ref(), "open the page yourself");
+    }
     exported.unwrap_or(Ok(()))?;
     Ok(Exit::Success)
 }

@@ -1,8 +1,6 @@
 //! `contend serve`: shows saved and running measurements in a browser.
 
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use contend_record::compare::Origin;
@@ -13,10 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::exit::Exit;
 use crate::settings::{self, Serve, Text};
-use crate::{host, output};
-
-/// Program that opens a URL in the user's browser.
-const OPENER: &str = "xdg-open";
+use crate::{browser, host, output};
 
 /// Serves until a signal arrives.
 ///
@@ -32,7 +27,7 @@ pub fn run(settings: Serve) -> Result<Exit> {
     }
     output::stdout(&format!("{}\n", server.url()))?;
     if opens {
-        open(server.url());
+        browser::open(server.url().as_ref(), "open the URL above");
     }
     let content = Content { store, live, pages: Box::new(Renderer) };
     server.run(content, || wait(&signals)).context("the server has failed")?;
@@ -47,19 +42,6 @@ fn warning(address: SocketAddr) -> String {
          the network can read the URL. `ssh -L` reaches a server on 127.0.0.1 safely."
     );
     textwrap::fill(&text, output::width().min(100)) + "\n"
-}
-
-/// Opens a URL in the browser. Prints an error if that fails: the URL has been printed, too.
-fn open(url: &str) {
-    let mut command = Command::new(OPENER);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Ctrl-C ends the server, not a browser that xdg-open has started.
-    match command.process_group(0).spawn() {
-        Ok(mut child) => {
-            std::thread::spawn(move || child.wait());
-        }
-        Err(error) => output::error(&format!("cannot start {OPENER}: {error}; open the URL above")),
-    }
 }
 
 /// Waits for a signal that asks contend to end.

@@ -15,10 +15,12 @@ use rustix::process::test_kill_process;
 
 use super::history::{Saver, saving};
 use super::remedies::{Remedies, remedies};
+use super::reports::check_differ;
 use super::{RecordPaths, Reports, TraceFile, publish};
 use crate::cli::doctor::DoctorArgs;
 use crate::exit::UsageError;
 use crate::live;
+use crate::output::ReportFile;
 use crate::records::save::Saving;
 
 /// Time for which a running process is observed if the user gives none, without a live view.
@@ -43,6 +45,8 @@ pub struct Doctor {
     pub saving: Option<Saving>,
     /// Where the trace goes; `None` if none is written.
     pub trace: Option<TraceFile>,
+    /// Where the stacks go; `None` if they are not written.
+    pub stacks: Option<ReportFile>,
 }
 
 /// What to observe.
@@ -74,7 +78,14 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         exports: &args.exports,
     };
     let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
-    let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
+    let trace = args.trace.map(|path| TraceFile::prepare(&path, reports.files())).transpose()?;
+    let stacks = args.export_folded.as_deref().map(ReportFile::prepare).transpose()?;
+    if let Some(stacks) = &stacks {
+        let trace = trace.iter().map(|trace| ("--trace", &trace.file));
+        for other in reports.files().chain(trace) {
+            check_differ(("--export-folded", stacks), other)?;
+        }
+    }
     let remedies = remedies(args.remedies)?;
     let saving = saving(args.save, Saver::Doctor)?;
     let publish = publish(args.publish)?;
@@ -89,7 +100,7 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         (Patient::Command(args.command), args.limit)
     };
     let watch = args.watch;
-    Ok(Doctor { patient, limit, watch, publish, remedies, reports, saving, trace })
+    Ok(Doctor { patient, limit, watch, publish, remedies, reports, saving, trace, stacks })
 }
 
 /// Returns the error for `--try` with running processes.

@@ -146,7 +146,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         exports: &args.exports,
     };
     let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
-    let trace = args.trace.map(|path| TraceFile::prepare(&path, &reports)).transpose()?;
+    let trace = args.trace.map(|path| TraceFile::prepare(&path, reports.files())).transpose()?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;
         let questions = questions(&args.advice.what_if, record.stages.len())?;

@@ -1,6 +1,6 @@
 //! Settings of `contend report`: reads the records.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use contend_record::compare::Origin;
@@ -18,6 +18,8 @@ pub struct Report {
     pub records: Vec<NamedRecord>,
     /// The file for a page, if one is requested.
     pub html: Option<ReportFile>,
+    /// The page to open in the browser once it is written.
+    pub opened: Option<PathBuf>,
     /// The other format to write, if one is requested.
     pub export: Option<Export>,
 }
@@ -64,6 +66,13 @@ pub fn report(args: ReportArgs) -> Result<Report> {
         }
     }
     let html = args.html.as_deref().map(ReportFile::prepare).transpose()?;
+    if let (true, Some(html)) = (args.open, &html)
+        && html.is_stdout()
+    {
+        let message = "--open needs a file: the page goes to standard output";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    let opened = args.html.filter(|_| args.open);
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let export = args.format.map(|format| -> Result<Export> {
         Ok(Export { format, file: ReportFile::prepare(path)? })
@@ -72,7 +81,7 @@ pub fn report(args: ReportArgs) -> Result<Report> {
     if let (Some(html), Some(export)) = (&html, &export) {
         check_differ(("--html", html), ("--output", &export.file))?;
     }
-    Ok(Report { records, html, export })
+    Ok(Report { records, html, opened, export })
 }
 
 /// Returns an error if a requested form is of one record only.

@@ -16,7 +16,7 @@ use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
 use super::script::{check_is_command, script_arguments, tip_on_permission};
-use super::{RecordFiles, RecordPaths, publish, shell, shows_progress};
+use super::{RecordFiles, RecordPaths, TraceFile, publish, shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
 use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
@@ -35,6 +35,8 @@ pub struct Run {
     pub progress: bool,
     /// The files for the record.
     pub files: RecordFiles,
+    /// Where the trace goes; `None` if none is written.
+    pub trace: Option<TraceFile>,
     /// The command line that runs the pipelines of a script in parallel, if `--explain` or
     /// `--stats` reports on a pipeline that only starts a shell script.
     pub script_command: Option<String>,
@@ -90,6 +92,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         ))
         .into());
     }
+    let trace = args.trace.map(|path| TraceFile::prepare(&path, files.named())).transpose()?;
     let progress = shows_progress(args.execution.no_progress);
     let publish = publish(args.publish)?;
     let save = args.save;
@@ -97,12 +100,17 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
         explain: args.explain,
         check: args.check,
         stats: args.stats,
-        record: args.stats || !files.is_empty() || save.label.is_some() || save.store.is_some(),
+        record: args.stats
+            || !files.is_empty()
+            || trace.is_some()
+            || save.label.is_some()
+            || save.store.is_some(),
+        trace: trace.is_some(),
         ..execution(args.execution, color)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
     let request = Request { what, settings };
-    Ok(Run { request, progress, files, script_command, tip, publish, save })
+    Ok(Run { request, progress, files, trace, script_command, tip, publish, save })
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of

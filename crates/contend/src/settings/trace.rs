@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Result;
 use contend_report::render::trace::Format;
 
-use super::Reports;
 use super::reports::check_differ;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -20,12 +19,16 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Prepares to write a trace to `path`, in the format that its name stands for.
+    /// Prepares to write a trace to `path`, in the format that its name stands for. `others` are the other
+    /// files that will be written, with the options that name them.
     ///
     /// # Errors
-    /// Returns a [`UsageError`] if the name stands for no format, if one of `reports` goes to the same
-    /// file, or if the file cannot be written.
-    pub fn prepare(path: &Path, reports: &Reports) -> Result<Self> {
+    /// Returns a [`UsageError`] if the name stands for no format, if one of `others` is the same file, or
+    /// if the file cannot be written.
+    pub fn prepare<'a>(
+        path: &Path,
+        others: impl Iterator<Item = (&'static str, &'a ReportFile)>,
+    ) -> Result<Self> {
         let Some(format) = Format::of(path) else {
             return Err(UsageError(format!(
                 "the name '{}' does not tell the format of the trace: it must end in .json or .json.gz \
@@ -35,8 +38,8 @@ impl TraceFile {
             .into());
         };
         let file = ReportFile::prepare(path)?;
-        for report in reports.files() {
-            check_differ(("--trace", &file), report)?;
+        for other in others {
+            check_differ(("--trace", &file), other)?;
         }
         Ok(Self { file, format })
     }

@@ -267,3 +267,35 @@ fn a_diagnosis_is_saved_and_shown_again_but_not_compared() {
     assert_eq!(unsaved.status.code(), Some(0));
     assert_eq!(text(&history(&["history"]).stdout).lines().count(), 2);
 }
+
+#[test]
+fn stacks_of_busy_threads_are_exported_for_flame_graphs() {
+    let test = "stacks_of_busy_threads_are_exported_for_flame_graphs";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("stacks.txt");
+    let file = file.to_str().expect("UTF-8");
+    let export = |command: &[&str]| {
+        let output = doctor(&[&["--export-folded", file, "--"], command].concat());
+        (std::fs::read_to_string(file).expect("a file"), text(&output.stderr))
+    };
+    let busy = record(&["--", "bash", "-c", "for ((i = 0; i < 400000; i++)); do :; done"]);
+    if !is_used(&busy, "switches") {
+        return skip(test, "context switches cannot be recorded");
+    }
+    let (stacks, report) = export(&["bash", "-c", "for ((i = 0; i < 400000; i++)); do :; done"]);
+    assert!(report.contains("Diagnosis: "), "{report}");
+    let weights = stacks.lines().map(|line| {
+        let (frames, weight) = line.rsplit_once(' ').expect("a weight");
+        assert!(frames.starts_with("bash;") && !frames.ends_with(';'), "{line}");
+        weight.parse::<u64>().expect("a number")
+    });
+    let micros: u64 = weights.sum();
+    let running = figure(&busy, "/state_seconds/running") * 1e6;
+    assert!((0.3..3.0).contains(&(micros as f64 / running)), "{micros} of {running}: {stacks}");
+    let (none, report) = export(&["sleep", "0.3"]);
+    assert_eq!(none, "");
+    assert!(report.contains("there are no stacks"), "{report}");
+    let same = doctor(&["--json", file, "--export-folded", file, "--", "true"]);
+    assert_eq!(same.status.code(), Some(2));
+    assert!(text(&same.stderr).contains("--export-folded and --json name the same file"));
+}

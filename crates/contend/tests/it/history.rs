@@ -402,3 +402,19 @@ fn exported_runs_can_be_imported_once() {
         "{error}"
     );
 }
+
+#[test]
+fn several_runs_of_a_pipeline_have_a_trend() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("runs.db");
+    let list = || text(&history(&store, &[]).stdout);
+    for number in 1..=3 {
+        let mut command = Command::new(contend());
+        command.args(["pipe", "--no-advice", "--store"]).arg(&store).arg("sleep 0.1 | cat");
+        assert!(command.output().expect("it starts").status.success());
+        assert_eq!(list().contains("wall time"), number == 3, "{}", list());
+    }
+    let last = list().lines().last().expect("a trend").to_owned();
+    assert!(last.contains(" to ") && last.ends_with("sleep 0.1 | cat"), "{last}");
+    assert!(last.contains('█') || last.contains('▄'), "{last}");
+}

@@ -1,9 +1,10 @@
 //! Tests of `contend report` with the real executable.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::{Command, contend, output, run, text};
+use crate::support::{Command, contend, output, run, text, wait_until};
 
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 
@@ -135,4 +136,31 @@ fn several_runs_of_the_lab_have_one_page_with_the_report_s_table() {
     assert_eq!(mixed.status.code(), Some(2));
     assert!(text(&mixed.stderr).contains("of up to 8 runs"), "{}", text(&mixed.stderr));
     assert!(!folder.path().join("mixed.html").exists());
+}
+
+#[test]
+fn a_page_is_opened_with_xdg_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let opened = folder.path().join("opened");
+    let name = opened.display();
+    let script = format!("#!/bin/sh\nprintf %s \"$1\" >'{name}.new' && mv '{name}.new' '{name}'\n");
+    let opener = folder.path().join("xdg-open");
+    std::fs::write(&opener, script).expect("room");
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).expect("own file");
+    let path = std::env::var("PATH").expect("a search path");
+    let open = |path: &str, page: &str| {
+        let mut command = Command::new(contend());
+        command.args(["report", &records()[0], "--open", "--html", page]).env("PATH", path);
+        output(command.current_dir(folder.path()))
+    };
+    let shown = open(&format!("{}:{path}", folder.path().display()), "page.html");
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    wait_until("the page is opened", || opened.exists());
+    assert_eq!(std::fs::read_to_string(&opened).expect("it exists"), "page.html");
+    let missing = open("/nonexistent", "page.html");
+    assert!(missing.status.success(), "the page is written: {missing:?}");
+    assert!(text(&missing.stderr).contains("cannot start xdg-open"), "{missing:?}");
+    let nowhere = open(&path, "-");
+    assert_eq!((nowhere.status.code(), text(&nowhere.stdout)), (Some(2), String::new()));
+    assert!(text(&nowhere.stderr).contains("--open needs a file"), "{nowhere:?}");
 }

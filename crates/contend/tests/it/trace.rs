@@ -1,4 +1,4 @@
-//! Tests of `contend doctor --trace`: the files that viewers load.
+//! Tests of `--trace` of `contend doctor`, `pipe` and `run`: the files that viewers load.
 
 use std::collections::HashMap;
 use std::fs;
@@ -137,7 +137,8 @@ fn a_trace_for_perfetto_has_the_spans_of_each_thread() {
         skip(test, "there is no protoc to decode the trace with");
     }
     if trace_processor().is_some() {
-        check_with_trace_processor(&trace);
+        let states = ["bash: running", "bash: child process", "sleep: sleep"];
+        check_with_trace_processor(&trace, &states);
     } else {
         skip(test, "there is no trace_processor_shell, and no PERFETTO_UI with Node.js");
     }
@@ -267,8 +268,9 @@ fn check_messages(trace: &Path) {
     assert!(tracks.values().any(|track| track.value("name") == Some("cause")));
 }
 
-/// Loads a trace into Perfetto's trace processor, and checks what it has understood.
-fn check_with_trace_processor(trace: &Path) {
+/// Loads a trace into Perfetto's trace processor, and checks what it has understood: it must find each of
+/// `states` of a thread, without errors.
+fn check_with_trace_processor(trace: &Path, states: &[&str]) {
     let query = |sql: &str| {
         let file = trace.with_extension("sql");
         fs::write(&file, sql).expect("room");
@@ -281,15 +283,79 @@ fn check_with_trace_processor(trace: &Path) {
     let errors = "SELECT name, value FROM stats \
                   WHERE severity IN ('error', 'data_loss') AND value > 0;";
     assert_eq!(query(errors), [""; 0]);
-    let states = query(
+    let found = query(
         "SELECT DISTINCT thread.name || ': ' || slice.name FROM slice \
          JOIN thread_track ON slice.track_id = thread_track.id JOIN thread USING (utid);",
     );
-    for state in ["bash: running", "bash: child process", "sleep: sleep"] {
-        assert!(states.contains(&format!("\"{state}\"")), "{states:?}");
+    for state in states {
+        assert!(found.contains(&format!("\"{state}\"")), "{found:?}");
     }
     let unfinished = query("SELECT count(*) FROM slice WHERE dur < 0;");
     assert_eq!(unfinished, ["0"]);
+}
+
+#[test]
+fn a_trace_of_a_pipeline_has_its_stages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let run = |trace: &Path| {
+        let mut command = Command::new(contend());
+        command.arg("pipe").arg("--trace").arg(trace).args(["--no-advice", "--no-store"]);
+        let output = command.arg("sleep 0.3 | sort").output().expect("contend starts");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    run(&path("trace.json"));
+    let profile = fs::read(path("trace.json")).expect("a trace");
+    let profile: Value = serde_json::from_slice(&profile).expect("JSON");
+    let sort = spans(markers(&profile, thread(&profile, "sort")));
+    assert!(
+        sort.iter().any(|(name, start, end)| name == "pipe" && end - start > 100.0),
+        "{sort:?}"
+    );
+    if trace_processor().is_some() {
+        run(&path("trace.pftrace"));
+        check_with_trace_processor(&path("trace.pftrace"), &["sort: pipe", "sleep 0.3: sleep"]);
+    } else {
+        skip("a_trace_of_a_pipeline_has_its_stages", "there is no trace processor");
+    }
+}
+
+#[test]
+fn a_trace_of_a_parallel_run_has_its_workers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let lines: String = (0..200_000).map(|number| format!("{number}\n")).collect();
+    fs::write(path("input"), lines).expect("room");
+    let pipeline = format!("grep 7 {} | sort", path("input").display());
+    let run = |trace: &Path, pipeline: &str| {
+        let mut command = Command::new(contend());
+        command.args(["run", "-j2", "--part-size", "100k", "--trace"]).arg(trace).arg(pipeline);
+        command.output().expect("contend starts")
+    };
+    let (json, record) = (path("trace.json"), path("record.json"));
+    let output = run(&json, &pipeline);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let profile: Value = serde_json::from_slice(&fs::read(&json).expect("a trace")).expect("JSON");
+    let worker = spans(markers(&profile, thread(&profile, "worker 1")));
+    let chunks = worker.iter().filter(|(name, ..)| name == "chunk, stages 1–2").count();
+    assert!(chunks > 1, "{worker:?}");
+    if trace_processor().is_some() {
+        assert!(run(&path("trace.pftrace"), &pipeline).status.success());
+        let states = ["worker 1: chunk, stages 1–2", "worker 2: chunk, stages 1–2"];
+        check_with_trace_processor(&path("trace.pftrace"), &states);
+    } else {
+        skip("a_trace_of_a_parallel_run_has_its_workers", "there is no trace processor");
+    }
+    // Without workers, there is nothing to trace.
+    let output = run(&record, "set -- x; echo $1");
+    let message = text(&output.stderr);
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(0), "x\n".to_owned()),
+        "{message}"
+    );
+    assert!(message.contains("no trace was written"), "{message}");
+    assert!(!record.exists(), "an empty file would be taken for a trace");
 }
 
 #[test]

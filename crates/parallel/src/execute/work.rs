@@ -3,9 +3,10 @@
 //! A worker is a thread. A thread that begins to work after another one has ended its work takes over its
 //! number, so that there are as many numbers as threads that worked at the same time.
 //!
-//! The log has at most [`MAX_SPANS`] entries. If it is full, pairs of neighbouring entries of a worker with
-//! the same kind of work are combined. Should that not make room, the shortest ones are left out.
+//! The log has a limited number of entries. If it is full, pairs of neighbouring entries of a worker with the
+//! same kind of work are combined. Should that not make room, the shortest ones are left out.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -14,14 +15,16 @@ use contend_record::run::{WorkKind, WorkSpan};
 
 use crate::plan::ir::Command;
 
-/// Largest number of entries. A page cannot show more, and each takes room in every saved run.
-const MAX_SPANS: usize = 256;
+/// Largest number of entries in a record. A page cannot show more, and each takes room in every saved run.
+const MAX_RECORDED: usize = 256;
+/// Largest number of entries in a trace.
+const MAX_TRACED: usize = 1 << 16;
 
 /// A log of work. It records nothing before [`WorkLog::start`].
 #[derive(Debug, Default)]
 pub struct WorkLog {
-    /// The start of the run.
-    begun: OnceLock<Instant>,
+    /// The start of the run, and the largest number of entries.
+    begun: OnceLock<(Instant, usize)>,
     spans: Mutex<Vec<Span>>,
 }
 
@@ -43,7 +46,7 @@ struct Span {
 #[derive(Debug)]
 #[must_use = "the work ends when this value is dropped"]
 pub(super) struct Work<'a> {
-    log: Option<(&'a WorkLog, Instant)>,
+    log: Option<(&'a WorkLog, Instant, usize)>,
     kind: WorkKind,
     stages: (usize, usize),
     bytes: u64,
@@ -51,28 +54,42 @@ pub(super) struct Work<'a> {
 }
 
 impl WorkLog {
-    /// Starts to record. `begun` is the start of the run. Only the first call counts.
-    pub fn start(&self, begun: Instant) {
-        let _ = self.begun.set(begun); // the first start stays
+    /// Starts to record. `begun` is the start of the run. With `is_traced`, the log holds as many entries as
+    /// a trace needs, instead of those of a record. Only the first call counts.
+    pub fn start(&self, begun: Instant, is_traced: bool) {
+        let limit = if is_traced { MAX_TRACED } else { MAX_RECORDED };
+        let _ = self.begun.set((begun, limit)); // the first start stays
     }
 
     /// Begins work of the calling thread on stages with the given indexes, first and last.
     pub(super) fn begin(&self, kind: WorkKind, stages: (usize, usize), bytes: u64) -> Work<'_> {
-        let log = self.begun.get().map(|begun| (self, *begun));
+        let log = self.begun.get().map(|(begun, limit)| (self, *begun, *limit));
         Work { log, kind, stages, bytes, begun: Instant::now() }
     }
 
-    fn push(&self, span: Span) {
+    fn push(&self, span: Span, limit: usize) {
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
         spans.push(span);
-        if spans.len() > MAX_SPANS {
+        if spans.len() > limit {
             *spans = combined(&spans);
         }
     }
 
-    /// Returns the work so far, by worker and time.
-    pub fn spans(&self) -> Vec<WorkSpan> {
-        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Returns the work so far for a record, by worker and time.
+    pub fn recorded(&self) -> Vec<WorkSpan> {
+        self.at_most(MAX_RECORDED)
+    }
+
+    /// Returns the work so far for a trace, by worker and time.
+    pub fn traced(&self) -> Vec<WorkSpan> {
+        self.at_most(MAX_TRACED)
+    }
+
+    fn at_most(&self, limit: usize) -> Vec<WorkSpan> {
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        while spans.len() > limit {
+            spans = combined(&spans);
+        }
         let workers = workers(&spans);
         let worker = |thread: ThreadId| {
             let found = workers.iter().find(|(known, _)| *known == thread);
@@ -101,10 +118,10 @@ impl WorkLog {
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        let Some((log, start)) = self.log else { return };
+        let Some((log, start, limit)) = self.log else { return };
         let busy = self.begun.elapsed();
         let begin = self.begun.saturating_duration_since(start);
-        log.push(Span {
+        let span = Span {
             thread: thread::current().id(),
             kind: self.kind,
             stages: self.stages,
@@ -113,7 +130,8 @@ impl Drop for Work<'_> {
             busy,
             count: 1,
             bytes: self.bytes,
-        });
+        };
+        log.push(span, limit);
     }
 }
 
@@ -128,26 +146,27 @@ pub(super) fn stages(commands: &[Command]) -> (usize, usize) {
 fn combined(spans: &[Span]) -> Vec<Span> {
     let mut sorted = spans.to_vec();
     sorted.sort_by_key(|span| span.begin);
-    let mut result: Vec<(Span, bool)> = Vec::new();
+    let mut result: Vec<Span> = Vec::new();
+    // Index of the last span of each thread that is not combined yet.
+    let mut last_of: HashMap<ThreadId, usize> = HashMap::new();
     for span in sorted {
-        let last = result.iter_mut().rev().find(|(last, _)| last.thread == span.thread);
+        let last = last_of.remove(&span.thread).map(|index| &mut result[index]);
         match last {
-            Some((last, is_pair @ false))
-                if (last.kind, last.stages) == (span.kind, span.stages) =>
-            {
+            Some(last) if (last.kind, last.stages) == (span.kind, span.stages) => {
                 last.end = span.end;
                 last.busy += span.busy;
                 last.count += span.count;
                 last.bytes += span.bytes;
-                *is_pair = true;
             }
-            _ => result.push((span, false)),
+            _ => {
+                last_of.insert(span.thread, result.len());
+                result.push(span);
+            }
         }
     }
-    let mut result: Vec<Span> = result.into_iter().map(|(span, _)| span).collect();
-    if result.len() > MAX_SPANS * 3 / 4 {
+    if result.len() > spans.len() * 3 / 4 {
         result.sort_by_key(|span| std::cmp::Reverse(span.busy));
-        result.truncate(MAX_SPANS / 2);
+        result.truncate(spans.len() / 2);
     }
     result
 }
@@ -189,7 +208,7 @@ mod tests {
 
     fn started() -> WorkLog {
         let log = WorkLog::default();
-        log.start(Instant::now());
+        log.start(Instant::now(), false);
         log
     }
 
@@ -197,10 +216,10 @@ mod tests {
     fn nothing_is_recorded_before_the_start() {
         let log = WorkLog::default();
         drop(log.begin(WorkKind::Chunk, (0, 0), 7));
-        assert_eq!(log.spans(), []);
-        log.start(Instant::now());
+        assert_eq!(log.recorded(), []);
+        log.start(Instant::now(), false);
         drop(log.begin(WorkKind::Merge, (1, 2), 7));
-        let spans = log.spans();
+        let spans = log.recorded();
         let [span] = spans.as_slice() else { panic!("{spans:?}") };
         assert_eq!((span.kind, span.first_stage, span.last_stage), (WorkKind::Merge, 2, 3));
         assert_eq!((span.worker, span.count, span.bytes), (1, 1, 7));
@@ -221,7 +240,7 @@ mod tests {
         });
         // This thread begins after the others have ended.
         drop(log.begin(WorkKind::Combine, (0, 0), 0));
-        let workers: Vec<_> = log.spans().iter().map(|span| (span.worker, span.kind)).collect();
+        let workers: Vec<_> = log.recorded().iter().map(|span| (span.worker, span.kind)).collect();
         let (chunk, combine) = (WorkKind::Chunk, WorkKind::Combine);
         assert_eq!(workers, [(1, chunk), (1, combine), (2, chunk)]);
     }
@@ -229,12 +248,12 @@ mod tests {
     #[test]
     fn a_full_log_combines_work_and_loses_none() {
         let log = started();
-        for _ in 0..10 * MAX_SPANS {
+        for _ in 0..10 * MAX_RECORDED {
             drop(log.begin(WorkKind::Chunk, (0, 0), 3));
         }
-        let spans = log.spans();
-        assert!((MAX_SPANS / 4..=MAX_SPANS).contains(&spans.len()), "{}", spans.len());
-        let total = 10 * MAX_SPANS as u64;
+        let spans = log.recorded();
+        assert!((MAX_RECORDED / 4..=MAX_RECORDED).contains(&spans.len()), "{}", spans.len());
+        let total = 10 * MAX_RECORDED as u64;
         assert_eq!(spans.iter().map(|span| span.count).sum::<u64>(), total);
         assert_eq!(spans.iter().map(|span| span.bytes).sum::<u64>(), 3 * total);
         for pair in spans.windows(2) {
@@ -245,14 +264,27 @@ mod tests {
     #[test]
     fn the_log_is_bounded_for_any_order_of_work() {
         let log = started();
-        for _ in 0..2 * MAX_SPANS {
+        for _ in 0..2 * MAX_RECORDED {
             drop(log.begin(WorkKind::Chunk, (0, 0), 1));
             drop(log.begin(WorkKind::Merge, (0, 0), 1));
         }
-        let spans = log.spans();
+        let spans = log.recorded();
         for kind in [WorkKind::Chunk, WorkKind::Merge] {
             assert!(spans.iter().any(|span| span.kind == kind), "{kind:?}");
         }
-        assert!((MAX_SPANS / 2..=MAX_SPANS).contains(&spans.len()), "{}", spans.len());
+        assert!((MAX_RECORDED / 2..=MAX_RECORDED).contains(&spans.len()), "{}", spans.len());
+    }
+
+    #[test]
+    fn a_trace_has_work_that_the_record_combines() {
+        let log = WorkLog::default();
+        log.start(Instant::now(), true);
+        for number in 0..10 * MAX_RECORDED {
+            let kind = if number % 3 == 0 { WorkKind::Merge } else { WorkKind::Chunk };
+            drop(log.begin(kind, (0, 0), 1));
+        }
+        assert_eq!(log.traced().len(), 10 * MAX_RECORDED);
+        let recorded = log.recorded().len();
+        assert!((MAX_RECORDED / 4..=MAX_RECORDED).contains(&recorded), "{recorded}");
     }
 }

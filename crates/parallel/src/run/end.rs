@@ -1,9 +1,9 @@
 //! The result of a run, as returned to the caller.
 
 use std::io;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use contend_record::run::{RunRecord, SCHEMA};
+use contend_record::run::{RunRecord, SCHEMA, WorkSpan};
 
 use super::settings::Settings;
 
@@ -43,6 +43,10 @@ pub struct Report {
     pub record: RunRecord,
     /// The time at which the run started, for `started_at`.
     pub started: SystemTime,
+    /// The time at which the commands started; `None` if they have not.
+    pub begun: Option<Instant>,
+    /// The work of the run in more detail than the record has it, if the settings ask for a trace.
+    pub work: Vec<WorkSpan>,
     /// Whether a shell ran the source. If so, the pipelines that contend took over have reported
     /// their own statistics.
     pub by_shell: bool,
@@ -65,6 +69,6 @@ impl Report {
     /// Creates a report that will not be used.
     pub(super) fn unwanted() -> Box<Self> {
         let (record, started) = (RunRecord::default(), SystemTime::now());
-        Box::new(Self { record, started, by_shell: false })
+        Box::new(Self { record, started, begun: None, work: Vec::new(), by_shell: false })
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome 
         parts: tally.chunks(),
         in_one_piece: tally.notes(),
         stages: stages.collect(),
-        work: tally.work().spans(),
+        work: tally.work().recorded(),
         ..Outcome::default()
     }
 }

@@ -57,9 +57,11 @@ pub struct Settings {
     pub stats: bool,
     /// Whether the caller keeps the record of the run.
     pub record: bool,
+    /// Whether the caller writes a trace of the run.
+    pub trace: bool,
     /// Options that pass these settings to the process of a stage in shell source. They omit
-    /// `explain` and `check`, which do not apply to stages, and `shell`, `stats` and `record`,
-    /// which a run passes itself.
+    /// `explain`, `check` and `trace`, which do not apply to stages, and `shell`, `stats` and
+    /// `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }
 

@@ -189,7 +189,7 @@ pub(super) fn run_plan(
     observer.started(&task.plan, &tally);
     let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
     let begun = Instant::now();
-    tally.work().start(begun);
+    tally.work().start(begun, settings.trace);
     let (result, peak_memory_bytes) =
         supervise(&mut task, &signals, &tally, settings, watch, observer);
     observer.ended();
@@ -217,6 +217,8 @@ pub(super) fn run_plan(
         }
     }
     report.record.outcome = Some(outcome);
+    report.begun = Some(begun);
+    report.work = if settings.trace { tally.work().traced() } else { Vec::new() };
     report.record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
     Ok(End::Finished { exit_code, report })
 }

@@ -93,6 +93,7 @@ impl StateLog {
             processes: processes.collect(),
             threads,
             waits,
+            work: Vec::new(),
             moments: self.moments(cpus, end),
         }
     }

@@ -13,6 +13,7 @@
 mod compare;
 mod csv;
 mod doctor;
+mod folded;
 mod history;
 mod lab;
 mod markdown;
@@ -29,6 +30,7 @@ mod versus;
 pub use self::csv::csv;
 pub use compare::workbook as compare;
 pub use doctor::workbook as doctor;
+pub use folded::folded;
 pub use history::workbook as history;
 pub use lab::workbook as lab;
 pub use markdown::markdown;

@@ -1,7 +1,9 @@
 //! Renders the list of stored runs.
 
 use super::layout::{aligned_left, cut, fitted_lines, paragraph, plain_table};
+use super::picture;
 use super::text::printable;
+use super::units::seconds;
 use crate::store::Entry;
 use unicode_width::UnicodeWidthStr;
 
@@ -68,6 +70,52 @@ pub fn list(entries: &[Entry], width: usize) -> String {
     fitted_lines(table, 1, width)
 }
 
+/// The wall times of runs of the same pipeline on the same machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// What was measured.
+    pub title: String,
+    /// The machine.
+    pub host: String,
+    /// Wall times in seconds, oldest first.
+    pub wall_seconds: Vec<f64>,
+}
+
+/// Returns a line for each trend: a picture of the wall times, oldest first, from the shortest to the
+/// longest, both in numbers, and what was measured. Empty without trends.
+pub fn trends(trends: &[Trend], width: usize) -> String {
+    const MAX_PICTURE_COLUMNS: usize = 24;
+    if trends.is_empty() {
+        return String::new();
+    }
+    let has_hosts = trends.iter().any(|one| one.host != trends[0].host);
+    let headings = ["wall time", "range", "measured"];
+    let mut rows = vec![headings.map(str::to_owned)];
+    for trend in trends {
+        let (least, most) = trend
+            .wall_seconds
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), time| (low.min(*time), high.max(*time)));
+        let picture = picture::trend(&trend.wall_seconds, MAX_PICTURE_COLUMNS.min(width / 3));
+        let title = if has_hosts {
+            format!("{}: {}", printable(&trend.host), printable(&trend.title))
+        } else {
+            printable(&trend.title)
+        };
+        rows.push([picture, format!("{} to {}", seconds(least), seconds(most)), title]);
+    }
+    let used = |column: usize| {
+        let widest = rows.iter().map(|row: &[String; 3]| row[column].width()).max();
+        widest.unwrap_or(0) + GAP
+    };
+    let room = width.saturating_sub(used(0) + used(1)).max(MIN_TITLE_COLUMNS);
+    let mut table = plain_table();
+    for [picture, range, title] in rows {
+        table.add_row([picture, range, cut(&title, room)].map(|text| aligned_left(0, 1, text)));
+    }
+    fitted_lines(table, 1, width)
+}
+
 /// Returns the first line of the report of a saved run of the lab: its number, label and start, and
 /// what it measured. `is_quick` says whether the run measured a smaller form of its cases.
 pub fn heading(entry: &Entry, is_quick: bool, width: usize) -> String {
@@ -120,6 +168,29 @@ mod tests {
           7  2026-01-02 03:04:05  lab   complete  suite process-thread
         ");
         assert_eq!(list(&[], 80), "No runs are saved yet.\n");
+    }
+
+    #[test]
+    fn trends_are_pictures_with_their_range() {
+        let trend = |title: &str, host: &str, wall_seconds: &[f64]| Trend {
+            title: title.to_owned(),
+            host: host.to_owned(),
+            wall_seconds: wall_seconds.to_vec(),
+        };
+        let one = trend("sort x | uniq -c", "here", &[0.5, 0.51, 0.6]);
+        let other = trend("zcat log.gz | grep -c error", "there", &[2.0; 4]);
+        let plain =
+            |list: &[Trend], width| anstream::adapter::strip_str(&trends(list, width)).to_string();
+        insta::assert_snapshot!(plain(&[one.clone(), other], 60), @r"
+        wall time range          measured
+        ▁▂█       500ms to 600ms here: sort x | uniq -c
+        ▄▄▄▄      2.00s to 2.00s there: zcat log.gz | grep -c err…
+        ");
+        insta::assert_snapshot!(plain(&[one], 40), @r"
+        wall time range          measured
+        ▁▂█       500ms to 600ms sort x | uni…
+        ");
+        assert_eq!(trends(&[], 80), "");
     }
 
     #[test]

@@ -16,6 +16,69 @@ pub fn sparkline(values: &[f64], most: f64, columns: usize) -> String {
         .collect()
 }
 
+/// Returns a line of `columns` columns with a symbol for each of as many equal ranges of the values, by the
+/// number of values in it: the first range begins with the smallest value, the last one ends with the
+/// largest. Empty if there are fewer than two different values.
+pub fn histogram(values: &[f64], columns: usize) -> String {
+    let (least, most) = extremes(values);
+    if least >= most || columns == 0 {
+        return String::new();
+    }
+    let mut counts = vec![0.0; columns];
+    for value in values {
+        counts[position((value - least) / (most - least), columns)] += 1.0;
+    }
+    let largest = counts.iter().copied().fold(0.0, f64::max);
+    sparkline(&counts, largest, columns)
+}
+
+/// Returns a line with a symbol for each of at most `columns` parts of `values`, by its mean: the smallest
+/// value is the lowest block, the largest one a full block.
+pub fn trend(values: &[f64], columns: usize) -> String {
+    let (least, most) = extremes(values);
+    if least >= most {
+        return sparkline(&vec![0.5; values.len()], 1.0, columns);
+    }
+    let relative: Vec<f64> =
+        values.iter().map(|value| 0.125 + 0.875 * (value - least) / (most - least)).collect();
+    sparkline(&relative, 1.0, columns)
+}
+
+/// Returns a line of `columns` columns with an interval, its estimate and the mark `│` at `origin`. All are
+/// positions from 0, at the left end, to 1; arrows stand for ends outside.
+pub fn interval([low, middle, high]: [f64; 3], origin: f64, columns: usize) -> String {
+    let mut line = vec![' '; columns];
+    line[position(origin, columns)] = '│';
+    let (from, to) = (position(low, columns), position(high, columns));
+    line[from..=to].fill('─');
+    line[to] = '┤';
+    line[from] = '├';
+    if low < 0.0 {
+        line[0] = '◂';
+    }
+    if high > 1.0 {
+        line[columns - 1] = '▸';
+    }
+    if (0.0..=1.0).contains(&middle) {
+        line[position(middle, columns)] = '●';
+    }
+    line.into_iter().collect()
+}
+
+/// Returns the index of the column at a position between 0 and 1; the nearest one for others.
+fn position(place: f64, columns: usize) -> usize {
+    let column = (place * columns as f64).floor().clamp(0.0, columns.saturating_sub(1) as f64);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to columns")]
+    let column = column as usize;
+    column
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(*value), high.max(*value))
+    })
+}
+
 /// Divides `count` values into at most `columns` parts of about the same size, at least one value each.
 /// Returns begin and end of each.
 pub fn parts(count: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -51,6 +114,30 @@ mod tests {
         assert_eq!(sparkline(&[0.001], 1.0, 10), "▁", "little is not nothing");
         assert_eq!(sparkline(&[], 1.0, 10), "");
         assert_eq!(sparkline(&[1.0], 0.0, 10), " ");
+    }
+
+    #[test]
+    fn histograms_count_values_in_equal_ranges() {
+        assert_eq!(histogram(&[1.0, 1.1, 1.2, 1.3, 4.9, 5.0], 4), "█  ▄");
+        assert_eq!(histogram(&[1.0, 2.0], 3), "█ █", "the largest value is in the last range");
+        assert_eq!(histogram(&[1.0, 1.0], 3), "");
+        assert_eq!(histogram(&[], 3), "");
+    }
+
+    #[test]
+    fn trends_reach_from_the_smallest_value_to_the_largest() {
+        assert_eq!(trend(&[100.0, 101.0, 102.0], 10), "▁▅█");
+        assert_eq!(trend(&[7.0, 7.0], 10), "▄▄");
+        assert_eq!(trend(&[], 10), "");
+    }
+
+    #[test]
+    fn intervals_have_ends_and_an_origin() {
+        assert_eq!(interval([0.1, 0.25, 0.45], 0.5, 10), " ├●─┤│    ");
+        assert_eq!(interval([0.55, 0.55, 0.55], 0.5, 10), "     ●    ");
+        assert_eq!(interval([-0.1, 0.5, 1.1], 0.5, 5), "◂─●─▸");
+        assert_eq!(interval([1.2, 1.3, 1.4], 0.5, 5), "  │ ▸");
+        assert_eq!(interval([-2.0, -1.3, -1.0], 0.5, 5), "◂ │  ");
     }
 
     #[test]

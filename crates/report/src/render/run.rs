@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::run::{
     Class, CombineRecord, CommandRecord, GroupRecord, LineOrder, MergeRecord, Outcome, PlanRecord,
-    RunRecord, SortKey, SourceRecord, Stage, StepRecord, TakenOver,
+    RunRecord, SortKey, SourceRecord, Stage, StepRecord, TakenOver, WorkKind, WorkSpan,
 };
 use contend_record::shell::quote;
 
@@ -339,6 +339,27 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
         table.add_row(row.into_iter().enumerate().map(|(at, text)| aligned(at, text)));
     }
     styled_lines(table, None, width)
+}
+
+/// Returns the name of a kind of work.
+pub(super) fn work_name(kind: WorkKind) -> &'static str {
+    match kind {
+        WorkKind::Chunk => "chunk",
+        WorkKind::Finish => "finish",
+        WorkKind::Sort => "sort",
+        WorkKind::Merge => "merge",
+        WorkKind::Combine => "combine",
+        WorkKind::Whole => "whole",
+    }
+}
+
+/// Returns the positions of the stages whose work a span is.
+pub(super) fn work_stages(span: &WorkSpan) -> String {
+    if span.first_stage == span.last_stage {
+        span.first_stage.to_string()
+    } else {
+        format!("{}–{}", span.first_stage, span.last_stage)
+    }
 }
 
 #[cfg(test)]

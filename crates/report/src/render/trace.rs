@@ -5,12 +5,13 @@
 //! | `*.json`, `*.json.gz` | processed profile of the Firefox Profiler (`firefox`) | <https://profiler.firefox.com>, samply |
 //! | `*.pftrace`, `*.perfetto-trace` | track events of Perfetto (`perfetto`) | <https://ui.perfetto.dev>, `trace_processor_shell` |
 //!
-//! Both have a track for each thread with its spans, one for the cause of each moment, and one for the
+//! Both formats have a track for each thread with its spans, one for the cause of each moment, and one for the
 //! number of running threads. Nothing is copied: a writer reads the trace, and writes as it goes.
 
 mod firefox;
 mod perfetto;
 mod protobuf;
+pub mod work;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::path::Path;
 use contend_record::Host;
 use contend_record::doctor::{Cause, DoctorRecord};
 use contend_record::pipe::PipeRecord;
+use contend_record::run::RunRecord;
 use contend_record::trace::{Evidence, Source, Trace, Wait, WaitObject};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -89,6 +91,18 @@ impl<'a> From<&'a PipeRecord> for About<'a> {
     }
 }
 
+impl<'a> From<&'a RunRecord> for About<'a> {
+    fn from(record: &'a RunRecord) -> Self {
+        Self {
+            verb: "contend run",
+            command: &record.command,
+            result: &record.decision.why,
+            host: &record.host,
+            has_other_load: false,
+        }
+    }
+}
+
 /// Writes a trace. `about` is made from the record of the same measurement.
 ///
 /// # Errors
@@ -114,11 +128,16 @@ pub fn write(
 /// complete and exact.
 pub fn notes(trace: &Trace) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Source::Samples { reason } = &trace.source {
-        notes.push(format!(
+    match &trace.source {
+        Source::Switches | Source::Log { is_combined: false } => {}
+        Source::Samples { reason } => notes.push(format!(
             "the trace is made from samples, so that the order of events between two of them is \
              guessed: {reason}"
-        ));
+        )),
+        Source::Log { is_combined: true } => notes.push(
+            "there was too much work to record in full, so that neighbouring spans are combined"
+                .to_owned(),
+        ),
     }
     if !trace.is_complete() {
         let spans: usize = trace.threads.iter().map(|thread| thread.spans.len()).sum();
@@ -170,6 +189,7 @@ fn evidence_name(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Sampled => "sampled",
         Evidence::Assumed => "assumed, as in the last sampled wait",
+        Evidence::Recorded => "recorded by the thread itself",
         Evidence::None => "unknown",
     }
 }
@@ -250,6 +270,7 @@ pub mod testing {
                     WaitObject::Timer { limit: Some(Duration::from_millis(1)) },
                 ),
             ],
+            work: Vec::new(),
             moments: vec![
                 Moment { start: 1000 * MICRO, cause: Cause::Serial },
                 Moment { start: 1500 * MICRO, cause: Cause::Busy },

@@ -4,19 +4,21 @@ mod progress;
 mod reporter;
 
 use std::ffi::{OsStr, OsString};
+use std::time::Instant;
 
 use anyhow::Result;
 use contend_parallel::plan::script::STAGE_VERB;
 use contend_parallel::run::stage::{self, Begun};
 use contend_parallel::run::{self as engine, End, Report, Request, Target};
-use contend_record::run::{Outcome, RunRecord, SCHEMA};
+use contend_record::run::{Outcome, RunRecord, SCHEMA, WorkSpan};
 use contend_report::render;
+use contend_report::render::trace::work::of_run;
 
 use super::pipe::ending;
-use super::reports;
+use super::{reports, trace};
 use crate::cli::history::SaveArgs;
 use crate::exit::Exit;
-use crate::settings::{self, RecordFiles, Run};
+use crate::settings::{self, RecordFiles, Run, TraceFile};
 use crate::{host, output, version};
 use reporter::Reporter;
 
@@ -26,7 +28,7 @@ use reporter::Reporter;
 /// # Errors
 /// Returns an error if the request cannot be run or a report cannot be written.
 pub fn run(settings: Run) -> Result<Exit> {
-    let Run { request, progress, files, script_command, tip, publish, save } = settings;
+    let Run { request, progress, files, trace, script_command, tip, publish, save } = settings;
     if let Some(tip) = tip {
         output::error(&tip);
     }
@@ -39,7 +41,8 @@ pub fn run(settings: Run) -> Result<Exit> {
         .with_published(publish.map(|folder| (folder, text)));
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
-    let exit = conclude(end, statistics, files, Some(save))?;
+    let save = Some(save);
+    let exit = conclude(end, statistics, Destinations { files, trace, save })?;
     match exit {
         Exit::Pipeline(status) => reporter.end(&format!("exit {status}")),
         Exit::Signal(_) => reporter.end("interrupted"),
@@ -72,34 +75,39 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Begun::Over(end) => return conclude(end, None, RecordFiles::default(), None),
+        Begun::Over(end) => return conclude(end, None, Destinations::default()),
         Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);
     let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
     let statistics = stage.settings.stats.then_some(render::run::statistics_in_script as Render);
-    conclude(end, statistics, stage.files, None)
+    conclude(end, statistics, Destinations { files: stage.files, ..Destinations::default() })
 }
 
 /// Renders the statistics of a run in the given number of columns.
 type Render = fn(&RunRecord, usize) -> String;
 
+/// Where the record and the trace of a run go.
+#[derive(Debug, Default)]
+struct Destinations {
+    files: RecordFiles,
+    /// The file for the trace; `None` if none is written.
+    trace: Option<TraceFile>,
+    /// Options for saving the run; `None` if it is never saved.
+    save: Option<SaveArgs>,
+}
+
 /// Reports on a run that has ended, and returns the outcome for this process. `statistics` renders
 /// the statistics, if they are requested.
-fn conclude(
-    end: End,
-    statistics: Option<Render>,
-    files: RecordFiles,
-    save: Option<SaveArgs>,
-) -> Result<Exit> {
+fn conclude(end: End, statistics: Option<Render>, to: Destinations) -> Result<Exit> {
     Ok(match end {
         End::Explained(report) => {
-            explain(*report, files)?;
+            explain(*report, to.files)?;
             Exit::Success
         }
         End::Finished { exit_code, report } => {
-            report_on(*report, statistics, files, save)?;
+            report_on(*report, statistics, to)?;
             Exit::Pipeline(exit_code)
         }
         End::Interrupted(signal) => Exit::Signal(signal),
@@ -119,24 +127,23 @@ fn explain(report: Report, files: RecordFiles) -> Result<()> {
     output::stdout(&render::run::explanation(&report.record, output::stdout_width()))
 }
 
-/// Prints the statistics of a run with `statistics`, if given, and writes its record to `files`. If a shell ran the text, each pipeline has already printed its own statistics, and only a
-/// summary follows.
-fn report_on(
-    report: Report,
-    statistics: Option<Render>,
-    files: RecordFiles,
-    save: Option<SaveArgs>,
-) -> Result<()> {
+/// Prints the statistics of a run with `statistics`, if given, and writes its record and its trace. If
+/// a shell ran the text, each pipeline has already printed its own statistics, and only a summary
+/// follows.
+fn report_on(mut report: Report, statistics: Option<Render>, to: Destinations) -> Result<()> {
+    let Destinations { files, trace: trace_file, save } = to;
     if let Some(render) = statistics {
         let render = if report.by_shell { render::run::script_summary } else { render };
         output::stderr(&render(&report.record, output::width()))?;
     }
     let save = save.filter(|save| is_worth_saving(&report.record, save));
-    if files.is_empty() && save.is_none() {
+    if files.is_empty() && trace_file.is_none() && save.is_none() {
         return Ok(());
     }
+    let (work, begun) = (std::mem::take(&mut report.work), report.begun);
     let record = complete(report);
     let written = reports::write_files(&record, files);
+    let traced = trace_file.map_or(Ok(()), |file| write_trace(&record, &work, begun, file));
     if let Some(save) = save {
         match settings::saving_of_run(save) {
             Ok(Some(saving)) => {
@@ -148,7 +155,25 @@ fn report_on(
             Err(error) => output::error(&format!("the run was not saved: {error:#}")),
         }
     }
-    written
+    written.and(traced)
+}
+
+/// Writes what the workers did over time; an error message instead if contend had none.
+fn write_trace(
+    record: &RunRecord,
+    work: &[WorkSpan],
+    begun: Option<Instant>,
+    file: TraceFile,
+) -> Result<()> {
+    let (Some(begun), false) = (begun, work.is_empty()) else {
+        output::error(
+            "no trace was written: contend had no workers in this run; --explain says why",
+        );
+        return Ok(());
+    };
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let traced = of_run(record, work, trace::clocks_at(begun), pid);
+    trace::write(&traced, record.into(), file)
 }
 
 /// Minimum wall time of a run that is saved without a request, in seconds. Saving takes a few

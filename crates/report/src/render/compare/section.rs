@@ -11,6 +11,7 @@ use contend_record::stats::Ratio;
 use super::super::lab::shown;
 use super::super::lab::table::{groups, parameter, parameter_names, spread, text_columns};
 use super::super::layout::{BOLD, grouped, paragraph_after};
+use super::super::picture::{axis, interval};
 use super::super::text::printable;
 use super::super::units;
 use super::table::{Block, Cases, Column};
@@ -99,6 +100,7 @@ fn table(record: &CompareRecord, layout: &Layout, cases: &[&Case]) -> Cases {
         words,
         values: runs().filter_map(|(index, run)| values(layout, cases, index, &run.name)).collect(),
         ratios: runs().filter_map(|(index, run)| ratios(cases, index, &heading(run))).collect(),
+        picture: (record.runs.len() == 2).then(|| picture(cases)).flatten(),
     }
 }
 
@@ -120,6 +122,9 @@ fn median(figure: Option<&Figure>, run: usize) -> String {
     let value = figure.and_then(|figure| Some((figure.medians.get(run).copied()??, figure.unit)));
     value.map_or_else(|| MISSING.to_owned(), |(value, unit)| shown(value, unit))
 }
+
+/// Width of the picture of a ratio, in columns. It is odd, so that equality is in the middle.
+const PICTURE_COLUMNS: usize = 21;
 
 /// Placeholder for the missing value of a run, or the missing ratio of two runs.
 const MISSING: &str = "-";
@@ -169,6 +174,32 @@ fn ratios(cases: &[&Case], run: usize, heading: &str) -> Option<Block> {
     let intervals = Column::new("[interval]", found.iter().copied().map(interval));
     let column = Column::marked(heading, &found.iter().copied().map(cell).collect::<Vec<_>>());
     Some(if intervals.is_empty() { vec![column] } else { vec![column, intervals] })
+}
+
+/// Returns a column with a picture of each ratio of the second run to the first and of its interval, on a
+/// logarithmic scale with equality in its middle; `None` if no ratio has an interval.
+fn picture(cases: &[&Case]) -> Option<Column> {
+    let ratio = |case: &&Case| case.value.as_ref()?.ratios.get(1)?.clone();
+    let found: Vec<Option<Ratio>> = cases.iter().map(ratio).collect();
+    let ends = |ratio: &Ratio| ratio.ci95.or(ratio.range);
+    let all = found.iter().flatten().filter_map(ends).flatten().filter(|end| *end > 0.0);
+    let most = all.map(|end| end.ln().abs()).fold(f64::NAN, f64::max);
+    if most.is_nan() {
+        return None;
+    }
+    // An even scale is easier to read, and small differences stay small.
+    let scales = [1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0];
+    let scale = scales.into_iter().find(|scale: &f64| scale.ln() >= most).unwrap_or(10.0);
+    let place = |ratio: f64| 0.5 + 0.5 * ratio.max(1e-9).ln() / scale.ln();
+    let cell = |ratio: &Option<Ratio>| {
+        let Some((ratio, [low, high])) = ratio.as_ref().and_then(|r| Some((r.ratio, ends(r)?)))
+        else {
+            return String::new();
+        };
+        interval([low, ratio, high].map(place), 0.5, PICTURE_COLUMNS)
+    };
+    let heading = axis(&units::ratio(1.0 / scale), &units::ratio(scale), PICTURE_COLUMNS);
+    Some(Column::new(&heading, found.iter().map(cell)))
 }
 
 /// Returns whether the first run and another run have values of the case, but no ratio.

@@ -53,6 +53,8 @@ pub struct Cases {
     /// Ratios of the runs to the first one, with a block for each run that has any: the ratios, and
     /// their intervals if there are any.
     pub ratios: Vec<Block>,
+    /// A picture of the ratios, which is shown if the whole table fits with it.
+    pub picture: Option<Column>,
 }
 
 impl Cases {
@@ -62,6 +64,11 @@ impl Cases {
     /// too wide.
     pub fn pieces(&self, width: usize) -> String {
         let together: Vec<Block> = self.values.iter().chain(&self.ratios).cloned().collect();
+        let picture = self.picture.iter().map(|picture| vec![picture.clone()]);
+        let pictured: Vec<Block> = together.iter().cloned().chain(picture).collect();
+        if self.fits(&pictured, width) {
+            return self.piece(&pictured, width);
+        }
         if self.fits(&together, width) {
             return self.piece(&together, width);
         }

@@ -88,10 +88,10 @@ fn two_runs_are_compared_case_by_case() {
       powersave, glibc 2.36, huge pages unknown, mitigations of 1 vulnerability.
 
     units/create
-    kind    n       A       B    B/A       [interval]
-    fork    1  1.00µs  1.00µs   1.00~    [0.97, 1.05]
-    fork   10  1.00µs   850ns   0.85?  (0.77 to 0.94)
-    fork  100  1.00µs  2.00µs!  2.00     [1.92, 2.08]
+    kind    n       A       B    B/A       [interval]  0.33 ─────────── 3.00
+    fork    1  1.00µs  1.00µs   1.00~    [0.97, 1.05]            ●
+    fork   10  1.00µs   850ns   0.85?  (0.77 to 0.94)         ├●┤│
+    fork  100  1.00µs  2.00µs!  2.00     [1.92, 2.08]            │     ├●
 
     warning: B: the host took 1.00 s away
     warning: B: units/create kind=fork n=100: 1 of 9 samples was disturbed

@@ -7,6 +7,7 @@ use contend_record::stats::Ratio;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::layout::{aligned_left, columns_left_out, fitted_lines, grouped, plain_table};
+use super::super::picture::histogram;
 use super::super::text::printable;
 use super::super::units::{nanoseconds, percent, ratio};
 use super::shown;
@@ -18,7 +19,7 @@ type Column = (&'static str, u8, fn(&Case) -> String);
 /// Heading of the column of intervals, unless it has only ranges.
 const INTERVAL: &str = "[95 % interval]";
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     ("median", 0, |case| case.median.map_or_else(String::new, |value| shown(value, case.unit))),
     (INTERVAL, 0, interval),
     ("CPU self", 1, |case| metric(case, "cpu_self")),
@@ -27,11 +28,22 @@ const COLUMNS: [Column; 9] = [
     ("sys", 0, |case| metric(case, "system")),
     ("cpu", 0, cpu_percent),
     ("samples", 3, |case| case.samples.len().to_string()),
+    (DISTRIBUTION, 5, |case| match case.samples.len() {
+        0..MIN_DISTRIBUTION => String::new(),
+        _ => histogram(&case.samples, DISTRIBUTION_COLUMNS),
+    }),
     (OUTLIERS, 4, |case| match case.outliers.len() {
         0 => String::new(),
         count => count.to_string(),
     }),
 ];
+
+/// Heading of the column of histograms, from the smallest sample to the largest.
+const DISTRIBUTION: &str = "distribution";
+/// Width of a histogram, in columns.
+const DISTRIBUTION_COLUMNS: usize = 12;
+/// Smallest number of samples that have a histogram.
+const MIN_DISTRIBUTION: usize = 10;
 
 /// Heading of the column of numbers of outliers, which a table without outliers lacks.
 const OUTLIERS: &str = "outliers";
@@ -125,6 +137,7 @@ fn table(cases: &[&Case], width: usize, hidden: &mut Vec<&'static str>) -> Strin
         "CPU self" | "children" => measured("cpu_self"),
         "user" | "sys" | "cpu" => measured("user"),
         OUTLIERS => cases.iter().any(|case| !case.outliers.is_empty()),
+        DISTRIBUTION => cases.iter().any(|case| case.samples.len() >= MIN_DISTRIBUTION),
         _ => true,
     };
     let names = parameter_names(cases);

@@ -43,6 +43,11 @@ enum Data<'a> {
         cpu: Option<u16>,
     },
     Queued,
+    Working {
+        count: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+    },
     Waiting {
         #[serde(skip_serializing_if = "Option::is_none")]
         object: Option<usize>,
@@ -86,6 +91,8 @@ struct Names {
     causes: Vec<usize>,
     /// By number of the wait.
     objects: Vec<Option<usize>>,
+    /// By number of the work.
+    work: Vec<usize>,
     executed: usize,
     renamed: usize,
     level: usize,
@@ -100,10 +107,12 @@ impl Names {
             text => Some(strings.index(text)),
         };
         let objects = trace.waits.iter().map(&mut of_wait).collect();
+        let work = trace.work.iter().map(|work| strings.index(&work.name)).collect();
         Self {
             states,
             causes,
             objects,
+            work,
             executed: strings.index("executed"),
             renamed: strings.index("renamed"),
             level: strings.index("running threads"),
@@ -118,7 +127,7 @@ impl Names {
 pub fn write(trace: &Trace, about: About<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut strings = Strings::default();
     let names = Names::of(trace, &mut strings);
-    let evidence = [Evidence::Sampled, Evidence::Assumed, Evidence::None]
+    let evidence = [Evidence::Sampled, Evidence::Assumed, Evidence::Recorded, Evidence::None]
         .map(|evidence| strings.index(evidence_name(evidence)));
     let context = Context { trace, about, names, evidence, interval: interval(trace) };
     let shared = Shared::new(&strings.list, &context.names.states);
@@ -146,7 +155,7 @@ struct Context<'a> {
     about: About<'a>,
     names: Names,
     /// Indexes of the names of evidence: sampled, assumed, none.
-    evidence: [usize; 3],
+    evidence: [usize; 4],
     /// Time between two samples of a thread, in nanoseconds.
     interval: u64,
 }
@@ -160,7 +169,7 @@ impl Context<'_> {
         // The thread with the causes comes before those of the program.
         let mut busiest: Vec<(u64, usize)> = (1..)
             .zip(&self.trace.threads)
-            .map(|(index, one)| (running_nanos(one), index))
+            .map(|(index, one)| (running_nanos(self.trace, one), index))
             .collect();
         busiest.sort_unstable_by_key(|(nanos, _)| Reverse(*nanos));
         let busiest: Vec<usize> =
@@ -249,7 +258,10 @@ impl Context<'_> {
         let spans = thread.spans().map(|(start, end, activity)| {
             let state = self.trace.state(activity);
             Row {
-                name: self.names.states[state as usize],
+                name: match activity {
+                    Activity::Working { work } => self.names.work[work as usize],
+                    _ => self.names.states[state as usize],
+                },
                 start: self.since_start(start),
                 end: Some(self.since_start(end)),
                 category: Category::of(state),
@@ -273,6 +285,10 @@ impl Context<'_> {
         match activity {
             Activity::Running { cpu } => Data::Running { cpu },
             Activity::Queued => Data::Queued,
+            Activity::Working { work } => {
+                let work = &self.trace.work[work as usize];
+                Data::Working { count: work.count, bytes: work.bytes }
+            }
             Activity::Waiting { wait, evidence } => Data::Waiting {
                 object: self.names.objects[wait as usize],
                 target: target(&self.trace.waits[wait as usize]),
@@ -341,9 +357,9 @@ fn mean_levels(trace: &Trace, interval: u64) -> Vec<(u64, f64)> {
     means
 }
 
-fn running_nanos(thread: &ThreadTrace) -> u64 {
+fn running_nanos(trace: &Trace, thread: &ThreadTrace) -> u64 {
     let spans =
-        thread.spans().filter(|(.., activity)| matches!(activity, Activity::Running { .. }));
+        thread.spans().filter(|(.., activity)| trace.state(*activity) == ThreadState::Running);
     spans.map(|(start, end, _)| end - start).sum()
 }
 

@@ -133,13 +133,16 @@ const COUNTER_TRACK: u64 = 2;
 const FIRST_TRACK: u64 = 3;
 
 /// Names of annotations. Their numbers begin with 1.
-const ANNOTATIONS: [&str; 6] = ["cpu", "futex", "fd", "target", "limit_ns", "assumed"];
+const ANNOTATIONS: [&str; 8] =
+    ["cpu", "futex", "fd", "target", "limit_ns", "assumed", "count", "bytes"];
 const CPU: u64 = 1;
 const FUTEX: u64 = 2;
 const FD: u64 = 3;
 const TARGET: u64 = 4;
 const LIMIT_NANOS: u64 = 5;
 const ASSUMED: u64 = 6;
+const COUNT: u64 = 7;
+const BYTES: u64 = 8;
 
 /// Writes a trace.
 ///
@@ -352,13 +355,22 @@ fn intern(data: &mut Message, field: u32, number: u64, name: &str) {
 
 /// Adds the name and the annotations of a span.
 fn span(event: &mut Message, trace: &Trace, activity: Activity) {
+    if let Activity::Working { work } = activity {
+        let work = &trace.work[work as usize];
+        event.string(event::NAME, &work.name);
+        annotate(event, COUNT, |value| value.integer(annotation::UINT_VALUE, work.count));
+        if let Some(bytes) = work.bytes {
+            annotate(event, BYTES, |value| value.integer(annotation::UINT_VALUE, bytes));
+        }
+        return;
+    }
     // The names of states come first, and their numbers begin with 1.
     event.integer(event::NAME_IID, trace.state(activity) as u64 + 1);
     match activity {
         Activity::Running { cpu: Some(cpu) } => {
             annotate(event, CPU, |value| value.integer(annotation::UINT_VALUE, cpu.into()));
         }
-        Activity::Running { cpu: None } | Activity::Queued => {}
+        Activity::Running { cpu: None } | Activity::Working { .. } | Activity::Queued => {}
         Activity::Waiting { wait, evidence } => {
             if let Some(object) = &trace.waits[wait as usize].object {
                 annotate_object(event, object);

@@ -9,6 +9,7 @@ use super::super::chart::rows::{self, Row, Span};
 use super::super::frame::Figure;
 use super::super::number_of;
 use super::super::table::{Cell, Table};
+use crate::render::run::{work_name, work_stages};
 use crate::render::units::{bytes, counted, percent, seconds};
 
 /// Returns a row for each worker over the time of the run.
@@ -19,8 +20,8 @@ pub(super) fn figure(outcome: &Outcome) -> Figure {
     for span in &outcome.work {
         table.push(vec![
             Cell::number(span.worker.to_string(), span.worker as f64),
-            name(span.kind).into(),
-            stages(span).into(),
+            work_name(span.kind).into(),
+            work_stages(span).into(),
             Cell::number(seconds(span.begin_seconds), span.begin_seconds),
             Cell::number(seconds(span.end_seconds), span.end_seconds),
             Cell::number(seconds(span.busy_seconds), span.busy_seconds),
@@ -68,7 +69,7 @@ fn row(worker: usize, spans: &[&WorkSpan], outcome: &Outcome) -> Row {
             "worker {worker}, {} to {}: {}{}{}",
             seconds(span.begin_seconds),
             seconds(span.end_seconds),
-            name(span.kind),
+            work_name(span.kind),
             if span.count > 1 { format!(", {} times", span.count) } else { String::new() },
             if span.bytes > 0 { format!(", {}", bytes(span.bytes as f64)) } else { String::new() },
         ),
@@ -89,31 +90,12 @@ fn share(spans: &[&WorkSpan], outcome: &Outcome) -> String {
 
 /// Names the stages on which a worker worked.
 fn stages_of(spans: &[&WorkSpan]) -> String {
-    let mut all: Vec<String> = spans.iter().map(|span| stages(span)).collect();
+    let mut all: Vec<String> = spans.iter().map(|span| work_stages(span)).collect();
     all.sort_unstable();
     all.dedup();
     let plural =
         if all.len() > 1 || all.iter().any(|text| text.contains('–')) { "s" } else { "" };
     format!("stage{plural} {}", all.join(", "))
-}
-
-fn stages(span: &WorkSpan) -> String {
-    if span.first_stage == span.last_stage {
-        span.first_stage.to_string()
-    } else {
-        format!("{}–{}", span.first_stage, span.last_stage)
-    }
-}
-
-fn name(kind: WorkKind) -> &'static str {
-    match kind {
-        WorkKind::Chunk => "chunk",
-        WorkKind::Finish => "finish",
-        WorkKind::Sort => "sort",
-        WorkKind::Merge => "merge",
-        WorkKind::Combine => "combine",
-        WorkKind::Whole => "whole",
-    }
 }
 
 fn description(kind: WorkKind) -> &'static str {

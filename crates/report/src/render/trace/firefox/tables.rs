@@ -174,6 +174,17 @@ fn marker_schema() -> Value {
             "fields": [],
         },
         {
+            "name": "working",
+            "description": "The thread is at work that it recorded itself.",
+            "display": display,
+            "chartLabel": "{marker.data.bytes}",
+            "tableLabel": "{marker.data.bytes}",
+            "fields": [
+                { "key": "count", "label": "Number", "format": "integer" },
+                { "key": "bytes", "label": "Bytes", "format": "bytes" },
+            ],
+        },
+        {
             "name": "waiting",
             "description": "The thread waits.",
             "display": display,
@@ -357,6 +368,7 @@ mod tests {
         let data = [
             Data::Running { cpu: Some(3) },
             Data::Queued,
+            Data::Working { count: 3, bytes: Some(700) },
             Data::Waiting { object: Some(1), target: Some("pipe:[7]"), evidence: 0 },
             Data::Event { thread: "worker" },
             Data::Cause,

@@ -1,0 +1,69 @@
+// Takes the screenshots of the book: node screenshots.mjs FOLDER
+//
+// Environment: as for the tests in this folder. The pages are made from the records in testdata.
+
+import { execFileSync, spawn } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const modules = createRequire(path.join(process.env.BROWSER_MODULES, "x.js"));
+const { chromium } = modules("playwright-core");
+const testdata = fileURLToPath(new URL("../../../../testdata/", import.meta.url));
+const SIZE = { width: 1100, height: 760 };
+const PAGES = {
+  pipe: "records/pipe-1-time-series.json",
+  run: "records/run-1-work.json",
+  doctor: "records/doctor-1-time-series.json",
+  versus: "records/versus-1.json",
+  compare: "records/compare-1.json",
+  lab: "lab/synchronisation.json",
+};
+
+const target = process.argv[2];
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "contend-pictures-"));
+const store = path.join(folder, "runs.db");
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM,
+  args: ["--no-sandbox"],
+});
+
+/** Takes a picture of the upper part of a page. */
+async function picture(url, name) {
+  const page = await browser.newPage({ viewport: SIZE, colorScheme: "light" });
+  await page.goto(url);
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: path.join(target, `page-${name}.png`) });
+  await page.close();
+}
+
+/** Returns the URL of a server of the store, and a function that ends it. */
+async function serve() {
+  const server = spawn(process.env.CONTEND, ["serve", "--store", store]);
+  const url = await new Promise((resolve) => {
+    server.stdout.on("data", (data) => resolve(String(data).trim()));
+  });
+  return { url, end: () => server.kill() };
+}
+
+for (const [name, record] of Object.entries(PAGES)) {
+  const file = path.join(folder, `${name}.html`);
+  const text = fs.readFileSync(path.join(testdata, record));
+  execFileSync(process.env.CONTEND, ["report", "-", "--html", file], { input: text });
+  await picture(pathToFileURL(file).href, name);
+}
+for (const label of ["before", "after"]) {
+  const line = "seq 300000 | sort | uniq -c | tail -n 1";
+  execFileSync(
+    process.env.CONTEND,
+    ["pipe", "--label", label, "--store", store, "--discard", "--no-advice", line],
+    { stdio: "ignore" },
+  );
+}
+const server = await serve();
+await picture(server.url, "serve");
+server.end();
+await browser.close();
+fs.rmSync(folder, { recursive: true, force: true });
