@@ -1,6 +1,6 @@
 //! Where busy threads execute: for each, the stacks of callers are sampled for a while.
 //!
-//! The stacks show whether a thread spins ([`crate::spin`]), in which function it spends its time, and,
+//! The stacks show whether a thread spins (`spin`), in which function it spends its time, and,
 //! for Go, whether it takes locks or uses channels, which Go implements in user space.
 
 use std::collections::{BTreeMap, HashMap};

@@ -36,8 +36,8 @@ use crate::{host, output, version};
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Largest number of spans of a trace that is collected for a page alone. They take 3 MB.
-const MAX_SPANS_OF_PAGE: usize = 200_000;
+/// Largest number of spans of a trace that is collected for a page alone. They take 16 MB.
+const MAX_SPANS_OF_PAGE: usize = 1_000_000;
 /// Time that a command has to end after the signal that interrupts contend, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 

@@ -324,8 +324,8 @@ fn a_trace_of_a_pipeline_has_its_stages() {
 fn a_trace_of_a_parallel_run_has_its_workers() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let lines: String = (0..200_000).map(|number| format!("{number}\n")).collect();
-    fs::write(path("input"), lines).expect("room");
+    let lines: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
+    fs::write(path("input"), lines.join("\n") + "\n").expect("room");
     let pipeline = format!("grep 7 {} | sort", path("input").display());
     let run = |trace: &Path, pipeline: &str| {
         let mut command = Command::new(contend());

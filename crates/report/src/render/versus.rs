@@ -78,14 +78,20 @@ fn visible(record: &VersusRecord) -> VersusRecord {
 /// Writes how the fastest pipeline compares with the first one or, if that is the fastest, how the
 /// second fastest does; for a single pipeline, its wall time.
 fn headline(out: &mut String, record: &VersusRecord, width: usize) {
-    let Some(first) = record.variants.first() else { return };
-    let wall = &first.wall_seconds;
-    let (headline, rest) = comparison(record, first).unwrap_or_else(|| {
-        (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)))
-    });
+    let Some((headline, rest)) = result(record) else { return };
     let _ = write!(out, "{BOLD}{headline}{BOLD:#}");
     let length = unicode_width::UnicodeWidthStr::width(headline.as_str());
     paragraph_after(out, length, &format!("{rest}."), width);
+}
+
+/// Returns how the fastest pipeline compares with the first one in a sentence without its full stop,
+/// divided into its main clause and the figures; for a single pipeline, its wall time. `None` if there is
+/// no pipeline.
+pub(super) fn result(record: &VersusRecord) -> Option<(String, String)> {
+    let first = record.variants.first()?;
+    let wall = &first.wall_seconds;
+    let of_one = || (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)));
+    Some(comparison(record, first).unwrap_or_else(of_one))
 }
 
 /// Returns the comparison with `first` in a sentence, divided into its main clause and the figures.

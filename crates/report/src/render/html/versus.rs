@@ -12,6 +12,7 @@ use super::{label, number_of, origin, pipe};
 use crate::render::advice::change_with_interval;
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, ratio, seconds};
+use crate::render::versus;
 
 /// Smallest number of samples whose interval is shown.
 const MIN_SAMPLES: usize = 6;
@@ -60,24 +61,15 @@ pub fn page(record: &VersusRecord) -> serde_json::Result<String> {
     Ok(page.render())
 }
 
-/// Names the fastest pipeline.
+/// Says how the pipelines compare, as the report in the terminal does.
 fn result(record: &VersusRecord) -> Markup {
-    let Some(first) = record.variants.first() else { return html! {} };
-    let fastest = record
-        .variants
-        .iter()
-        .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median))
-        .unwrap_or(first);
-    let changes = fastest.ratios.as_ref().map(|ratios| change_with_interval(&ratios.wall));
+    let Some((clause, figures)) = versus::result(record) else { return html! {} };
     let differing = record.variants.iter().filter(|one| one.output_equal == Some(false)).count();
     html! {
-        p {
-            strong { (printable(&fastest.name)) " is the fastest." } " "
-            "Median wall time " (seconds(fastest.wall_seconds.median))
-            @if let Some(changes) = changes { ", " (changes) " against " (printable(&first.name)) }
-            "."
+        p { strong { (printable(&clause)) } (printable(&figures)) "." }
+        @if differing > 0 {
+            p { "The output of " (counted(differing as u64, "pipeline")) " differs from that of the first." }
         }
-        @if differing > 0 { p { (counted(differing as u64, "pipeline")) " had another output." } }
     }
 }
 

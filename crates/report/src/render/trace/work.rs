@@ -1,5 +1,7 @@
 //! The trace of a parallel run: what each worker did over time.
 
+use std::time::Duration;
+
 use contend_record::doctor::{Cause, ThreadState};
 use contend_record::run::{RunRecord, WorkKind, WorkSpan};
 use contend_record::trace::{
@@ -93,7 +95,8 @@ fn moments(trace: &Trace, jobs: u64) -> Vec<Moment> {
 }
 
 fn nanos(seconds: f64) -> u64 {
-    (seconds * 1e9).round().max(0.0) as u64
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -168,7 +171,7 @@ mod tests {
     #[test]
     fn combined_work_is_marked() {
         let exact = span(1, WorkKind::Chunk, 0.0, 1.0);
-        assert_eq!(trace(&[exact.clone()]).source, Source::Log { is_combined: false });
+        assert_eq!(trace(std::slice::from_ref(&exact)).source, Source::Log { is_combined: false });
         let combined = WorkSpan { count: 2, ..exact };
         assert_eq!(trace(&[combined]).source, Source::Log { is_combined: true });
     }
