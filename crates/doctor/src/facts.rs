@@ -182,7 +182,10 @@ impl Facts {
             .chain(timeline.finished.iter().map(|(id, track)| (*id, track)))
             .map(|(id, track)| thread(observation, id, track, wall))
             .collect();
-        threads.sort_by(|a, b| b.running.total_cmp(&a.running));
+        // A stable sort would need as much memory again, at the peak of what contend uses.
+        threads.sort_unstable_by(|a, b| {
+            b.running.total_cmp(&a.running).then_with(|| a.name.tid.cmp(&b.name.tid))
+        });
         estimate_codes(&mut threads);
         let states = state_seconds(timeline);
         let running = states[ThreadState::Running as usize] / wall;

@@ -505,6 +505,7 @@ impl Observer<'_> {
         let command = |process: &Observed| ProcessTrace {
             pid: process.pid.as_raw_nonzero().get(),
             command: process.command.clone(),
+            name: None,
         };
         let processes = self.processes.values().map(command);
         self.trace.take().map(|trace| trace.finish(end, no_switches, processes))

@@ -77,6 +77,8 @@ pub struct ProcessTrace {
     pub pid: i32,
     /// Its command line, with words separated by spaces.
     pub command: String,
+    /// Its name; `None` if it is called like its first thread.
+    pub name: Option<String>,
 }
 
 /// What a thread did.
@@ -279,8 +281,12 @@ impl Trace {
         }
     }
 
-    /// Returns the name of a process: that of its first thread, or else that of any other.
+    /// Returns the name of a process: its own, or else that of its first thread or of any other.
     pub fn process_name(&self, pid: i32) -> &str {
+        let named = self.processes.iter().find(|process| process.pid == pid);
+        if let Some(name) = named.and_then(|process| process.name.as_deref()) {
+            return name;
+        }
         let own = |thread: &&ThreadTrace| thread.pid == pid && !thread.name.is_empty();
         let mut threads = self.threads.iter().filter(own);
         let first = threads.clone().find(|thread| thread.tid == pid);

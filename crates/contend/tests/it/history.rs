@@ -225,7 +225,7 @@ fn a_full_disk_loses_no_figures() {
     let folder = tempfile::tempdir().expect("a folder");
     // The file system has room for an empty store, but not for a record.
     let script = format!(
-        "mount -t tmpfs -o size=36k none '{folder}' && exec '{program}' lab run units/create \
+        "mount -t tmpfs -o size=56k none '{folder}' && exec '{program}' lab run units/create \
          engine/empty --smallest --budget 2 --store '{folder}/runs.db'",
         folder = folder.path().display(),
         program = contend()

@@ -116,6 +116,8 @@ fn a_trace_for_the_firefox_profiler_has_the_spans_of_each_thread() {
     run_program(&plain);
     let profile = fs::read(&plain).expect("a trace");
     check_profile(&serde_json::from_slice(&profile).expect("JSON"));
+    let test = "a_trace_for_the_firefox_profiler_has_the_spans_of_each_thread";
+    check_with_firefox_profiler(test, &plain, &["bash", "sleep", "cause"]);
     let compressed = folder.path().join("trace.json.gz");
     run_program(&compressed);
     let mut gzip = Command::new("gzip");
@@ -123,6 +125,33 @@ fn a_trace_for_the_firefox_profiler_has_the_spans_of_each_thread() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     check_profile(&serde_json::from_slice(&output.stdout).expect("JSON"));
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 2, "no temporary file");
+}
+
+/// Loads a trace into the Firefox Profiler's command line, and checks that it has found these threads. The
+/// environment variable `FIREFOX_PROFILER` names the program, `profiler-cli` of the package
+/// `@firefox-devtools/profiler-cli`.
+fn check_with_firefox_profiler(test: &str, trace: &Path, threads: &[&str]) {
+    let Some(program) = std::env::var_os("FIREFOX_PROFILER").filter(|_| has("node")) else {
+        return skip(test, "FIREFOX_PROFILER does not name the Firefox Profiler's command line");
+    };
+    // It starts a daemon, which keeps its state in the home directory.
+    let home = tempfile::tempdir().expect("a folder");
+    let profiler = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(arguments).env("HOME", home.path()).stdin(Stdio::null());
+        let output = command.output().expect("it starts");
+        let (out, error) = (text(&output.stdout), text(&output.stderr));
+        (output.status.success(), format!("{out}{error}"))
+    };
+    let loaded = profiler(&["load", trace.to_str().expect("UTF-8")]);
+    let list = profiler(&["thread", "list"]);
+    let (has_stopped, message) = profiler(&["stop", "--all"]);
+    assert!(loaded.0, "{}", loaded.1);
+    assert!(has_stopped, "{message}");
+    for name in threads {
+        let is_it = |line: &str| line.split_whitespace().any(|word| word == *name);
+        assert!(list.0 && list.1.lines().any(is_it), "{name}: {}", list.1);
+    }
 }
 
 #[test]
@@ -312,11 +341,13 @@ fn a_trace_of_a_pipeline_has_its_stages() {
         sort.iter().any(|(name, start, end)| name == "pipe" && end - start > 100.0),
         "{sort:?}"
     );
+    let test = "a_trace_of_a_pipeline_has_its_stages";
+    check_with_firefox_profiler(test, &path("trace.json"), &["sort", "cause"]);
     if trace_processor().is_some() {
         run(&path("trace.pftrace"));
         check_with_trace_processor(&path("trace.pftrace"), &["sort: pipe", "sleep 0.3: sleep"]);
     } else {
-        skip("a_trace_of_a_pipeline_has_its_stages", "there is no trace processor");
+        skip(test, "there is no trace processor");
     }
 }
 
@@ -339,12 +370,14 @@ fn a_trace_of_a_parallel_run_has_its_workers() {
     let worker = spans(markers(&profile, thread(&profile, "worker 1")));
     let chunks = worker.iter().filter(|(name, ..)| name == "chunk, stages 1–2").count();
     assert!(chunks > 1, "{worker:?}");
+    let test = "a_trace_of_a_parallel_run_has_its_workers";
+    check_with_firefox_profiler(test, &json, &["worker", "cause"]);
     if trace_processor().is_some() {
         assert!(run(&path("trace.pftrace"), &pipeline).status.success());
         let states = ["worker 1: chunk, stages 1–2", "worker 2: chunk, stages 1–2"];
         check_with_trace_processor(&path("trace.pftrace"), &states);
     } else {
-        skip("a_trace_of_a_parallel_run_has_its_workers", "there is no trace processor");
+        skip(test, "there is no trace processor");
     }
     // Without workers, there is nothing to trace.
     let output = run(&record, "set -- x; echo $1");

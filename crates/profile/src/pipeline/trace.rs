@@ -80,9 +80,11 @@ impl StateLog {
             }
         });
         let threads: Vec<ThreadTrace> = threads.map(clipped).collect();
-        let processes = stages
-            .iter()
-            .map(|(pid, command, _)| ProcessTrace { pid: *pid, command: command.clone() });
+        let processes = stages.iter().map(|(pid, command, _)| ProcessTrace {
+            pid: *pid,
+            command: command.clone(),
+            name: None,
+        });
         Trace {
             start: self.start,
             end,

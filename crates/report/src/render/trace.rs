@@ -253,7 +253,7 @@ pub mod testing {
             end: 5000 * MICRO,
             observed_until: 5000 * MICRO,
             source: Source::Switches,
-            processes: vec![ProcessTrace { pid: 7, command: "prog --fast".to_owned() }],
+            processes: vec![ProcessTrace { pid: 7, command: "prog --fast".to_owned(), name: None }],
             threads: vec![
                 thread(7, "prog", 1000, 5000, main, Vec::new()),
                 thread(8, "worker", 1500, 3500, worker, vec![renamed]),

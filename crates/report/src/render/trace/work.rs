@@ -56,7 +56,11 @@ pub fn of_run(record: &RunRecord, work: &[WorkSpan], start: Clocks, pid: i32) ->
         end,
         observed_until: end,
         source: Source::Log { is_combined },
-        processes: vec![ProcessTrace { pid, command: record.command.clone() }],
+        processes: vec![ProcessTrace {
+            pid,
+            command: record.command.clone(),
+            name: Some("contend run".to_owned()),
+        }],
         threads,
         waits: vec![Wait { state: ThreadState::Condition, object: None }],
         work: kinds,
