@@ -78,9 +78,7 @@ impl Symbols {
         });
         file.function_at(place).map(readable)
     }
-}
 
-impl Symbols {
     /// Returns the name of the function that contains the address; if it is unknown, the name of its file
     /// in brackets, or `[unknown]`.
     pub fn place_at(&mut self, address: u64) -> String {

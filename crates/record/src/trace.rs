@@ -63,7 +63,7 @@ pub enum Source {
         /// Why there are only samples, in a clause.
         reason: String,
     },
-    /// The threads recorded themselves what they did.
+    /// Each thread recorded its own work.
     Log {
         /// Whether there was too much work to record in full, so that neighbouring spans are combined.
         is_combined: bool,

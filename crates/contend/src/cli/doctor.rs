@@ -73,7 +73,7 @@ pub struct DoctorArgs {
 
     /// Write what each thread did over time to FILE, for a viewer of traces.
     ///
-    /// The name decides the format: .json or .json.gz for the Firefox Profiler
+    /// The extension of FILE selects the format: .json or .json.gz for the Firefox Profiler
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,

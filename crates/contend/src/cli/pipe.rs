@@ -69,7 +69,7 @@ pub struct PipeArgs {
 
     /// Write what each stage did over time to FILE, for a viewer of traces.
     ///
-    /// The name decides the format: .json or .json.gz for the Firefox Profiler
+    /// The extension of FILE selects the format: .json or .json.gz for the Firefox Profiler
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["runs", "vs", "scan", "fail_if", "from"])]

@@ -69,7 +69,7 @@ pub struct RunArgs {
 
     /// Write what each worker did over time to FILE, for a viewer of traces.
     ///
-    /// The end of its name tells the format: .json or .json.gz for the Firefox Profiler
+    /// The extension of FILE selects the format: .json or .json.gz for the Firefox Profiler
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev). Only
     /// pipelines that contend runs without a shell have workers.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

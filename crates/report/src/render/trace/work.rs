@@ -71,8 +71,9 @@ pub fn of_run(record: &RunRecord, work: &[WorkSpan], start: Clocks, pid: i32) ->
 }
 
 fn kind_of(span: &WorkSpan) -> Work {
+    let stages = if span.first_stage == span.last_stage { "stage" } else { "stages" };
     Work {
-        name: format!("{}, stages {}", work_name(span.kind), work_stages(span)),
+        name: format!("{}, {stages} {}", work_name(span.kind), work_stages(span)),
         state: match span.kind {
             WorkKind::Finish => ThreadState::Child,
             _ => ThreadState::Running,
@@ -170,6 +171,12 @@ mod tests {
             (3.0, 4.0, Cause::Idle),
         ];
         assert_eq!(moments, expected);
+    }
+
+    #[test]
+    fn work_on_one_stage_is_named_in_the_singular() {
+        let one = WorkSpan { last_stage: 1, ..span(1, WorkKind::Whole, 0.0, 1.0) };
+        assert_eq!(trace(&[one]).work[0].name, "whole, stage 1");
     }
 
     #[test]
