@@ -23,6 +23,7 @@ use contend_record::trace::{ProcessTrace, Trace};
 use contend_sys::Pid;
 use contend_sys::cgroup::Throttling;
 use contend_sys::child;
+use contend_sys::cpu::Pinned;
 use contend_sys::interrupt::Signals;
 use contend_sys::load::Load;
 use contend_sys::perf::Recorder;
@@ -169,6 +170,8 @@ pub struct Observer<'a> {
     /// The tracepoint for wake-ups, if these may be recorded.
     waking: Option<Waking>,
     duty_cycle: DutyCycle,
+    /// Binds this thread to its CPU while the program uses all CPUs.
+    pinned: Option<Pinned>,
     processes: BTreeMap<i32, Observed>,
     /// By thread ID. Boxes, because nodes of the map are only half full if IDs ascend.
     samplers: BTreeMap<i32, Box<Sampler>>,
@@ -256,6 +259,7 @@ impl<'a> Observer<'a> {
             recorder,
             waking,
             duty_cycle: DutyCycle::default(),
+            pinned: None,
             limits: Limits::default(),
             processes: BTreeMap::new(),
             samplers: BTreeMap::new(),

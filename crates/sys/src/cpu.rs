@@ -2,6 +2,7 @@
 //! library.
 
 use std::fs;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -79,6 +80,33 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Binds the thread that created it to one CPU until it is dropped.
+#[derive(Debug)]
+pub struct Pinned {
+    before: CpuSet,
+    /// Only that thread may restore its affinity mask.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Pinned {
+    /// Binds the calling thread to the CPU on which it runs.
+    ///
+    /// # Errors
+    /// Returns an error if the affinity mask cannot be read or set, as in a sandbox.
+    pub fn here() -> std::io::Result<Self> {
+        let before = rustix::thread::sched_getaffinity(None)?;
+        pin(rustix::thread::sched_getcpu())?;
+        Ok(Self { before, _not_send: PhantomData })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // Fails only if all these CPUs have gone offline.
+        let _ = rustix::thread::sched_setaffinity(None, &self.before);
+    }
 }
 
 /// Requests a time slice of `length`, which the kernel limits to 0.1 to 100 ms, for the calling
@@ -219,6 +247,15 @@ mod tests {
         assert_eq!(parse_list("7"), Some(vec![7]));
         assert_eq!(parse_list(""), None);
         assert!(online_list().len() >= allowed());
+    }
+
+    #[test]
+    fn a_thread_is_bound_to_its_cpu_for_a_time() {
+        let before = allowed_list();
+        let pinned = Pinned::here().expect("allowed");
+        assert_eq!(allowed_list(), [rustix::thread::sched_getcpu()]);
+        drop(pinned);
+        assert_eq!(allowed_list(), before);
     }
 
     #[test]

@@ -14,6 +14,11 @@
 //! In a gap, the events are closed, because even those that are disabled slow down each switch. Threads
 //! are sampled as they are where context switches cannot be recorded. The gap counts as the burst
 //! before it ([`crate::timeline::Timeline::pause`]).
+//!
+//! The kernel slows down the switches of threads that were recorded for a second more. While
+//! samples show that the program uses all CPUs, which cost then counts most, the gaps become longer and the
+//! samples fewer. contend stays on its CPU then: where the scheduler moves it, it moves
+//! threads of the program in return, and their wake-ups from another CPU take longer.
 
 use super::switches::record_switches;
 use super::{Observer, UPDATE_TICKS, now};
@@ -29,8 +34,17 @@ const WATCHED_TICKS: u64 = 4;
 const BURST_TICKS: u64 = 3;
 /// Number of records that are enough for a burst.
 const ENOUGH_RECORDS: u64 = 1000;
-/// Largest number of intervals of a gap.
+/// Largest number of intervals of a gap in which the program leaves CPUs idle.
 const MAX_GAP_TICKS: u64 = 50;
+/// Largest number of intervals of a gap in which it uses all CPUs. Gaps become twice as long up to then.
+const MAX_BUSY_GAP_TICKS: u64 = 200;
+/// Share of the CPUs from which all are in use. Interrupts and contend itself take some time, too.
+const ALL_CPUS: f64 = 0.8;
+/// Number of intervals between two samples in a gap in which all CPUs are in use. It divides
+/// `UPDATE_TICKS`, so that no interval is skipped in which more is done.
+const BUSY_STRIDE: u32 = 5;
+/// The same in other gaps.
+const STRIDE: u32 = 2;
 /// Number of started threads and processes per second from which there are no gaps: what lives for a
 /// short time is only in the records.
 const MAX_STARTS_PER_SECOND: f64 = 20.0;
@@ -44,6 +58,11 @@ pub(super) struct DutyCycle {
     /// Number of records, and of those about started threads, since then.
     records: u64,
     starts: u64,
+    /// Number of intervals that the last gap could take.
+    longest_gap: u64,
+    /// Interval of the last samples in this gap, and whether they have shown that the program uses all CPUs.
+    sampled: u64,
+    uses_all_cpus: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,6 +94,34 @@ impl DutyCycle {
         self.starts += u64::from(is_start);
     }
 
+    /// Notes the CPU time, in intervals, that the threads sampled in interval `tick` have used of `cpus` CPUs
+    /// since the samples before.
+    pub(super) fn note_use(&mut self, tick: u64, used: f64, cpus: f64) {
+        let Phase::Gap { until } = self.phase else { return };
+        let ticks = tick.saturating_sub(self.sampled.max(self.since));
+        if ticks == 0 {
+            return; // the time for which they have run began before the gap
+        }
+        self.sampled = tick;
+        self.uses_all_cpus = used >= ALL_CPUS * cpus * ticks as f64;
+        if !self.uses_all_cpus {
+            let until = until.min(self.since + MAX_GAP_TICKS);
+            self.longest_gap = MAX_GAP_TICKS;
+            self.phase = Phase::Gap { until };
+        }
+    }
+
+    /// Returns whether the program uses all CPUs, as samples in this gap have shown; `None` if there are none.
+    pub(super) fn uses_all_cpus(&self) -> Option<bool> {
+        (self.sampled > 0).then_some(self.uses_all_cpus)
+    }
+
+    /// Returns the number of intervals until the next samples in a gap, after those in interval `tick`.
+    pub(super) fn stride(&self, tick: u64) -> u32 {
+        let stride = if self.uses_all_cpus { BUSY_STRIDE } else { STRIDE };
+        if tick.is_multiple_of(u64::from(stride)) { stride } else { 1 }
+    }
+
     /// Returns what changes in interval `tick`, if anything. An interval takes `seconds`.
     fn next(&mut self, tick: u64, seconds: f64) -> Option<Change> {
         let ticks = tick.saturating_sub(self.since);
@@ -96,7 +143,9 @@ impl DutyCycle {
                     reason = "small"
                 )]
                 let gap = ((ratio * ratio - 1.0) * ticks as f64).ceil() as u64;
-                self.begin(Phase::Gap { until: tick + gap.min(MAX_GAP_TICKS) }, tick);
+                let longest = (2 * self.longest_gap).clamp(MAX_GAP_TICKS, MAX_BUSY_GAP_TICKS);
+                self.begin(Phase::Gap { until: tick + gap.min(longest) }, tick);
+                self.longest_gap = longest;
                 Some(Change::BeginGap)
             }
             Phase::Continuous | Phase::Burst => {
@@ -116,7 +165,8 @@ impl DutyCycle {
     }
 
     fn begin(&mut self, phase: Phase, tick: u64) {
-        *self = Self { phase, since: tick, ..Self::default() };
+        let longest_gap = self.longest_gap;
+        *self = Self { phase, since: tick, longest_gap, ..Self::default() };
     }
 }
 
@@ -146,6 +196,7 @@ impl Observer<'_> {
     /// Starts to record again. If that fails, as it does after the program's end, the gap continues, and
     /// the next attempt follows later.
     fn end_gap(&mut self) {
+        self.pinned = None;
         // A thread that is found later would be followed twice.
         self.search();
         let living = self.processes.values().filter(|process| !process.has_ended());
@@ -220,6 +271,45 @@ mod tests {
         let mut cycle = DutyCycle::default();
         let found = changes(&mut cycle, 1..=5 + MAX_GAP_TICKS, 100_000, false);
         assert_eq!(found.last(), Some(&(5 + MAX_GAP_TICKS, Change::EndGap)));
+    }
+
+    #[test]
+    fn gaps_become_longer_while_all_cpus_are_in_use() {
+        let mut cycle = DutyCycle::default();
+        changes(&mut cycle, 1..=5, 10_000, false);
+        let mut tick = 5;
+        let mut lengths = Vec::new();
+        for _ in 0..4 {
+            let begun = tick;
+            assert_eq!(cycle.stride(tick), if tick.is_multiple_of(2) { STRIDE } else { 1 });
+            cycle.note_use(begun, 100.0, 2.0);
+            while cycle.next(tick, INTERVAL).is_none() {
+                tick += 1;
+                cycle.note_use(tick, 1.7, 2.0);
+            }
+            lengths.push(tick - begun);
+            tick += 1;
+            (0..10_000).for_each(|_| cycle.note(false));
+            assert_eq!(cycle.next(tick, INTERVAL), Some(Change::BeginGap));
+        }
+        assert_eq!(lengths, [50, 100, 200, 200]);
+        cycle.note_use(tick + 5, 10.0 * 0.7, 2.0);
+        assert_eq!(cycle.phase, Phase::Gap { until: tick + MAX_GAP_TICKS }, "a CPU is idle");
+        assert_eq!(
+            changes(&mut cycle, tick + 6..=tick + 50, 0, false),
+            [(tick + 50, Change::EndGap)]
+        );
+    }
+
+    #[test]
+    fn samples_are_rarer_while_all_cpus_are_in_use() {
+        let mut cycle = DutyCycle::default();
+        changes(&mut cycle, 1..=5, 10_000, false);
+        cycle.note_use(5, 0.0, 2.0);
+        cycle.note_use(7, 3.5, 2.0);
+        assert_eq!((8..=11).map(|tick| cycle.stride(tick)).collect::<Vec<_>>(), [1, 1, 5, 1]);
+        cycle.note_use(8, 1.5, 2.0);
+        assert_eq!((8..=11).map(|tick| cycle.stride(tick)).collect::<Vec<_>>(), [2, 1, 2, 1]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which threads are sampled in an interval, and what is done with their samples.
 
 use contend_sys::Pid;
+use contend_sys::cpu::Pinned;
 use contend_sys::procfs::SchedStat;
 
 use super::{Observer, now};
@@ -131,6 +132,16 @@ impl Observer<'_> {
             }
         }
         self.timeline.tick(now(), run, queued);
+        if self.timeline.is_in_gap() {
+            let used = run as f64 / self.config.interval.as_nanos() as f64;
+            self.duty_cycle.note_use(self.tick, used, self.limits.cpus());
+            match self.duty_cycle.uses_all_cpus() {
+                // Where it cannot be bound, it is only moved more often.
+                Some(true) if self.pinned.is_none() => self.pinned = Pinned::here().ok(),
+                Some(false) => self.pinned = None,
+                _ => {}
+            }
+        }
         self.note_moments();
         for id in reopened {
             self.keep_open(id);
@@ -148,7 +159,7 @@ impl Observer<'_> {
         if self.recorder.is_none() {
             // In a gap, the program needs its CPUs itself.
             let is_gap = self.timeline.has_switches() && self.trace.is_none();
-            self.stride = if is_gap && self.tick.is_multiple_of(2) { 2 } else { 1 };
+            self.stride = if is_gap { self.duty_cycle.stride(self.tick) } else { 1 };
             let due = self.deadlines.due(self.tick).into_iter();
             let is_due = |(id, deadline): (i32, u64)| {
                 self.samplers.get(&id).filter(|sampler| sampler.due == deadline).map(|_| id)
