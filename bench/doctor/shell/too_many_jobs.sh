@@ -2,7 +2,8 @@
 # order. The memory of two jobs fits into the caches near the CPUs, that of 32 jobs does not.
 #
 # fixed: xargs runs two jobs at a time (-P 2).
-# twin: xargs -P 2 runs the same kind of job for longer, as many at a time as there are CPUs.
+# twin: xargs -P 2 runs the same kind of job, as many at a time as there are CPUs. There are many short ones, so
+# that none of them is left alone for long, even if some are slower than others.
 
 set -u
 export LC_ALL=C
@@ -11,8 +12,8 @@ readonly LIMIT_S=30
 readonly JOBS=32
 readonly CELLS=16000
 readonly STEPS=1000000
-readonly TWIN_JOBS=4
-readonly TWIN_STEPS=10000000
+readonly TWIN_JOBS=16
+readonly TWIN_STEPS=2500000
 
 usage() {
   echo "usage: too_many_jobs.sh sick|fixed|twin SEED" >&2
