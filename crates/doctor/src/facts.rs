@@ -59,7 +59,7 @@ pub struct Facts {
     pub processes: Vec<ProcessFacts>,
     /// Threads that have ended.
     pub ended: Ended,
-    /// Executions of programs that began and ended during the observation.
+    /// Executions of programs that began during the observation.
     pub programs: Vec<(Box<str>, Executions)>,
     /// ID of the thread that ran alone for longest, and that time in seconds; `None` if no context
     /// switches were recorded.

@@ -318,6 +318,7 @@ impl Timeline {
         } else {
             self.end_runs(now);
         }
+        self.count_unfinished(now);
         let by_switches = self.has_switches && !self.gaps.exist();
         for track in self.tracks.values_mut() {
             track.settle_end(now, by_switches);

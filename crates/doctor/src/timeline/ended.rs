@@ -30,7 +30,7 @@ pub struct Ended {
     pub short_lived: u64,
 }
 
-/// Executions of a program that began and ended during the observation.
+/// Executions of a program that began during the observation. Those that have not ended only count as busy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Executions {
     /// Number of processes.
@@ -109,6 +109,24 @@ impl Timeline {
         }
         entry.short_sleeps += track.short_sleeps;
         entry.sleeps_with_event += track.sleeps_with_event;
+    }
+
+    /// Counts executions that have not ended at `now` and have run for most of the time.
+    pub(super) fn count_unfinished(&mut self, now: u64) {
+        if self.gaps.is_open() {
+            return; // their CPU times are not known
+        }
+        for track in self.tracks.values().filter(|track| track.begun > self.begun) {
+            let entry = track.program.as_ref().and_then(|name| self.programs.get_mut(name));
+            let Some(entry) = entry else { continue }; // none has ended, so that there is no list of tasks
+            let last =
+                if track.position == Position::OnCpu { now.saturating_sub(track.since) } else { 0 };
+            let run = track.run_nanos + last;
+            if run as f64 >= MIN_BUSY_SHARE * track.life_nanos(now) as f64 {
+                entry.busy += 1;
+                entry.busy_run_nanos += run;
+            }
+        }
     }
 
     /// Closes the history of a thread at `time` without counting it as ended. Does nothing if the thread

@@ -40,7 +40,7 @@ impl Timeline {
         for (name, executions) in &mut window.programs {
             *executions = executions.since(earlier.programs.get(name).copied().unwrap_or_default());
         }
-        window.programs.retain(|_, executions| executions.count > 0);
+        window.programs.retain(|_, executions| executions.count > 0 || executions.busy > 0);
         window.gaps.subtract(&earlier.gaps);
         window.records -= earlier.records.min(window.records);
         window.lost -= earlier.lost.min(window.lost);

@@ -140,3 +140,33 @@ fn without_context_switches_levels_are_estimated() {
     assert_eq!(milliseconds(&timeline, Cause::Serial), 9);
     assert_eq!(milliseconds(&timeline, Cause::Busy), 5);
 }
+
+#[test]
+fn an_execution_that_goes_on_counts_as_busy() {
+    let mut timeline = Timeline::new(0, true);
+    let execute = |timeline: &mut Timeline, begun: u64, id: i32, name: &str| {
+        play(
+            timeline,
+            &[
+                (begun, id, 0, Event::Started { parent: 1 }),
+                (begun, id, 0, Event::In),
+                (begun, id, 0, Event::Executed(name.into())),
+            ],
+        );
+    };
+    execute(&mut timeline, 1, 2, "xz");
+    play(&mut timeline, &[(41, 2, 0, Event::Ended)]);
+    execute(&mut timeline, 50, 3, "xz");
+    let mut idle = timeline.clone();
+    // No execution of it has ended, so that it may be the only one.
+    execute(&mut timeline, 50, 4, "awk");
+    timeline.finish(80 * MS);
+    let all = timeline.programs["xz"];
+    assert_eq!((all.count, all.run_nanos), (1, 40 * MS));
+    assert_eq!((all.busy, all.busy_run_nanos), (2, 70 * MS));
+    assert_eq!(timeline.programs.len(), 1);
+
+    play(&mut idle, &[(55, 3, 0, Event::Blocked)]);
+    idle.finish(80 * MS);
+    assert_eq!(idle.programs["xz"].busy, 1, "it has hardly run");
+}
