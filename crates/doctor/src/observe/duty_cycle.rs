@@ -15,10 +15,9 @@
 //! are sampled as they are where context switches cannot be recorded. The gap counts as the burst
 //! before it ([`crate::timeline::Timeline::pause`]).
 //!
-//! The kernel slows down the switches of threads that were recorded for a second more. While
-//! samples show that the program uses all CPUs, which cost then counts most, the gaps become longer and the
-//! samples fewer. contend stays on its CPU then: where the scheduler moves it, it moves
-//! threads of the program in return, and their wake-ups from another CPU take longer.
+//! While samples show that the program uses all CPUs, contend takes its time from the program. The gaps
+//! then become longer, the samples fewer, and contend stays on its CPU. Measurements of a saturated server led to that
+//! (`docs/measurements/doctor.md`); what exactly slows it down is not known.
 
 use super::switches::record_switches;
 use super::{Observer, UPDATE_TICKS, now};

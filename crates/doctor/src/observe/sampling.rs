@@ -136,7 +136,7 @@ impl Observer<'_> {
             let used = run as f64 / self.config.interval.as_nanos() as f64;
             self.duty_cycle.note_use(self.tick, used, self.limits.cpus());
             match self.duty_cycle.uses_all_cpus() {
-                // Where it cannot be bound, it is only moved more often.
+                // Binding is only for speed, so that a failure does not matter.
                 Some(true) if self.pinned.is_none() => self.pinned = Pinned::here().ok(),
                 Some(false) => self.pinned = None,
                 _ => {}
