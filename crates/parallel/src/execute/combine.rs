@@ -12,7 +12,7 @@ use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::filter::{self, Filter, FilterInput};
-use super::gathered::{self, Gathered, Output};
+use super::gathered::{self, Gathered, Output, Ready};
 use super::input::ChunkSource;
 use super::sink::{FirstLines, OutputSink as _, Sink};
 use super::threads::RetryLimit;
@@ -60,12 +60,30 @@ fn merge(
     sink: &mut Sink<'_>,
 ) -> Result<(), GroupError> {
     let ready = outputs.into_iter().map(Output::ready).collect::<Result<Vec<_>, _>>()?;
+    let pipes: Vec<&File> = ready.iter().map(Ready::pipe).collect();
+    let was_read = merge_files(how, context, &pipes, sink)?;
+    for output in ready {
+        output.finish(was_read)?;
+    }
+    Ok(())
+}
+
+/// Runs a command that opens files or pipes by name and merges their lines. Copies the merged lines to `sink`, or
+/// only the first `how.first` ones if that is set. Returns whether the command has read everything.
+///
+/// # Errors
+/// Returns an error if the command cannot be started, or the output cannot be written.
+pub(super) fn merge_files(
+    how: &Merge,
+    context: &Context<'_>,
+    files: &[&File],
+    sink: &mut Sink<'_>,
+) -> Result<bool, GroupError> {
     let mut command = how.command.clone();
     let own = std::process::id();
-    command.arguments.extend(ready.iter().map(|output| {
-        // The command opens the pipe through this link, so no process has to inherit it.
-        format!("/proc/{own}/fd/{}", output.pipe().as_raw_fd())
-    }));
+    // The command opens each file through this link, so no process has to inherit it.
+    let link = |file: &&File| format!("/proc/{own}/fd/{}", file.as_raw_fd());
+    command.arguments.extend(files.iter().map(link));
     let (stdout, writer) = pipe::wide()?;
     let nothing = File::open("/dev/null")?;
     let streams = [Some(&nothing), Some(&writer), None];
@@ -78,10 +96,7 @@ fn merge(
     if was_read {
         context.tally.status(&command, reaped.status);
     }
-    for output in ready {
-        output.finish(was_read)?;
-    }
-    Ok(())
+    Ok(was_read)
 }
 
 /// Passes the workers' totals to a command that adds them up, and copies its output to `sink`.
@@ -124,9 +139,11 @@ fn filter_outputs(
     })
 }
 
-/// Runs a command, lets `feed` write its standard input, and copies its output to `sink`. Returns
-/// an error if the command fails.
-fn pass_through(
+/// Runs a command, lets `feed` write its standard input, and copies its output to `sink`.
+///
+/// # Errors
+/// Returns an error if the command cannot be started or fails, or the output cannot be written.
+pub(super) fn pass_through(
     command: &Command,
     context: &Context<'_>,
     sink: &mut Sink<'_>,

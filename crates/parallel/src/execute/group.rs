@@ -120,7 +120,7 @@ fn run_into(
 /// Runs the group over chunks, in the way that its combiner requires. The result is
 /// [`Progress::StartAgain`] if that is impossible, or if it fails and the commands can still run
 /// once over the whole input.
-fn over_chunks<'a>(
+pub(super) fn over_chunks<'a>(
     group: &Group,
     context: &Context<'_>,
     chunks: &ChunkSource<'_>,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -15,8 +16,10 @@ use super::fallback::Fallback;
 use super::group;
 use super::input::{Input, Slice};
 use super::launcher::Launcher;
+use super::parts::{self, PartEnd};
 use super::pipe;
 use super::progress::Reader;
+use super::sink::Sink;
 use super::threads;
 use super::work;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
@@ -194,13 +197,7 @@ impl Local<'_> {
     ) -> Result<(), ExecuteError> {
         let (input, standard) = match from {
             Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
-            Feed::Source(Source::Files(names)) => {
-                let slices = names.iter().map(|name| {
-                    let slice = Slice::from_here(open(name)?);
-                    slice.map(|it| it.named(name)).map_err(|source| cannot_open(name, source))
-                });
-                (Input::Files(slices.collect::<Result<_, _>>()?), None)
-            }
+            Feed::Source(Source::Files(names)) => (Input::Files(slices(&names)?), None),
             Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
         };
         let is_last = output.is_none();
@@ -208,7 +205,18 @@ impl Local<'_> {
             Some(output) => output,
             None => own(io::stdout().as_fd())?,
         };
-        let context = Context {
+        let reader = group::run(group, &self.context(place, is_last), input, output)?;
+        // A program that reads the same file afterwards continues after the group's input, as it
+        // would after any other command.
+        if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
+            let _ = file.seek(SeekFrom::Start(end)); // a seekable file
+        }
+        Ok(())
+    }
+
+    /// Returns the context of the group at a place. `is_last` tells whether it writes to standard output.
+    fn context<'a>(&'a self, place: Place<'a>, is_last: bool) -> Context<'a> {
+        Context {
             launcher: self.launcher,
             tally: self.tally,
             is_first: place.is_first,
@@ -221,14 +229,45 @@ impl Local<'_> {
             at: place.at,
             plain: place.plain,
             rate: None,
-        };
-        let reader = group::run(group, &context, input, output)?;
-        // A program that reads the same file afterwards continues after the group's input, as it
-        // would after any other command.
-        if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
-            let _ = file.seek(SeekFrom::Start(end)); // a seekable file
         }
-        Ok(())
+    }
+
+    /// Calls `work` with the context of a group that is the only step, and does not write to standard output.
+    fn alone<T>(&self, group: &Group, work: impl FnOnce(&Context<'_>) -> T) -> T {
+        let (steps, plain) = ([Step::Parallel(group.clone())], [AtomicBool::new(false)]);
+        let place = Place { steps: &steps, at: 0, is_first: true, plain: &plain };
+        work(&self.context(place, false))
+    }
+
+    /// Runs a group over the part of the named files with the given range, and writes to a file. `group` is as
+    /// [`parts::of_part`] returns it.
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be read, a command cannot be started, or the output cannot be written.
+    pub fn run_part(
+        &self,
+        group: &Group,
+        names: &[String],
+        range: Range<u64>,
+        output: File,
+    ) -> Result<PartEnd, ExecuteError> {
+        let files = slices(names)?;
+        Ok(self.alone(group, |context| parts::run(group, context, files, range, output))?)
+    }
+
+    /// Combines the outputs of all parts of a group, in order, and writes them to a file or pipe.
+    ///
+    /// # Errors
+    /// Returns an error if an output is not one of the group's, a command cannot be started or fails, or the output cannot
+    /// be written.
+    pub fn combine_parts(
+        &self,
+        group: &Group,
+        outputs: Vec<File>,
+        output: File,
+    ) -> Result<(), ExecuteError> {
+        let sink = Sink::new(output, None, self.launcher);
+        Ok(self.alone(group, |context| parts::combine(group, context, outputs, sink))?)
     }
 
     /// Returns standard input. If it is a regular file and none of its bytes have been read ahead,
@@ -263,6 +302,15 @@ fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) ->
     let (reader, mut writer) = pipe::wide()?;
     threads::spawn(move || drop(feed(&mut writer)))?; // the reader may close the pipe first
     Ok(reader)
+}
+
+/// Opens the named files.
+fn slices(names: &[String]) -> Result<Vec<Slice>, ExecuteError> {
+    let slice = |name: &String| {
+        let slice = Slice::from_here(open(name)?);
+        slice.map(|it| it.named(name)).map_err(|source| cannot_open(name, source))
+    };
+    names.iter().map(slice).collect()
 }
 
 fn own(fd: BorrowedFd<'_>) -> io::Result<File> {

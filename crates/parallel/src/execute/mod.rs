@@ -18,7 +18,8 @@
 //!
 //! An instance runs the commands of its group over one chunk or several: as operators inside
 //! contend (`chain`) or as processes (`processes`). If the group cannot run over chunks, `whole`
-//! runs its commands once over the whole input, for a reason that `fallback` names.
+//! runs its commands once over the whole input, for a reason that `fallback` names. [`parts`] runs a group
+//! over a part of its files, for a run on several machines.
 
 mod backoff;
 mod boundary_merger;
@@ -47,6 +48,7 @@ mod merge;
 mod numbers;
 pub(crate) mod order;
 mod ordered;
+pub mod parts;
 mod pilot;
 mod pipe;
 mod plain;

@@ -63,8 +63,14 @@ pub(super) fn task(group: &Group) -> Option<Task<'_>> {
 }
 
 impl Task<'_> {
-    fn kind(&self) -> Kind<'_> {
+    /// Returns the order of the output.
+    pub(super) fn kind(&self) -> Kind<'_> {
         Kind { order: &self.order, equal: self.equal }
+    }
+
+    /// Returns the number of lines to write from the beginning, or `None` for all.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.first
     }
 }
 

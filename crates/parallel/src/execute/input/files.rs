@@ -57,6 +57,32 @@ impl Slice {
     }
 }
 
+/// Returns the slices of the records that begin in a range of the concatenated files. The cut must be local. Adjacent
+/// ranges share no record, and leave none out.
+///
+/// # Errors
+/// Returns an error if the files cannot be read.
+pub(in super::super) fn range_of(
+    slices: Vec<Slice>,
+    cut: &Cut,
+    range: Range<u64>,
+) -> io::Result<Vec<Slice>> {
+    let files = Files::new(slices);
+    let (start, end) = (files.cut_at(cut, range.start)?, files.cut_at(cut, range.end)?);
+    let mut offset = 0;
+    let part = |slice: Slice| {
+        let before = offset;
+        offset += slice.length;
+        let (from, to) = (start.max(before), end.min(offset));
+        (from < to).then(|| Slice {
+            start: slice.start + from - before,
+            length: to - from,
+            ..slice
+        })
+    };
+    Ok(files.slices.into_iter().filter_map(part).collect())
+}
+
 /// Files in order, addressed by offsets in their concatenation.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -128,6 +154,16 @@ impl Files {
         };
         left.start = end;
         Ok(Some(start..end))
+    }
+
+    /// Returns the first position at or after `place` at which the input may be cut: 0 for 0, and the size if there
+    /// is none. The cut must be local.
+    fn cut_at(&self, cut: &Cut, place: u64) -> io::Result<u64> {
+        let mut left = 0..self.size;
+        if place > 0 {
+            self.split_off(cut, &mut left, usize::try_from(place).unwrap_or(usize::MAX))?;
+        }
+        Ok(left.start)
     }
 
     /// Reads a range of the concatenated files; the result is shorter if a file has been truncated

@@ -1,0 +1,290 @@
+//! Runs a group over a part of its files, and combines the outputs of all parts. The parts may run on different
+//! machines that read the same files.
+//!
+//! ```text
+//! files ── part 0 ── run ── output 0 ─┐
+//!       ── part 1 ── run ── output 1 ─┼─ combine ── output of the group
+//!       ── part 2 ── run ── output 2 ─┘
+//! ```
+//!
+//! A part is a range of the concatenated files, and owns the records that begin in it: it runs from the first
+//! position at or after the start of the range where the input may be cut, to the first one at or after its end. So the
+//! ranges can be chosen from the size of the files alone, and a worker reads only a little beyond its own.
+//!
+//! A part runs as any group does, over chunks on all CPUs of its machine, but it cannot fall back to one run
+//! over the whole input: it is [refused](PartEnd::Refused) instead.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow::Continue;
+use std::ops::Range;
+
+use super::boundary_merger::BoundaryMerger;
+use super::combine::{merge_files, pass_through};
+use super::error::GroupError;
+use super::fallback::Fallback;
+use super::group::over_chunks;
+use super::input::{ChunkSource, Input, Slice, range_of};
+use super::merge::merge;
+use super::progress::Progress;
+use super::reorder::Combiner as _;
+use super::sink::Sink;
+use super::{Context, filter, numbers, sorted};
+use crate::plan::ir::{Combine, Group};
+
+/// How a part ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartEnd {
+    /// Its output is complete.
+    Complete,
+    /// The group must run once over its whole input, for the given reason.
+    Refused(String),
+}
+
+/// Returns the group that runs over each part.
+///
+/// # Errors
+/// Returns the reason if the group cannot run over parts.
+pub fn of_part(group: &Group) -> Result<Group, &'static str> {
+    if !group.cut.is_local() {
+        return Err("where its input may be cut depends on all bytes before");
+    }
+    match &group.combine {
+        Combine::Totals(_) => Err("its totals may be rounded"),
+        // The command gets the outputs of all parts.
+        Combine::Through(_) => Ok(Group { combine: Combine::Concatenate, ..group.clone() }),
+        Combine::Concatenate
+        | Combine::Adjoin { .. }
+        | Combine::Merge(_)
+        | Combine::Counts { .. }
+        | Combine::Numbers(_) => Ok(group.clone()),
+    }
+}
+
+/// Divides `bytes` bytes into at most `count` ranges of about equal size, none of which is empty.
+pub fn ranges(bytes: u64, count: u64) -> Vec<Range<u64>> {
+    let count = count.clamp(1, bytes.max(1));
+    let border = |index: u64| {
+        let place = u128::from(bytes) * u128::from(index) / u128::from(count);
+        u64::try_from(place).unwrap_or(bytes)
+    };
+    (0..count).map(|index| border(index)..border(index + 1)).filter(|it| !it.is_empty()).collect()
+}
+
+/// Runs a group over the part of the files with the given range, as [`of_part`] returns it.
+///
+/// # Errors
+/// Returns an error if the files cannot be read, a command cannot be started, or the output cannot be written.
+pub(super) fn run(
+    group: &Group,
+    context: &Context<'_>,
+    files: Vec<Slice>,
+    range: Range<u64>,
+    output: File,
+) -> Result<PartEnd, GroupError> {
+    let input = Input::Files(range_of(files, &group.cut, range)?);
+    let longest = usize::try_from(context.memory / 4).unwrap_or(usize::MAX);
+    let chunks = ChunkSource::new(context.launcher, input, &group.cut, &group.guard)
+        .with_records_up_to(longest)
+        .counted(context.tally.input());
+    let sink = Sink::new(output, None, context.launcher);
+    Ok(match over_chunks(group, context, &chunks, sink)? {
+        // Without input, no record begins in its range.
+        Progress::Done | Progress::StartAgain(_, Fallback::EmptyInput) => PartEnd::Complete,
+        Progress::StartAgain(_, why) => PartEnd::Refused(why.to_string()),
+    })
+}
+
+/// Combines the outputs of all parts, in order, into the output of the group.
+///
+/// # Errors
+/// Returns an error if an output is not one of the group's, a command cannot be started or fails, or the
+/// output cannot be written.
+pub(super) fn combine(
+    group: &Group,
+    context: &Context<'_>,
+    outputs: Vec<File>,
+    mut sink: Sink<'_>,
+) -> Result<(), GroupError> {
+    if let Some(task) = sorted::task(group).filter(|_| group.any_order) {
+        let _ = merge(outputs, task.kind(), task.first(), &mut sink)?; // nothing is left to write
+        return Ok(());
+    }
+    match &group.combine {
+        Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => {
+            let mut merger = BoundaryMerger::new(sink, &group.combine);
+            for output in outputs {
+                let copied = filter::copy(output, &mut |bytes: &[u8]| merger.piece(bytes))?;
+                if copied.is_break() || merger.chunk_ended()?.is_break() {
+                    return Ok(());
+                }
+            }
+            let _ = merger.end()?; // nothing is left to write
+        }
+        Combine::Merge(how) => {
+            merge_files(how, context, &outputs.iter().collect::<Vec<_>>(), &mut sink)?;
+        }
+        Combine::Numbers(kinds) => {
+            let texts = outputs.into_iter().map(io::read_to_string);
+            let texts: Vec<_> =
+                texts.map(|it| it.map(String::into_bytes)).collect::<Result<_, _>>()?;
+            let _ = numbers::combine(kinds, &texts, &mut sink)?; // nothing is left to write
+        }
+        Combine::Through(command) | Combine::Totals(command) => {
+            pass_through(command, context, &mut sink, |stdin| {
+                for output in outputs {
+                    let _ = filter::copy(output, stdin)?; // the exit status shows whether it has read enough
+                }
+                Ok(Continue(()))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Seek as _;
+    use std::process::{Command, Stdio};
+
+    use contend_shell::environment::Environment;
+
+    use super::super::testing::{Setting, file, read};
+    use super::*;
+    use crate::plan::ir::{Plan, Step};
+    use crate::plan::planner::{self, Situation};
+    use crate::plan::text::{self, Reading};
+
+    /// Pipelines whose plan consists of one group, with every kind of combination that parts can have.
+    const PIPELINES: &[&str] = &[
+        "tr a-z A-Z",
+        "grep -v a | cut -c1-3",
+        "grep -c b",
+        "wc -l",
+        "wc -lwc",
+        "uniq",
+        "uniq -c",
+        "sort",
+        "sort -u",
+        "sort -k1,1",
+        "sort -h",
+        "sort -rn | head -n 3",
+        "tr a b | sort | uniq -c",
+        "grep a | head -n 2",
+        "grep x",
+    ];
+
+    fn group_of(text: &str) -> Group {
+        let Reading::Commands { stages, .. } = text::read(text) else { panic!("{text}") };
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        let Plan { steps, .. } = planner::plan(&stages, &situation);
+        match <[Step; 1]>::try_from(steps) {
+            Ok([Step::Parallel(group)]) => group,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    /// Returns the output of a pipeline in a shell, from a pipe: `wc` pads its numbers there.
+    fn expected(pipeline: &str, input: &str) -> String {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("cat | {pipeline}")]).env("LC_ALL", "C");
+        let output = command.stdin(Stdio::from(file(input))).output().expect("it starts");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Returns the combined output of parts of files with the given texts; `None` if a part is refused.
+    fn over_parts(group: &Group, texts: &[&str], count: u64) -> Option<String> {
+        let setting = Setting::default();
+        let part = of_part(group).expect("a group that runs over parts");
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let mut outputs = Vec::new();
+        for range in ranges(bytes as u64, count) {
+            let files = texts.iter().map(|text| Slice::from_here(file(text)).expect("a file"));
+            let output = tempfile::tempfile().expect("a file");
+            let mut again = output.try_clone().expect("a descriptor");
+            let end = setting
+                .with(&part, |context| run(&part, context, files.collect(), range.clone(), output));
+            if end.expect("the part runs") != PartEnd::Complete {
+                return None;
+            }
+            again.rewind().expect("a file");
+            outputs.push(again);
+        }
+        let output = tempfile::tempfile().expect("a file");
+        let again = output.try_clone().expect("a descriptor");
+        let sink = Sink::new(output, None, &setting.launcher);
+        let combined = setting.with(group, |context| combine(group, context, outputs, sink));
+        combined.expect("the outputs can be combined");
+        Some(read(again))
+    }
+
+    #[test]
+    fn parts_have_the_output_of_the_pipeline() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for pipeline in PIPELINES {
+            let group = group_of(pipeline);
+            let mut complete = 0;
+            for _ in 0..15 {
+                let line = |random: &mut fastrand::Rng| {
+                    let words =
+                        ["a", "b", "ab", "a b", "3 a", "12 b", "-1", "", "x y z", "bbbbbbbb"];
+                    words[random.usize(..words.len())].to_owned() + "\n"
+                };
+                let mut texts: Vec<String> = Vec::new();
+                for _ in 0..random.usize(1..4) {
+                    let lines = random.usize(0..12);
+                    texts.push((0..lines).map(|_| line(&mut random)).collect());
+                }
+                if random.bool() {
+                    let last = texts.last_mut().expect("a text");
+                    last.truncate(last.len().saturating_sub(1));
+                }
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                if texts.concat().is_empty() {
+                    continue;
+                }
+                let count = random.u64(1..7);
+                if let Some(output) = over_parts(&group, &texts, count) {
+                    let whole = expected(pipeline, &texts.concat());
+                    assert_eq!(output, whole, "{pipeline}: {count} parts of {texts:?}");
+                    complete += 1;
+                }
+            }
+            assert!(complete >= 5, "{pipeline}: {complete} runs over parts");
+        }
+    }
+
+    #[test]
+    fn a_part_that_would_fall_back_is_refused() {
+        let group = Group {
+            guard: crate::plan::ir::Guard { terminated: true, ..crate::plan::ir::Guard::NONE },
+            ..group_of("tr a-z A-Z")
+        };
+        assert_eq!(over_parts(&group, &["a\nb\nc"], 2), None);
+        assert_eq!(over_parts(&group, &["a\nb\nc\n"], 2).as_deref(), Some("A\nB\nC\n"));
+    }
+
+    #[test]
+    fn some_groups_have_no_parts() {
+        assert!(of_part(&group_of("awk '{ s += $1 } END { print s }' /etc/passwd")).is_err());
+        let mut group = group_of("tr a b");
+        group.cut.differ = Some(crate::plan::ir::Key::Whole);
+        assert!(of_part(&group).is_err());
+    }
+
+    #[test]
+    fn ranges_cover_all_bytes() {
+        for (bytes, count) in [(0, 3), (1, 3), (10, 3), (10, 0), (u64::MAX, 7)] {
+            let ranges = ranges(bytes, count);
+            assert_eq!(ranges.iter().map(|it| it.end - it.start).sum::<u64>(), bytes);
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+            assert!(ranges.len() as u64 <= count.max(1));
+        }
+    }
+}
