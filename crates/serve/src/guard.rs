@@ -47,7 +47,11 @@ pub enum Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, text) = match self {
-            Self::Host => (StatusCode::MISDIRECTED_REQUEST, "contend serve has another address"),
+            Self::Host => (
+                StatusCode::MISDIRECTED_REQUEST,
+                "contend serve does not answer for this name: use the URL that it has printed, or an IP \
+                 address of its machine in it",
+            ),
             Self::Origin => (StatusCode::FORBIDDEN, "the request comes from another site"),
             Self::Token => (StatusCode::NOT_FOUND, "use the URL that contend serve has printed"),
         };

@@ -12,6 +12,7 @@
 //!
 //! The server trusts neither its content nor its clients: see the head of `guard.rs`.
 
+mod connections;
 mod guard;
 mod live;
 mod pages;
@@ -22,20 +23,13 @@ mod token;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::Router;
 use contend_report::store::Entry;
-use futures_util::future::select;
 use tokio::sync::watch;
 
 use crate::guard::{Guard, Hosts};
 use crate::token::Token;
-
-/// Time that requests have to end once the server is to end.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The content of the pages.
 pub struct Content {
@@ -100,6 +94,12 @@ impl Server {
         &self.url
     }
 
+    /// Returns a page that leads a browser to the first page. In a file that only the user can read, it hides the
+    /// token from other users of the machine, who can read the arguments of every process.
+    pub fn opening_page(&self) -> String {
+        pages::opening(&self.url)
+    }
+
     /// Answers requests until `wait` returns, which is called on this thread. Live views then say that the
     /// server has ended.
     ///
@@ -114,7 +114,7 @@ impl Server {
         let (ending, end) = watch::channel(false);
         let app = site::router(content, Arc::new(self.guard), end.clone());
         let server = std::thread::spawn(move || {
-            runtime.block_on(answer(listener, app, end));
+            runtime.block_on(connections::answer(listener, app, end));
             // Pages that are still being made are not waited for.
             runtime.shutdown_background();
         });
@@ -122,19 +122,4 @@ impl Server {
         ending.send_replace(true);
         server.join().map_err(|_| io::Error::other("the server has panicked"))
     }
-}
-
-/// Answers requests until the end, and for [`GRACE`] after that if some have not been answered.
-async fn answer(listener: tokio::net::TcpListener, app: Router, end: watch::Receiver<bool>) {
-    let serving = axum::serve(listener, app).with_graceful_shutdown(ended(end.clone()));
-    let stopping = async {
-        ended(end).await;
-        tokio::time::sleep(GRACE).await;
-    };
-    select(pin!(serving.into_future()), pin!(stopping)).await;
-}
-
-/// Waits until the server is to end.
-async fn ended(mut end: watch::Receiver<bool>) {
-    let _ = end.wait_for(|&ends| ends).await; // without a sender, it ends, too
 }

@@ -1,6 +1,10 @@
 //! `contend serve`: shows saved and running measurements in a browser.
 
+use std::fs::DirBuilder;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use contend_record::compare::Origin;
@@ -8,6 +12,7 @@ use contend_report::store::Entry;
 use contend_serve::{Content, Pages, Server};
 use contend_sys::interrupt::Signals;
 use rustix::event::{PollFd, PollFlags, poll};
+use tempfile::NamedTempFile;
 
 use crate::exit::Exit;
 use crate::settings::{self, Serve, Text};
@@ -26,12 +31,37 @@ pub fn run(settings: Serve) -> Result<Exit> {
         output::stderr(&warning(server.address()))?;
     }
     output::stdout(&format!("{}\n", server.url()))?;
-    if opens {
-        browser::open(server.url().as_ref(), "open the URL above");
-    }
+    // Removed when the server ends.
+    let _page = if opens { open(&server, live.as_deref()) } else { None };
     let content = Content { store, live, pages: Box::new(Renderer) };
     server.run(content, || wait(&signals)).context("the server has failed")?;
     Ok(signals.interrupted().map_or(Exit::Success, Exit::Signal))
+}
+
+/// Opens the server's first page in the user's browser, through a page in a private file: the URL must not be an
+/// argument of a process. Returns that file. If that fails, prints an error.
+fn open(server: &Server, live: Option<&Path>) -> Option<NamedTempFile> {
+    let instead = "open the URL above";
+    match private_file(live, &server.opening_page()) {
+        Ok(file) => {
+            browser::open(file.path().as_os_str(), instead);
+            Some(file)
+        }
+        Err(error) => {
+            output::error(&format!("cannot write a page for the browser: {error}; {instead}"));
+            None
+        }
+    }
+}
+
+/// Writes a page to a new file that only this user can read, beside the directory `live` or, without it, in that for
+/// temporary files.
+fn private_file(live: Option<&Path>, page: &str) -> io::Result<NamedTempFile> {
+    let folder = live.and_then(Path::parent).map_or_else(std::env::temp_dir, Path::to_owned);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let mut file = tempfile::Builder::new().prefix("open-").suffix(".html").tempfile_in(folder)?;
+    file.write_all(page.as_bytes())?;
+    Ok(file)
 }
 
 /// Returns the warning for a server that other machines can reach.

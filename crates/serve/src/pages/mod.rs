@@ -50,6 +50,23 @@ fn bar(root: &str, content: &Markup) -> Markup {
     }
 }
 
+/// Renders the page that leads a browser to the first page, at `url`.
+pub fn opening(url: &str) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content={ "0; url=" (url) };
+                meta name="referrer" content="no-referrer";
+                title { "contend" }
+            }
+            body { p { a href=(url) { "Open contend serve" } } }
+        }
+    };
+    page.into_string()
+}
+
 /// Renders the page of a request that cannot be answered.
 pub fn problem(root: &str, status: u16, message: &str) -> String {
     let title = if status == 404 { "Not found" } else { "Not possible" };
