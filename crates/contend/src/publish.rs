@@ -13,6 +13,7 @@
 //! has a few megabytes. If a write fails, nothing more is published.
 
 mod input;
+mod rounds;
 mod stages;
 mod threads;
 
@@ -28,6 +29,7 @@ use contend_record::live::{Chart, End, FORMAT, Head, Line, Unit, Update};
 use crate::records::save::Redaction;
 
 pub use input::PublishedInput;
+pub use rounds::PublishedRounds;
 pub use stages::PublishedStages;
 pub use threads::PublishedThreads;
 
@@ -91,10 +93,15 @@ impl Publisher {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         let pid = std::process::id();
+        let path = folder.join(format!("{pid}.live"));
+        // Only in a container with the same home directory can another process have the same ID.
+        if File::open(&path).is_ok_and(|file| file.try_lock_shared().is_err()) {
+            let message = format!("a process {pid} of another container publishes there");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
         let hidden = folder.join(format!(".{pid}"));
         let _ = fs::remove_file(&hidden); // of a killed program that had the same PID
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&hidden)?;
-        let path = folder.join(format!("{pid}.live"));
         let mut publisher = Self {
             file,
             path,
@@ -232,6 +239,18 @@ mod tests {
         let error = Publisher::begin(folder.path(), &redaction(), "run", "x", Vec::new());
         let error = format!("{:#}", error.expect_err("not private"));
         assert!(error.ends_with("other users can write to this directory"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_another_container_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("live");
+        let begin = || Publisher::begin(&folder, &redaction(), "run", "x", Vec::new());
+        let first = begin().expect("a new folder");
+        let error = format!("{:#}", begin().expect_err("the file is in use"));
+        assert!(error.contains("of another container"), "{error}");
+        drop(first);
+        assert!(begin().is_ok());
     }
 
     #[test]

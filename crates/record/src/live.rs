@@ -52,6 +52,8 @@ pub struct Chart {
 pub enum Unit {
     /// A number, such as that of CPUs or threads: a mean over the time since the last update.
     Count,
+    /// Seconds.
+    Seconds,
     /// Bytes per second.
     BytesPerSecond,
     /// A share in percent.

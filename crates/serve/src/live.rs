@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn open(folder: &Path, pid: u32) -> Option<(Running, Tail)> {
     }
     let file = File::open(&path).ok()?;
     if !is_locked(&file) {
-        let _ = std::fs::remove_file(&path); // another server may have removed it
+        remove_if_same(&path, &file);
         return None;
     }
     let mut tail = Tail { file, partial: Vec::new() };
@@ -96,11 +96,21 @@ pub fn open(folder: &Path, pid: u32) -> Option<(Running, Tail)> {
     Some((running, tail))
 }
 
+/// Removes a file at a path, unless the path now names another one: a new process may have got the same ID.
+fn remove_if_same(path: &Path, file: &File) {
+    let identity = |data: Metadata| (data.dev(), data.ino());
+    let [there, opened] =
+        [path.symlink_metadata(), file.metadata()].map(|it| it.map(identity).ok());
+    if there.is_some() && there == opened {
+        let _ = std::fs::remove_file(path); // another server may have removed it
+    }
+}
+
 /// Returns whether only this user can have written to a directory.
 fn is_private(folder: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     folder
-        .symlink_metadata()
+        .metadata()
         .is_ok_and(|data| data.is_dir() && data.uid() == own && data.mode() & 0o022 == 0)
 }
 
@@ -285,6 +295,18 @@ mod tests {
         drop(file);
         assert!(list(folder.path()).is_empty() && open(folder.path(), 7).is_none());
         assert!(!folder.path().join("7.live").exists());
+    }
+
+    #[test]
+    fn the_file_of_a_new_process_is_not_removed() {
+        let (folder, old) = publish(7, &line(&head("old")));
+        let path = folder.path().join("7.live");
+        fs::rename(&path, folder.path().join("kept")).expect("own folder");
+        fs::write(&path, line(&head("new"))).expect("room");
+        remove_if_same(&path, &old);
+        assert!(path.exists());
+        remove_if_same(&path, &File::open(&path).expect("there"));
+        assert!(!path.exists());
     }
 
     #[test]

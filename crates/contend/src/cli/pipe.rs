@@ -80,7 +80,7 @@ pub struct PipeArgs {
     pub no_progress: bool,
 
     /// Let `contend serve` show the run while it takes place.
-    #[arg(long, conflicts_with_all = ["vs", "scan", "fail_if", "from"])]
+    #[arg(long, conflicts_with = "from")]
     pub publish: bool,
 
     /// Shell that runs the pipeline [default: bash, else sh].

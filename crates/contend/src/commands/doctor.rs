@@ -131,6 +131,8 @@ struct Examined {
     record: DoctorRecord,
     trace: Option<Trace>,
     stacks: Stacks,
+    /// The published threads, whose end has not been published; `None` if they are not published.
+    published: Option<PublishedThreads>,
 }
 
 /// Starts a command, observes it, and returns its exit status.
@@ -299,10 +301,8 @@ fn examine(
     drop(watch); // the report is not for its screen
     let mut observation = observation.context("cannot observe the program")?;
     let record = record(&observation);
-    if let Some(published) = published {
-        published.end(&format!("observed for {}", seconds(record.observed_seconds)));
-    }
-    Ok(Examined { record, trace: observation.trace.take(), stacks: observation.stacks })
+    let (trace, stacks) = (observation.trace.take(), observation.stacks);
+    Ok(Examined { record, trace, stacks, published })
 }
 
 /// Returns how an observation ended, for the list of saved runs: its length and, if it is known and not
@@ -311,14 +311,17 @@ fn ending(record: &DoctorRecord) -> String {
     super::pipe::ending(record.observed_seconds, record.exit_code.unwrap_or(0))
 }
 
-/// Writes the reports, saves the diagnosis, and writes the trace. Returns the first error, after everything that
-/// can be written has been written.
+/// Writes the reports, saves the diagnosis, publishes the end, and writes the trace. Returns the first error, after
+/// everything that can be written has been written.
 fn write(examined: &mut Examined, to: Destinations) -> Result<()> {
-    let Examined { record, trace, stacks } = examined;
+    let Examined { record, trace, stacks, published } = examined;
     let report = render::doctor::report(record, to.reports.detail, output::width());
     let written = super::reports::write(record, &report, to.reports);
-    if let Some(saving) = &to.saving {
-        super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record);
+    let number = to.saving.as_ref().and_then(|saving| {
+        super::pipe::save(saving, SCHEMA, &record.command, &ending(record), record)
+    });
+    if let Some(published) = published.take() {
+        published.end(&format!("observed for {}", seconds(record.observed_seconds)), number);
     }
     let folded = to.stacks.map_or(Ok(()), |file| write_stacks(record, stacks, file));
     written.and(super::trace::write_if(trace.as_ref(), record, to.trace)).and(folded)

@@ -17,6 +17,8 @@ use contend_shell::runner::{RunError, Runner};
 use contend_sys::interrupt::Signals;
 
 use crate::exit::Exit;
+use crate::publish::PublishedRounds;
+use crate::records::save::Redaction;
 use crate::settings::{Variant, Versus};
 use crate::terminal::{StatusLine, bar};
 use crate::{host, output, version};
@@ -35,8 +37,9 @@ pub fn run(settings: Versus) -> Result<Exit> {
     let host = host::describe();
     let started_at = super::now();
     let line = StatusLine { draws: settings.pipeline.live };
+    let mut published = publish(&settings)?;
     let mut comparison = Comparison::new(&settings, &host, &signals)?;
-    let ended = comparison.run_rounds(line);
+    let ended = comparison.run_rounds(line, published.as_mut());
     line.clear();
     let is_interruption = |error: &anyhow::Error| {
         signals.interrupted().is_some()
@@ -74,19 +77,39 @@ pub fn run(settings: Versus) -> Result<Exit> {
     let failed = record.conditions.iter().any(|tested| !tested.holds_for.is_empty());
     let report = render::versus::report(&record, settings.reports.detail, output::width());
     super::reports::write(&record, &report, settings.reports)?;
-    if let Some(saving) = &settings.saving {
-        let commands: Vec<_> = record.variants.iter().map(|one| one.command.as_str()).collect();
-        let ending = match interrupted {
-            Some(_) => "interrupted".to_owned(),
-            None => format!("exit {}", i32::from(failed)),
-        };
-        super::pipe::save(saving, SCHEMA, &commands.join(" vs "), &ending, &record);
+    let ending = match interrupted {
+        Some(_) => "interrupted".to_owned(),
+        None => format!("exit {}", i32::from(failed)),
+    };
+    let saving = settings.saving.as_ref();
+    let number = saving.and_then(|saving| {
+        super::pipe::save(saving, SCHEMA, &title(&settings.variants), &ending, &record)
+    });
+    if let Some(published) = published {
+        published.end(&ending, number);
     }
     Ok(match interrupted {
         Some(signal) => Exit::Signal(signal),
         None if failed => Exit::Condition,
         None => Exit::Success,
     })
+}
+
+/// Begins to publish the comparison for `contend serve`, if that is requested.
+fn publish(settings: &Versus) -> Result<Option<PublishedRounds>> {
+    let Some(folder) = &settings.publish else { return Ok(None) };
+    let built_in = Redaction::new([])?;
+    let redaction = settings.saving.as_ref().map_or(&built_in, |saving| &saving.redaction);
+    let named =
+        |(place, variant): (usize, &Variant)| format!("{} {}", name(place), variant.parsed.text);
+    let names = settings.variants.iter().enumerate().map(named).collect();
+    PublishedRounds::begin(folder, redaction, &title(&settings.variants), names).map(Some)
+}
+
+/// Returns the title of a comparison, for lists of runs.
+fn title(variants: &[Variant]) -> String {
+    let commands: Vec<_> = variants.iter().map(|one| one.parsed.text.as_str()).collect();
+    commands.join(" vs ")
 }
 
 /// The runs so far.
@@ -128,9 +151,13 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Runs all rounds. If a run fails or is interrupted, the round is incomplete and does not
-    /// count.
-    fn run_rounds(&mut self, line: StatusLine) -> Result<()> {
+    /// Runs all rounds, and shows and publishes each run. If a run fails or is interrupted, the round is
+    /// incomplete and does not count.
+    fn run_rounds(
+        &mut self,
+        line: StatusLine,
+        mut published: Option<&mut PublishedRounds>,
+    ) -> Result<()> {
         let rounds = self.settings.warmup + self.settings.rounds;
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..self.settings.variants.len()).collect();
@@ -142,10 +169,15 @@ impl<'a> Comparison<'a> {
             let mut records: BTreeMap<usize, PipeRecord> = BTreeMap::new();
             for (done, place) in order.into_iter().enumerate() {
                 let count = self.settings.variants.len() as f64;
-                let share = (f64::from(round) + done as f64 / count) / f64::from(rounds);
-                let bar = bar(share, output::width());
-                line.show(&format!("round {} of {rounds}, {} {bar}", round + 1, name(place)));
-                records.insert(place, self.run_once(place)?);
+                let share = |done| (f64::from(round) + done as f64 / count) / f64::from(rounds);
+                let text = format!("round {} of {rounds}", round + 1);
+                let bar = bar(share(done), output::width());
+                line.show(&format!("{text}, {} {bar}", name(place)));
+                let record = self.run_once(place)?;
+                if let Some(published) = &mut published {
+                    published.show(place, record.wall_seconds, share(done + 1), text);
+                }
+                records.insert(place, record);
             }
             if round >= self.settings.warmup {
                 for (place, record) in records {

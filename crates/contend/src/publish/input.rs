@@ -47,8 +47,8 @@ impl PublishedInput {
         self.publisher.update(note, vec![rate, vec![share]]);
     }
 
-    /// Publishes how the run ended.
-    pub fn end(self, ending: &str) {
-        self.publisher.end(ending, None);
+    /// Publishes how the run ended, and the number under which it was saved, if it was.
+    pub fn end(self, ending: &str, run: Option<i64>) {
+        self.publisher.end(ending, run);
     }
 }

@@ -72,9 +72,9 @@ impl PublishedThreads {
         self.due = elapsed + INTERVAL.max(INTERVAL_RATIO * begun.elapsed());
     }
 
-    /// Publishes that the observation has ended.
-    pub fn end(self, ending: &str) {
-        self.publisher.end(ending, None);
+    /// Publishes how the observation ended, and the number under which it was saved, if it was.
+    pub fn end(self, ending: &str, run: Option<i64>) {
+        self.publisher.end(ending, run);
     }
 }
 

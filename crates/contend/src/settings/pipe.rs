@@ -210,6 +210,7 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
             seed,
             reports,
             saving,
+            publish,
         })));
     }
     let advice = advice(args.advice, &parsed, pipeline.setup.as_deref(), seed)?;

@@ -1,6 +1,7 @@
 //! Settings of a comparison of pipelines: the variants to run, and the conditions to test.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use contend_record::versus::Condition;
 use contend_shell::parse::{ParseError, Parsed, parse};
@@ -33,6 +34,8 @@ pub struct Versus {
     pub reports: Reports,
     /// How the comparison is saved; `None` if it is not.
     pub saving: Option<Saving>,
+    /// Directory in which the comparison publishes its progress; `None` if it does not.
+    pub publish: Option<PathBuf>,
 }
 
 /// A pipeline with the values of its parameters.

@@ -14,8 +14,14 @@ const scaled = (value) => {
   const digits = power === 0 ? 0 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return `${value.toFixed(digits)}${units[power]}`;
 };
+const timeSpan = (value) => {
+  if (value <= 0) return "0";
+  if (value < 0.9995) return `${(value * 1e3).toFixed(value < 0.01 ? 1 : 0)}ms`;
+  return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)}s`;
+};
 const formats = {
   count: (value) => value.toFixed(2),
+  seconds: timeSpan,
   "bytes-per-second": (value) => `${scaled(value)}/s`,
   percent: (value) => `${value.toFixed(0)} %`,
 };

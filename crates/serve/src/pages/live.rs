@@ -2,7 +2,7 @@
 
 use contend_record::live::{Chart, Unit};
 use contend_report::render::text::printable;
-use contend_report::render::units::bytes;
+use contend_report::render::units::{bytes, seconds as time_span};
 use maud::{Markup, html};
 
 use super::{bar, document, time};
@@ -66,6 +66,7 @@ fn figure(chart: &Chart, values: &[Option<f64>]) -> Markup {
 fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "count",
+        Unit::Seconds => "seconds",
         Unit::BytesPerSecond => "bytes-per-second",
         Unit::Percent => "percent",
     }
@@ -76,6 +77,7 @@ fn figure_text(unit: Unit, value: Option<f64>) -> String {
     match (unit, value) {
         (_, None) => "–".to_owned(),
         (Unit::Count, Some(value)) => format!("{value:.2}"),
+        (Unit::Seconds, Some(value)) => time_span(value),
         (Unit::BytesPerSecond, Some(value)) => format!("{}/s", bytes(value)),
         (Unit::Percent, Some(value)) => format!("{value:.0} %"),
     }
@@ -99,14 +101,18 @@ mod tests {
             verb: hostile.clone(),
             subject: hostile.clone(),
             started_at: hostile.clone(),
-            charts: [Unit::Count, Unit::BytesPerSecond, Unit::Percent].map(chart).to_vec(),
+            charts: [Unit::Count, Unit::Seconds, Unit::BytesPerSecond, Unit::Percent]
+                .map(chart)
+                .to_vec(),
             ..Head::default()
         };
-        let values = vec![vec![Some(0.5)], vec![Some(2e6)]];
+        let values = vec![vec![Some(0.5)], vec![Some(0.013)], vec![Some(2e6)]];
         let latest = Update { seconds: 12.3, note: hostile.clone(), values };
         let page = page("/t/", &Running { pid: 7, head, latest });
         assert_eq!(page.matches("<script").count(), 2, "{page}");
-        for expected in ["0.50", "2.00MB/s", "–", "12 s", "data-events=\"/t/live/7/events\""] {
+        for expected in
+            ["0.50", "13ms", "2.00MB/s", "–", "12 s", "data-events=\"/t/live/7/events\""]
+        {
             assert!(page.contains(expected), "{expected}: {page}");
         }
     }

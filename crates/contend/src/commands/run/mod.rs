@@ -42,10 +42,11 @@ pub fn run(settings: Run) -> Result<Exit> {
     let end = engine::run(&request, &mut reporter)?;
     let statistics = request.settings.stats.then_some(render::run::statistics as Render);
     let save = Some(save);
-    let exit = conclude(end, statistics, Destinations { files, trace, save })?;
+    let Concluded { exit, number } =
+        conclude(end, statistics, Destinations { files, trace, save })?;
     match exit {
-        Exit::Pipeline(status) => reporter.end(&format!("exit {status}")),
-        Exit::Signal(_) => reporter.end("interrupted"),
+        Exit::Pipeline(status) => reporter.end(&format!("exit {status}"), number),
+        Exit::Signal(_) => reporter.end("interrupted", number),
         _ => {}
     }
     if let Some(command) = script_command {
@@ -75,14 +76,15 @@ pub fn run_as_stage() -> Option<Result<Exit>> {
 
 fn run_stage(words: &[OsString]) -> Result<Exit> {
     let undecided = match stage::begin(words)? {
-        Begun::Over(end) => return conclude(end, None, Destinations::default()),
+        Begun::Over(end) => return Ok(conclude(end, None, Destinations::default())?.exit),
         Begun::Undecided(undecided) => undecided,
     };
     let stage = settings::stage(undecided.options())?;
     let mut reporter = Reporter::new(stage.progress, false);
     let end = undecided.run(&stage.settings, &stage.name, &mut reporter)?;
     let statistics = stage.settings.stats.then_some(render::run::statistics_in_script as Render);
-    conclude(end, statistics, Destinations { files: stage.files, ..Destinations::default() })
+    let to = Destinations { files: stage.files, ..Destinations::default() };
+    Ok(conclude(end, statistics, to)?.exit)
 }
 
 /// Renders the statistics of a run in the given number of columns.
@@ -98,16 +100,24 @@ struct Destinations {
     save: Option<SaveArgs>,
 }
 
-/// Reports on a run that has ended, and returns the outcome for this process. `statistics` renders
-/// the statistics, if they are requested.
-fn conclude(end: End, statistics: Option<Render>, to: Destinations) -> Result<Exit> {
-    Ok(match end {
+/// The outcome of a run that has been reported on.
+struct Concluded {
+    /// The outcome for this process.
+    exit: Exit,
+    /// The number under which the run was saved; `None` if it was not.
+    number: Option<i64>,
+}
+
+/// Reports on a run that has ended. `statistics` renders the statistics, if they are requested.
+fn conclude(end: End, statistics: Option<Render>, to: Destinations) -> Result<Concluded> {
+    let mut number = None;
+    let exit = match end {
         End::Explained(report) => {
             explain(*report, to.files)?;
             Exit::Success
         }
         End::Finished { exit_code, report } => {
-            report_on(*report, statistics, to)?;
+            number = report_on(*report, statistics, to)?;
             Exit::Pipeline(exit_code)
         }
         End::Interrupted(signal) => Exit::Signal(signal),
@@ -116,7 +126,8 @@ fn conclude(end: End, statistics: Option<Render>, to: Destinations) -> Result<Ex
             Exit::Shell(exit_code)
         }
         End::TakenOver => Exit::Success,
-    })
+    };
+    Ok(Concluded { exit, number })
 }
 
 /// Prints the plan, or writes it to the given files instead.
@@ -129,8 +140,12 @@ fn explain(report: Report, files: RecordFiles) -> Result<()> {
 
 /// Prints the statistics of a run with `statistics`, if given, and writes its record and its trace. If
 /// a shell ran the text, each pipeline has already printed its own statistics, and only a summary
-/// follows.
-fn report_on(mut report: Report, statistics: Option<Render>, to: Destinations) -> Result<()> {
+/// follows. Returns the number under which the run was saved; `None` if it was not.
+fn report_on(
+    mut report: Report,
+    statistics: Option<Render>,
+    to: Destinations,
+) -> Result<Option<i64>> {
     let Destinations { files, trace: trace_file, save } = to;
     if let Some(render) = statistics {
         let render = if report.by_shell { render::run::script_summary } else { render };
@@ -138,24 +153,26 @@ fn report_on(mut report: Report, statistics: Option<Render>, to: Destinations) -
     }
     let save = save.filter(|save| is_worth_saving(&report.record, save));
     if files.is_empty() && trace_file.is_none() && save.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let (work, begun) = (std::mem::take(&mut report.work), report.begun);
     let record = complete(report);
     let written = reports::write_files(&record, files);
     let traced = trace_file.map_or(Ok(()), |file| write_trace(&record, &work, begun, file));
+    let mut number = None;
     if let Some(save) = save {
         match settings::saving_of_run(save) {
             Ok(Some(saving)) => {
                 let of = |outcome: &Outcome| ending(outcome.wall_seconds, outcome.exit_code);
                 let ending = record.outcome.as_ref().map_or_else(String::new, of);
-                super::pipe::save(&saving, SCHEMA, &record.command, &ending, &record);
+                number = super::pipe::save(&saving, SCHEMA, &record.command, &ending, &record);
             }
             Ok(None) => {}
             Err(error) => output::error(&format!("the run was not saved: {error:#}")),
         }
     }
-    written.and(traced)
+    written.and(traced)?;
+    Ok(number)
 }
 
 /// Writes what the workers did over time; an error message instead if contend had none.

@@ -51,10 +51,11 @@ impl Reporter {
         Self { publish, ..self }
     }
 
-    /// Publishes how the run ended, if its progress was published.
-    pub(super) fn end(&mut self, ending: &str) {
+    /// Publishes how the run ended, and the number under which it was saved, if it was. Does nothing if its
+    /// progress was not published.
+    pub(super) fn end(&mut self, ending: &str, run: Option<i64>) {
         if let Some(published) = self.published.take() {
-            published.end(ending);
+            published.end(ending, run);
         }
     }
 }
