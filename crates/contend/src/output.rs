@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
-use contend_report::render::text::printable;
+use contend_report::render::text::{printable, printable_report};
 use contend_sys::inherited;
 use rustix::io::Errno;
 
@@ -35,12 +35,18 @@ pub fn error(message: &str) {
     let _ = writeln!(anstream::stderr().lock(), "contend: {}", lines.join("\n"));
 }
 
-/// Prints to standard output. A reader that closes the pipe early is not an error.
+/// Prints to standard output, as [`printable_report`] returns it. A reader that closes the pipe early is not an
+/// error.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written. If it was closed when contend started, or
 /// open only for reading, printing any text but an empty one is an error.
 pub fn stdout(text: &str) -> anyhow::Result<()> {
+    unchanged_stdout(&printable_report(text))
+}
+
+/// Prints to standard output as [`stdout`] does, but all characters of a text for another program.
+fn unchanged_stdout(text: &str) -> anyhow::Result<()> {
     let open = if text.is_empty() { Ok(()) } else { standard::check() };
     let written = open.and_then(|()| write_whole(&mut anstream::stdout().lock(), text));
     written.context(STDOUT_FAILED)
@@ -49,13 +55,14 @@ pub fn stdout(text: &str) -> anyhow::Result<()> {
 /// Context of errors that occur when writing to standard output.
 pub const STDOUT_FAILED: &str = "cannot write standard output";
 
-/// Prints to standard error, with colours if [`set_color`] allows them there. A reader that closes
-/// the pipe early is not an error.
+/// Prints to standard error, as [`printable_report`] returns it, with colours if [`set_color`] allows them there.
+/// A reader that closes the pipe early is not an error.
 ///
 /// # Errors
 /// Returns an error if standard error cannot be written.
 pub fn stderr(text: &str) -> anyhow::Result<()> {
-    write_whole(&mut anstream::stderr().lock(), text).context("cannot write standard error")
+    write_whole(&mut anstream::stderr().lock(), &printable_report(text))
+        .context("cannot write standard error")
 }
 
 /// Writes `bytes`, the messages of a command, to contend's standard error. Replaces invalid UTF-8,
@@ -231,7 +238,7 @@ impl ReportFile {
     /// Returns an error if the file cannot be written, for example because the disk is full.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
         match self.target {
-            Target::Stdout => stdout(text),
+            Target::Stdout => unchanged_stdout(text),
             _ => self.write_with(|out| out.write_all(text.as_bytes())),
         }
     }

@@ -6,16 +6,22 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_record::{doctor, pipe, run, versus};
+use contend_record::doctor::DoctorRecord;
+use contend_record::pipe::PipeRecord;
+use contend_record::run::RunRecord;
+use contend_record::versus::VersusRecord;
+use contend_record::{doctor, lab, pipe, run, versus};
 use contend_report::render::history::Trend;
 use contend_report::store::{Entry, Filter, Store, StoredRun};
 use contend_report::{export, render};
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
 
 use super::reports;
 use crate::exit::{Exit, UsageError};
 use crate::settings::{History, HistoryAction, RecordFiles};
-use crate::{output, records};
+use crate::{output, records, version};
 
 /// Name and version of the format of exported runs.
 const EXPORT_FORMAT: &str = "contend.export/1";
@@ -260,6 +266,10 @@ fn import(path: &Path, file: &Path) -> Result<()> {
             );
             return Err(UsageError(message).into());
         }
+        if let Err(why) = check_run(&run) {
+            let message = format!("{name}, line {}: {why}; nothing was imported", place + 1);
+            return Err(UsageError(message).into());
+        }
         runs.push(run);
     }
     let store = Store::open(path)?;
@@ -267,6 +277,27 @@ fn import(path: &Path, file: &Path) -> Result<()> {
     let already = if known > 0 { format!("; {known} were saved already") } else { String::new() };
     let plural = if added == 1 { "run" } else { "runs" };
     output::stderr(&format!("imported {added} {plural}{already}\n"))
+}
+
+/// Checks that contend can list and show an exported run. Returns the reason if it cannot.
+fn check_run(run: &Value) -> Result<(), String> {
+    let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (started_at, schema) = (text("started_at"), text("schema"));
+    if started_at.parse::<Timestamp>().is_err() {
+        return Err(format!("'{started_at}' is not a time"));
+    }
+    let record = run.get("record").unwrap_or(&Value::Null);
+    let is_unmeasured = schema == lab::SCHEMA && record.as_object().is_some_and(Map::is_empty);
+    let damaged = match schema {
+        pipe::SCHEMA => PipeRecord::deserialize(record).err(),
+        versus::SCHEMA => VersusRecord::deserialize(record).err(),
+        doctor::SCHEMA => DoctorRecord::deserialize(record).err(),
+        run::SCHEMA => RunRecord::deserialize(record).err(),
+        lab::SCHEMA if is_unmeasured => None,
+        lab::SCHEMA => lab::RunRecord::deserialize(record).err(),
+        _ => return Err(format!("contend {} cannot show records of '{schema}'", version::VERSION)),
+    };
+    damaged.map_or(Ok(()), |error| Err(format!("the record is damaged: {error}")))
 }
 
 /// Adds the runs that the store does not have. Returns their number, and that of the others.

@@ -49,7 +49,7 @@ before(async () => {
     args: ["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"],
   });
   const runs = [...RECORDS, RECORDS[0], RECORDS[4]].map((name, index) => saved(record(name), { label: `label ${index + 1}`, started_at: `2026-01-02T03:04:0${index}Z` }));
-  importRuns([...runs, saved({ schema: "contend.none/1" }, { title: "no page" })], "runs.db");
+  fillStore([...runs, saved({ schema: "contend.none/1" }, { title: "no page" })], "runs.db");
   server = await serve("runs.db");
 });
 
@@ -70,9 +70,23 @@ function saved(record, fields = {}) {
   return { ...common, schema: record.schema, title, record, ...fields };
 }
 
-function importRuns(runs, store) {
-  const input = runs.map((run) => JSON.stringify(run) + "\n").join("");
-  execFileSync(process.env.CONTEND, ["history", "import", "-", "--store", path.join(folder, store)], { input, stdio: ["pipe", "ignore", "ignore"] });
+/** Writes runs to a new store; directly, as `contend history import` refuses those that contend cannot show. */
+function fillStore(runs, store) {
+  const file = path.join(folder, store);
+  const stdio = ["pipe", "ignore", "inherit"];
+  const input = JSON.stringify(saved(record(RECORDS[0]))) + "\n";
+  execFileSync(process.env.CONTEND, ["history", "import", "-", "--store", file], { input, stdio: ["pipe", "ignore", "ignore"] });
+  const script = `
+import json, sqlite3, sys
+store = sqlite3.connect(sys.argv[1])
+store.execute("DELETE FROM run")
+columns = ["started_at", "schema", "title", "ending", "label", "host"]
+for number, run in enumerate(json.load(sys.stdin), 1):
+    values = [number, *(run[column] for column in columns), json.dumps(run["record"])]
+    store.execute(f"INSERT INTO run (id, {', '.join(columns)}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+store.commit()
+`;
+  execFileSync("python3", ["-c", script, file], { input: JSON.stringify(runs), stdio });
 }
 
 /** Starts a server, and returns its process and URL. */
@@ -242,7 +256,7 @@ test("hostile texts are shown on every page, and do nothing", async () => {
   };
   const fields = { started_at: HOSTILE, title: HOSTILE, ending: HOSTILE, label: HOSTILE, host: HOSTILE };
   const runs = [RECORDS[0], ...RECORDS.slice(0, 4)].map((name) => saved(replace(record(name)), fields));
-  importRuns([...runs, saved({ schema: HOSTILE }, fields)], "hostile.db");
+  fillStore([...runs, saved({ schema: HOSTILE }, fields)], "hostile.db");
   const hostile = await serve("hostile.db");
   const query = encodeURIComponent(HOSTILE);
   const addresses = ["", "run/1", "run/2", "run/3", "run/4", "run/5", "run/6", "compare?run=1&run=2", "compare?run=1&run=5", `?command=${query}&label=${query}&host=${query}`, `?since=${query}`, `?kind=${query}`, `run/${query}`];

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use contend_report::store::{Store, StoredRun};
+
 use crate::support::{Command, PublicFolder, as_nobody, contend, text};
 
 fn run(store: &Path) -> Command {
@@ -401,6 +403,58 @@ fn exported_runs_can_be_imported_once() {
         error.contains("other.txt, line 1: not written by `contend history export`"),
         "{error}"
     );
+    let line: serde_json::Value =
+        serde_json::from_str(all.lines().next().expect("a run")).expect("JSON");
+    for (field, value, expected) in [
+        ("started_at", "\u{1b}]0;x\u{7}", "'␛]0;x␇' is not a time"),
+        ("schema", "contend.pipe/99", "cannot show records of 'contend.pipe/99'"),
+        ("record", "text", "the record is damaged: "),
+    ] {
+        let mut changed = line.clone();
+        changed[field] = value.into();
+        std::fs::write(folder.path().join("changed.jsonl"), changed.to_string()).expect("room");
+        let (status, _, error) = run(&["history", "import", "--store", "no.db", "changed.jsonl"]);
+        assert_eq!(status, Some(2), "{error}");
+        assert!(error.contains("changed.jsonl, line 1: "), "{error}");
+        assert!(error.contains(expected) && error.contains("nothing was imported"), "{error}");
+        assert!(!folder.path().join("no.db").exists());
+    }
+}
+
+#[test]
+fn a_saved_run_does_not_control_the_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("runs.db");
+    let hostile = "x\u{1b}]0;title\u{7}\u{1b}[2J";
+    let record = include_str!("../../../../testdata/lab/process-thread.json");
+    let record = record.replacen("units/create", "units/create\\u001b[2J", 1);
+    let store = Store::open(&path).expect("a folder");
+    let run = StoredRun {
+        started_at: hostile,
+        schema: "contend.lab/1",
+        title: hostile,
+        ending: hostile,
+        label: hostile,
+        host: hostile,
+        record: &record,
+    };
+    store.add(&run).expect("room");
+    store.add(&StoredRun { schema: hostile, host: "other", ..run }).expect("room");
+    drop(store);
+    for arguments in
+        [&["history"][..], &["history", "show", "1"], &["history", "show", "1", "--full"]]
+    {
+        let mut command = Command::new(contend());
+        command.args(["--color", "always"]).args(arguments).arg("--store").arg(&path);
+        let shown = text(&command.output().expect("it starts").stdout);
+        assert!(shown.contains('␛'), "{shown}");
+        for escape in shown.split('\u{1b}').skip(1) {
+            let style =
+                escape.trim_start_matches(|c: char| c == '[' || c == ';' || c.is_ascii_digit());
+            assert!(style.starts_with('m'), "{arguments:?}: {escape:?}");
+        }
+        assert!(!shown.contains('\u{7}'), "{shown}");
+    }
 }
 
 #[test]

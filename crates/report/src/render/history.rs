@@ -34,9 +34,9 @@ pub fn list(entries: &[Entry], width: usize) -> String {
     for entry in entries {
         let mut cells = vec![
             entry.id.to_string(),
-            entry.started_at.replace('T', " ").replace('Z', ""),
-            kind(&entry.schema).to_owned(),
-            entry.ending.clone(),
+            printable(&entry.started_at).replace('T', " ").replace('Z', ""),
+            printable(kind(&entry.schema)),
+            printable(&entry.ending),
         ];
         cells.extend(has_hosts.then(|| printable(&entry.host)));
         rows.push(cells);
@@ -123,7 +123,7 @@ pub fn heading(entry: &Entry, is_quick: bool, width: usize) -> String {
         label if label.is_empty() => label,
         label => format!(" ({label})"),
     };
-    let started = entry.started_at.replace('T', " ").replace('Z', " UTC");
+    let started = printable(&entry.started_at).replace('T', " ").replace('Z', " UTC");
     let quick = if is_quick { ", --quick" } else { "" };
     let title = printable(&entry.title);
     let text = format!("run {}{label}, {started}{quick}: {title}", entry.id);

@@ -7,37 +7,48 @@ use contend_record::lab::{Case, Step, Task, View};
 use contend_record::parameters::Value;
 
 use super::super::layout::{BOLD, aligned_left, dimmed, fitted_lines, paragraph, plain_table};
+use super::super::text::printable;
 use super::super::units::{bytes, seconds};
 
 /// Returns the heading of the demonstration by the given experiment, as a line.
 pub fn heading(experiment: &str) -> String {
-    format!("{BOLD}{experiment}{BOLD:#}, step by step\n")
+    format!("{BOLD}{}{BOLD:#}, step by step\n", printable(experiment))
 }
 
 /// Renders one step and, if its tasks were observed, a table of them.
 pub fn step(step: &Step, width: usize) -> String {
     let mut out = String::new();
-    let mut line = format!("{} {}", step.who, step.what);
-    if let (Some(address), Some(value)) = (&step.address, step.value) {
-        let _ = write!(line, ": n = {value} at {address}");
-    }
-    paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line, width);
+    paragraph(&mut out, &format!("{:>7} ", seconds(step.at_seconds)), &line(step), width);
     if step.tasks.is_empty() {
         return out; // steps of pipelines have no tasks
     }
     let mut table = plain_table();
-    let first = if width < 70 { "   PID" } else { "       PID" };
-    let headings = [first, "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
+    let mut headings = TASK_HEADINGS;
+    headings[0] = if width < 70 { "   PID" } else { "       PID" };
     let row = |cells: [String; 9]| cells.into_iter().map(|text| aligned_left(1, 0, text));
     table.add_row(row(headings.map(str::to_owned)));
     step.tasks.iter().for_each(|task| {
-        table.add_row(row(cells(task)));
+        table.add_row(row(task_cells(task)));
     });
     out.push_str(&fitted_lines(table, 2, width));
     out
 }
 
-fn cells(task: &Task) -> [String; 9] {
+/// Returns who did what in a step, and which value of the variable it was about.
+pub fn line(step: &Step) -> String {
+    let mut line = format!("{} {}", step.who, step.what);
+    if let (Some(address), Some(value)) = (&step.address, step.value) {
+        let _ = write!(line, ": n = {value} at {address}");
+    }
+    line
+}
+
+/// Headings of a table of tasks.
+pub const TASK_HEADINGS: [&str; 9] =
+    ["PID", "TID", "PPID", "STAT", "RSS", "PSS", "shared", "private", "faults"];
+
+/// Returns the row of a task.
+pub fn task_cells(task: &Task) -> [String; 9] {
     let size = |value: u64| format!("{}kB", value / 1024);
     [
         task.pid.to_string(),
@@ -55,16 +66,24 @@ fn cells(task: &Task) -> [String; 9] {
 /// Renders the conclusions that follow from the steps of each case, and then a note on the figures.
 pub fn closing(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
-    for case in cases {
-        let text = match case.view {
-            View::ProcessSharing => processes(case),
-            _ => threads(case),
-        };
+    for text in cases.iter().filter_map(|case| conclusion(case)) {
         paragraph(&mut out, "", &text, width);
     }
-    let note = "1 kB is 1,024 bytes here, as in ps. PSS divides shared pages by their users.";
-    dimmed(&mut out, note, width);
+    dimmed(&mut out, NOTE, width);
     out
+}
+
+/// A note on the figures of tasks.
+pub const NOTE: &str =
+    "1 kB is 1,024 bytes here, as in ps. PSS divides shared pages by their users.";
+
+/// Returns the conclusion that follows from the steps of a demonstration; `None` for another case.
+pub fn conclusion(case: &Case) -> Option<String> {
+    match case.view {
+        View::ProcessSharing => Some(processes(case)),
+        View::ThreadSharing => Some(threads(case)),
+        _ => None,
+    }
 }
 
 fn fact(case: &Case, name: &str) -> String {
