@@ -12,8 +12,10 @@ use super::ExportError;
 use super::sheet::{Cell, Column, Sheet, Workbook};
 use super::text::printable_lines;
 
-/// Characters at the beginning of a cell that make it a formula, also after spaces.
-const FORMULA_STARTS: [char; 4] = ['=', '+', '-', '@'];
+/// Characters at the beginning of a cell that make it a formula, also after spaces. Spreadsheets in some locales
+/// accept the full-width ones.
+const FORMULA_STARTS: [char; 8] =
+    ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 /// Name of the column with the kind of each row, if there are several kinds.
 const ROW_KIND: &str = "row";
 
@@ -51,10 +53,11 @@ pub fn csv(workbooks: &[Workbook]) -> Result<String, ExportError> {
     for (book, sheet) in sheets() {
         let places: Vec<Place> =
             headings.iter().map(|name| place(name, has_kinds, book, sheet)).collect();
-        for row in &sheet.rows {
+        for row in rows_of(book, sheet) {
             writer.write_record(places.iter().map(|place| match *place {
+                Place::RowKind if row.is_empty() => String::new(),
                 Place::RowKind => sheet.row.to_owned(),
-                Place::Row(index) => text(&row[index]),
+                Place::Row(index) => row.get(index).map_or_else(String::new, text),
                 Place::Context(index) => text(&book.context[index].1),
                 Place::Nowhere => String::new(),
             }))?;
@@ -63,6 +66,17 @@ pub fn csv(workbooks: &[Workbook]) -> Result<String, ExportError> {
     writer.flush().map_err(::csv::Error::from)?;
     drop(writer);
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the rows of a table. The first table of a record that has no rows has an empty one, for the record's
+/// context.
+fn rows_of<'a>(book: &'a Workbook, sheet: &'a Sheet) -> Vec<&'a [Cell]> {
+    let has_rows = book.sheets.iter().any(|sheet| !sheet.rows.is_empty());
+    let is_first = book.sheets.first().is_some_and(|first| std::ptr::eq(first, sheet));
+    if !has_rows && is_first && !book.context.is_empty() {
+        return vec![&[]];
+    }
+    sheet.rows.iter().map(Vec::as_slice).collect()
 }
 
 fn check_kinds(workbooks: &[Workbook]) -> Result<(), ExportError> {
@@ -145,6 +159,7 @@ mod tests {
         assert_eq!(text(&f64::NAN.into()), "");
         assert_eq!(text(&"=1+1".into()), "'=1+1");
         assert_eq!(text(&"\t@SUM(A1)".into()), "'\t@SUM(A1)");
+        assert_eq!(text(&"\u{ff1d}1".into()), "'\u{ff1d}1");
         assert_eq!(text(&"sort -n | tail".into()), "sort -n | tail");
         assert_eq!(text(&"a\u{1b}[2J\nb\r".into()), "a␛[2J\nb␍");
     }

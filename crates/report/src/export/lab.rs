@@ -8,23 +8,32 @@ use super::{name, origin};
 
 /// Returns the tables of a run of the lab.
 pub fn workbook(record: &RunRecord) -> Workbook {
-    let sheets = record.experiments().into_iter().map(|experiment| {
+    let sheet = |experiment: &str| {
         let cases: Vec<&Case> =
             record.cases.iter().filter(|case| case.experiment == experiment).collect();
         let fields = fields(&cases);
         Sheet::new("case", experiment, cases, fields)
-    });
+    };
+    let mut sheets: Vec<Sheet> = record.experiments().into_iter().map(sheet).collect();
+    if sheets.is_empty() {
+        sheets.push(sheet(""));
+    }
     let subject = match &record.suite {
         Some(suite) => format!("suite {suite}"),
         None => record.experiments().join(" "),
     };
-    Workbook::new("lab", subject, record, whole(), sheets.collect())
+    Workbook::new("lab", subject, record, whole(), sheets)
 }
 
 fn whole() -> Vec<Field<'static, RunRecord>> {
     type Whole<'a> = Field<'a, RunRecord>;
     let mut fields = vec![
         Whole::label("suite", |record| record.suite.clone()),
+        // Two runs of different experiments are told apart by them.
+        Whole::label("experiments", |record| {
+            record.suite.is_none().then(|| record.experiments().join(" "))
+        })
+        .for_people(),
         Whole::figure(
             "wall_seconds",
             Quantity::Seconds,

@@ -18,7 +18,8 @@ use super::ExportError;
 use super::sheet::{Cell, Column, Quantity, Role, Workbook};
 use super::text::printable_lines;
 
-/// Largest number of characters of a label's value. Command lines may be longer.
+/// Largest number of characters of a label's value. Command lines may be longer. The rest becomes a hash, so that
+/// two that differ stay different.
 const MAX_LABEL_CHARS: usize = 200;
 
 /// All samples of one metric.
@@ -122,12 +123,16 @@ fn text(family: &Family) -> String {
 
 /// Returns the text as the value of a label, shortened if it is long.
 fn escaped(text: &str) -> String {
-    let mut characters = text.chars();
-    let mut kept: String = characters.by_ref().take(MAX_LABEL_CHARS).collect();
-    if characters.next().is_some() {
-        kept.push('…');
+    let mut kept = text.to_owned();
+    if let Some((end, _)) = text.char_indices().nth(MAX_LABEL_CHARS) {
+        kept = format!("{}…{:08x}", &text[..end], hash(&text[end..]));
     }
     printable_lines(&kept).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Returns the hash of a text by FNV-1a, which is the same in every version.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -137,7 +142,10 @@ mod tests {
     #[test]
     fn values_of_labels_are_escaped_and_short() {
         assert_eq!(escaped("a \"b\" \\n\nc"), "a \\\"b\\\" \\\\n\\nc");
-        assert_eq!(escaped(&"x".repeat(500)).chars().count(), MAX_LABEL_CHARS + 1);
+        let long = "x".repeat(500);
+        assert_eq!(escaped(&long).chars().count(), MAX_LABEL_CHARS + 9);
+        assert_ne!(escaped(&long), escaped(&format!("{long}x")));
+        assert_eq!(hash("foobar"), 0xbf9c_f968); // a published test value
         assert_eq!(escaped("\u{1b}[2J"), "␛[2J");
     }
 }

@@ -1,5 +1,7 @@
 //! The tables of a parallel run: the stages, also those of the pipelines in a script.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use contend_record::run::{RunRecord, Stage, StageOutcome};
 
 use super::sheet::{Field, Quantity, Sheet, Workbook};
@@ -32,15 +34,17 @@ pub fn workbook(record: &RunRecord) -> Workbook {
 fn stages(record: &RunRecord, pipeline: Option<usize>) -> Vec<Entry<'_>> {
     let planned = record.plan.as_ref().map_or(&[][..], |plan| &plan.stages);
     let outcomes = record.outcome.as_ref().map_or(&[][..], |outcome| &outcome.stages);
-    let last = outcomes.iter().map(|stage| stage.index).max().unwrap_or(0);
+    let of_outcome: BTreeMap<usize, &StageOutcome> =
+        outcomes.iter().rev().map(|stage| (stage.index, stage)).collect();
+    let indices: BTreeSet<usize> = (1..=planned.len()).chain(of_outcome.keys().copied()).collect();
     let entry = |index: usize| Entry {
         pipeline,
         text: &record.command,
         index,
-        planned: planned.get(index - 1),
-        outcome: outcomes.iter().find(|stage| stage.index == index),
+        planned: index.checked_sub(1).and_then(|place| planned.get(place)),
+        outcome: of_outcome.get(&index).copied(),
     };
-    (1..=planned.len().max(last)).map(entry).collect()
+    indices.into_iter().map(entry).collect()
 }
 
 fn whole() -> Vec<Field<'static, RunRecord>> {
@@ -124,4 +128,21 @@ fn fields<'a>(is_script: bool) -> Vec<Field<'a, Entry<'a>>> {
         Field::detail("why", |entry: &Entry<'a>| entry.planned.map(|stage| stage.why.clone())),
     ]);
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::run::Outcome;
+
+    use super::*;
+
+    #[test]
+    fn stages_have_any_numbers() {
+        let stage = |index| StageOutcome { index, ..StageOutcome::default() };
+        let stages = [0, usize::MAX, 1_000_000_000].map(stage).to_vec();
+        let outcome = Some(Outcome { stages, ..Outcome::default() });
+        let record = RunRecord { outcome, ..RunRecord::default() };
+        let indices: Vec<_> = super::stages(&record, None).iter().map(|one| one.index).collect();
+        assert_eq!(indices, [0, 1_000_000_000, usize::MAX]);
+    }
 }

@@ -234,3 +234,37 @@ fn check(books: &[Workbook]) {
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']));
     }
 }
+
+#[test]
+fn different_measurements_are_told_apart() {
+    let versus = |command: &str| {
+        let mut record: versus::VersusRecord = serde_json::from_str(VERSUS).expect("a record");
+        record.variants[0].command = command.to_owned();
+        self::versus(&record)
+    };
+    let start = "x".repeat(300);
+    let books = [versus(&format!("{start} 1")), versus(&format!("{start} 2"))];
+    assert!(openmetrics(&books).is_ok());
+    let lab = |experiment: &str| {
+        let mut record: lab::RunRecord = serde_json::from_str(LAB[2]).expect("a record");
+        record.suite = None;
+        record.cases.truncate(1);
+        record.cases[0].experiment = experiment.to_owned();
+        self::lab(&record)
+    };
+    assert!(openmetrics(&[lab("units/create"), lab("units/switch")]).is_ok());
+}
+
+#[test]
+fn a_record_without_rows_is_exported() {
+    let mut empty: lab::RunRecord = serde_json::from_str(LAB[2]).expect("a record");
+    (empty.suite, empty.cases) = (Some("of nothing".to_owned()), Vec::new());
+    let rows = cells(&csv(&[self::lab(&empty)]).expect("CSV"));
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows[1].iter().any(|cell| cell == "of nothing"), "{rows:?}");
+    let mut run: run::RunRecord = serde_json::from_str(RUN).expect("a record");
+    (run.plan, run.outcome) = (None, None);
+    let rows = cells(&csv(&[self::run(&run), workbook(RUN).expect("a record")]).expect("CSV"));
+    let of_first = rows[1].iter().filter(|cell| !cell.is_empty()).count();
+    assert!(of_first > 0 && rows.len() > 2, "{rows:?}");
+}

@@ -9,15 +9,22 @@ use super::{estimate, origin};
 
 /// Returns the tables of a comparison of pipelines.
 pub fn workbook(record: &VersusRecord) -> Workbook {
+    let sheet = Sheet::new("variant", "Pipelines", &record.variants, variant(record));
+    Workbook::new("versus", title(record), record, whole(), vec![sheet])
+}
+
+/// Returns the commands of all pipelines.
+fn title(record: &VersusRecord) -> String {
     let commands: Vec<&str> =
         record.variants.iter().map(|variant| variant.command.as_str()).collect();
-    let sheet = Sheet::new("variant", "Pipelines", &record.variants, variant(record));
-    Workbook::new("versus", commands.join(" vs "), record, whole(), vec![sheet])
+    commands.join(" vs ")
 }
 
 fn whole() -> Vec<Field<'static, VersusRecord>> {
     type Whole<'a> = Field<'a, VersusRecord>;
     let mut fields = vec![
+        // Two comparisons of different pipelines are told apart by them.
+        Whole::label("pipelines", title).for_people(),
         Whole::figure(
             "rounds",
             Quantity::Count,
