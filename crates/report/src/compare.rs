@@ -2,11 +2,11 @@
 
 mod pipelines;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use contend_record::compare::{Case, CompareRecord, Figure, Origin, Run, SCHEMA, Side};
 use contend_record::lab::{self, RunRecord, Unit};
-use contend_record::parameters::Parameters;
+use contend_record::parameters::{Parameters, Value};
 use contend_record::stats::{Ratio, median};
 
 pub use pipelines::{SavedRuns, compare_pipelines, of_parallel_run};
@@ -17,6 +17,7 @@ pub use pipelines::{SavedRuns, compare_pipelines, of_parallel_run};
 /// so on. Leaves the field `contend` empty.
 pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     let seed = runs.first().map_or(0, |(_, record)| record.seed);
+    let records: Vec<&RunRecord> = runs.iter().map(|(_, record)| record).collect();
     let described = runs.iter().enumerate().map(|(index, (origin, record))| Run {
         name: name(index),
         origin: origin.clone(),
@@ -35,7 +36,7 @@ pub fn compare(runs: &[(Origin, RunRecord)]) -> CompareRecord {
         contend: None,
         seed,
         runs: described.collect(),
-        cases: rows(runs).iter().filter_map(|row| case(row, seed)).collect(),
+        cases: rows(&records).iter().filter_map(|row| case(row, seed)).collect(),
     }
 }
 
@@ -51,22 +52,25 @@ pub fn name(index: usize) -> String {
 
 /// The matching cases of all runs, in the order of the runs; `None` for a run that does not include
 /// the case.
-type Row<'a> = Vec<Option<&'a lab::Case>>;
+pub(crate) type Row<'a> = Vec<Option<&'a lab::Case>>;
 
-fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
-    let mut rows: Vec<Row<'_>> = Vec::new();
-    for (index, (_, record)) in runs.iter().enumerate() {
+/// Returns a row for each case of any run, in order of first appearance.
+pub(crate) fn rows<'a>(runs: &[&'a RunRecord]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    // The rows of equal cases: the first occurrences in all runs, then the second ones, and so on.
+    let mut by_key: HashMap<Key<'a>, Vec<usize>> = HashMap::new();
+    for (index, record) in runs.iter().enumerate() {
+        let mut occurrences: HashMap<Key<'a>, usize> = HashMap::new();
         for case in &record.cases {
-            let fits = |row: &&mut Row<'_>| {
-                row[index].is_none() && row.iter().flatten().all(|other| is_same(case, other))
-            };
-            if let Some(row) = rows.iter_mut().find(fits) {
-                row[index] = Some(case);
-            } else {
-                let mut row = vec![None; runs.len()];
-                row[index] = Some(case);
-                rows.push(row);
+            let key = key(case);
+            let occurrence = occurrences.entry(key.clone()).or_default();
+            let of_key = by_key.entry(key).or_default();
+            if *occurrence == of_key.len() {
+                of_key.push(rows.len());
+                rows.push(vec![None; runs.len()]);
             }
+            rows[of_key[*occurrence]][index] = Some(case);
+            *occurrence += 1;
         }
     }
     rows
@@ -76,13 +80,20 @@ fn rows(runs: &[(Origin, RunRecord)]) -> Vec<Row<'_>> {
 /// figure was scaled.
 const SCALED_FROM: &str = "turns";
 
-fn is_same(one: &lab::Case, other: &lab::Case) -> bool {
-    let known_by = |case: &lab::Case| case.parameters.without(SCALED_FROM);
-    one.experiment == other.experiment && known_by(one).has_same_entries(&known_by(other))
+/// What matching cases have in common: the experiment, and the parameters in alphabetical order.
+type Key<'a> = (&'a str, Vec<(&'a str, &'a Value)>);
+
+fn key(case: &lab::Case) -> Key<'_> {
+    let mut parameters: Vec<_> =
+        case.parameters.iter().filter(|(name, _)| *name != SCALED_FROM).collect();
+    parameters.sort_unstable();
+    (case.experiment.as_str(), parameters)
 }
 
-/// Returns the parameters of `first`, without `SCALED_FROM` if the cases of the row differ in it.
-fn parameters(first: &lab::Case, row: &Row<'_>) -> Parameters {
+/// Returns the parameters of the cases of a row, as the first one has them, without `SCALED_FROM` if the
+/// cases differ in it.
+pub(crate) fn parameters(row: &Row<'_>) -> Parameters {
+    let Some(first) = row.iter().flatten().next() else { return Parameters::new() };
     if row.iter().flatten().all(|other| first.parameters.has_same_entries(&other.parameters)) {
         first.parameters.clone()
     } else {
@@ -101,7 +112,7 @@ fn case(row: &Row<'_>, seed: u64) -> Option<Case> {
     Some(Case {
         experiment: first.experiment.clone(),
         view: first.view,
-        parameters: parameters(first, row),
+        parameters: parameters(row),
         value: unit.map(|unit| figure(unit, &samples, seed)),
         metrics: metrics(&measured, seed),
         sides,
@@ -276,6 +287,30 @@ pub(crate) mod tests {
         let found: Vec<_> =
             record.cases.iter().map(|case| ratios(case.value.as_ref().expect("some"))).collect();
         assert_eq!(found, [[None, Some(2.0), Some(3.0)], [None, Some(3.0), None]]);
+    }
+
+    #[test]
+    fn rows_follow_the_first_appearance_also_with_many_equal_cases() {
+        let with_kind = |kind: &str, n: u64| {
+            let mut case = case(n, &[1.0]);
+            case.parameters = Parameters::new().with("n", n).with("kind", kind);
+            case
+        };
+        let cases = |numbers: &[u64]| run(numbers.iter().map(|n| with_kind("fork", *n)).collect());
+        let (one, other) = (cases(&[1, 2, 1, 1]), cases(&[3, 1, 2, 2, 1]));
+        let found = rows(&[&one.1, &other.1]);
+        let number = |case: Option<&lab::Case>| case.and_then(|case| case.parameters.number("n"));
+        let found: Vec<[Option<u64>; 2]> =
+            found.iter().map(|row| [number(row[0]), number(row[1])]).collect();
+        let (one, two, three) = (Some(1), Some(2), Some(3));
+        assert_eq!(
+            found,
+            [[one, one], [two, two], [one, one], [one, None], [None, three], [None, two]]
+        );
+        // A search through all rows for each case would take minutes.
+        let many = |count: u64| run((0..count).map(|n| with_kind("fork", n)).collect()).1;
+        let many = many(50_000);
+        assert_eq!(rows(&[&many, &many, &many]).len(), 50_000);
     }
 
     #[test]

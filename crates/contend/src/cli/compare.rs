@@ -24,8 +24,9 @@ pub struct CompareArgs {
     ///
     /// `contend history` lists numbers and labels; --json of the other verbs writes the files. The
     /// first run is the baseline of the ratios. A label must be that of only one saved run. A file
-    /// takes precedence over a saved run with that number or label.
-    #[arg(required = true, num_args = 2.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
+    /// takes precedence over a saved run with that number or label. Give at least two runs, or a page
+    /// of several (`contend report --html`).
+    #[arg(required = true, num_args = 1.., value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub runs: Vec<PathBuf>,
 
     /// Write the comparison as JSON to FILE, or `-` for stdout.

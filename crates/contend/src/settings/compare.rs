@@ -29,15 +29,24 @@ pub enum ComparedRuns {
     Pipelines(Vec<SavedRuns>),
 }
 
+/// Smallest number of runs that can be compared.
+const MIN_RUNS: usize = 2;
+
 /// Returns the settings of `contend compare`.
 ///
 /// # Errors
 /// Returns an error if:
+/// - there is only one run,
 /// - a run cannot be read, as [`named::read`] says, or the runs are of different kinds, or
 /// - a file cannot be written, or is one of the runs.
 pub fn compare(args: CompareArgs) -> Result<Compare> {
     let (origins, texts): (Vec<_>, Vec<_>) =
         named::read(&args.runs, args.store)?.into_iter().unzip();
+    if texts.len() < MIN_RUNS {
+        let message =
+            "one run has nothing to be compared with: give at least two runs, or a page of several";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let runs = compared_runs(origins, &texts)?;
     let paths = RecordPaths {
         json: args.json.as_deref(),

@@ -10,6 +10,7 @@ use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_report::render::html::embedded_record;
 use contend_report::store::{Entry, Filter, Store};
+use serde::de::IgnoredAny;
 
 use super::{readable, store};
 use crate::cli::lab::StoreArgs;
@@ -36,7 +37,7 @@ impl Text {
     }
 }
 
-/// Reads the records that arguments name, in this order.
+/// Reads the records that arguments name, in this order. A page of several runs has several records.
 ///
 /// # Errors
 /// Returns an error if:
@@ -47,7 +48,7 @@ impl Text {
 pub fn read(names: &[PathBuf], args: StoreArgs) -> Result<Vec<(Origin, Text)>> {
     let store = store(args);
     let labels = store.as_ref().ok().map(PathBuf::as_path);
-    let mut origins: Vec<Origin> =
+    let origins: Vec<Origin> =
         names.iter().map(|name| origin(name, labels)).collect::<Result<_>>()?;
     if origins.iter().filter(|origin| **origin == Origin::StandardInput).count() > 1 {
         return Err(
@@ -56,14 +57,17 @@ pub fn read(names: &[PathBuf], args: StoreArgs) -> Result<Vec<(Origin, Text)>> {
     }
     let needs_store = origins.iter().any(|origin| matches!(origin, Origin::Kept { .. }));
     let store = if needs_store { Some(store?) } else { None };
-    let mut texts = Vec::new();
-    for (name, origin) in names.iter().zip(&mut origins) {
-        texts.push(match (origin, &store) {
-            (Origin::Kept { number, label }, Some(store)) => saved_run(store, *number, label)?,
+    let mut records = Vec::new();
+    for (name, mut origin) in names.iter().zip(origins) {
+        let texts = match (&mut origin, &store) {
+            (Origin::Kept { number, label }, Some(store)) => {
+                vec![saved_run(store, *number, label)?]
+            }
             (origin, _) => of_file(name, origin)?,
-        });
+        };
+        records.extend(texts.into_iter().map(|text| (origin.clone(), text)));
     }
-    Ok(origins.into_iter().zip(texts).collect())
+    Ok(records)
 }
 
 /// Returns an error if a file that `option` names is one of the records.
@@ -143,7 +147,8 @@ fn saved_run(store: &Path, number: i64, label: &mut String) -> Result<Text> {
     Ok(text)
 }
 
-fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {
+/// Reads a record from a file, or those of a page.
+fn of_file(path: &Path, origin: &Origin) -> Result<Vec<Text>, UsageError> {
     let (name, opened) = match origin {
         Origin::StandardInput => {
             ("standard input".to_owned(), io::stdin().as_fd().try_clone_to_owned().map(File::from))
@@ -154,13 +159,53 @@ fn of_file(path: &Path, origin: &Origin) -> Result<Text, UsageError> {
     readable(&name, opened)?
         .read_to_string(&mut json)
         .map_err(|source| UsageError(format!("cannot read {name}: {source}")))?;
-    // A page of `--html` contains its record.
-    let json = embedded_record(&json).map(str::to_owned).unwrap_or(json);
-    Ok(Text { json, from: name })
+    // A page of `--html` contains its record, or those of several runs.
+    let Some(embedded) = embedded_record(&json) else { return Ok(vec![Text { json, from: name }]) };
+    let text = |json: &str, from| Text { json: json.to_owned(), from };
+    Ok(match elements(embedded) {
+        None => vec![text(embedded, name)],
+        Some(records) => (1..)
+            .zip(records)
+            .map(|(number, record)| text(record, format!("{name}, run {number}")))
+            .collect(),
+    })
+}
+
+/// Returns the texts of the elements of a JSON array; `None` if the text is not an array with elements.
+fn elements(json: &str) -> Option<Vec<&str>> {
+    let mut rest = json.trim_start().strip_prefix('[')?;
+    let mut elements = Vec::new();
+    loop {
+        // The text is kept: a value in memory does not keep the order of fields.
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        values.next()?.ok()?;
+        let (element, after) = rest.split_at(values.byte_offset());
+        elements.push(element.trim());
+        let after = after.trim_start();
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return (after.trim_end() == "]").then_some(elements),
+        }
+    }
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file);
     let place = |path: &Path| file(path).map(|data| (data.dev(), data.ino()));
     place(one).is_some_and(|place_of_one| place(other) == Some(place_of_one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::elements;
+
+    #[test]
+    fn an_array_is_split_into_the_texts_of_its_elements() {
+        let text = " [{\"b\": [1, 2], \"a\": \"],{\"}, {} ,{\"c\":1e3}\n] ";
+        let expected = [r#"{"b": [1, 2], "a": "],{"}"#, "{}", r#"{"c":1e3}"#];
+        assert_eq!(elements(text).as_deref(), Some(&expected[..]));
+        for other in ["", "{}", "[]", "[", "[{}", "[{},]", "[{}] x", "[{} {}]", "[{]"] {
+            assert_eq!(elements(other), None, "{other}");
+        }
+    }
 }

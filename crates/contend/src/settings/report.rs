@@ -49,9 +49,6 @@ pub struct Export {
 /// [`named::read`] says, or if a file cannot be written, or would replace a record.
 pub fn report(args: ReportArgs) -> Result<Report> {
     let names = args.records;
-    if names.len() > 1 {
-        check_takes_several(args.format)?;
-    }
     let records = named::read(&names, args.store)?.into_iter().map(|(origin, text)| {
         let label = match origin {
             Origin::Kept { label, .. } => label,
@@ -59,7 +56,10 @@ pub fn report(args: ReportArgs) -> Result<Report> {
         };
         NamedRecord { text, label }
     });
-    let records = records.collect();
+    let records: Vec<NamedRecord> = records.collect();
+    if records.len() > 1 {
+        check_takes_several(args.format)?;
+    }
     for (option, path) in [("--html", &args.html), ("--output", &args.output)] {
         if let Some(path) = path {
             named::check_is_not_input(option, path, &names)?;

@@ -1,10 +1,9 @@
 //! Tests of `contend report` with the real executable.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::{Command, contend, output, run, text, wait_until};
+use crate::support::{Command, contend, output, run, text, wait_until, with_opener};
 
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 
@@ -109,6 +108,12 @@ fn several_runs_of_the_lab_have_one_page_with_the_report_s_table() {
     for (host, cpus) in [("one", 1), ("two", 2), ("four", 4)] {
         let mut value: serde_json::Value = serde_json::from_str(&record).expect("JSON");
         value["host"]["name"] = host.into();
+        // Faster machines run more turns in the time of the budget.
+        for case in value["cases"].as_array_mut().expect("cases") {
+            if let Some(turns) = case["parameters"].get_mut("turns") {
+                *turns = (19 * cpus).into();
+            }
+        }
         for field in ["cpus_allowed", "cpus_online"] {
             value["host"][field] = cpus.into();
         }
@@ -128,9 +133,11 @@ fn several_runs_of_the_lab_have_one_page_with_the_report_s_table() {
     // The row of program 0: the report's figures come before those of the runs.
     assert!(page.contains("2%, 124"), "the report's figure of program 0");
 
-    let again = report(folder.path(), &["page.html", "--html", "again.html"]);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("it has several records"), "{}", text(&again.stderr));
+    // Each case has a row with the figures of all runs.
+    let rows = page.split("<tr>").filter_map(|row| Some(row.split_once("</tr>")?.0));
+    let rows: Vec<&str> = rows.filter(|row| row.contains("placement=")).collect();
+    assert!(!rows.is_empty());
+    assert!(rows.iter().all(|row| row.matches("data-value").count() == 3), "{rows:#?}");
     let mixed = [names[0].as_str(), &records()[0], "--html", "mixed.html"];
     let mixed = report(folder.path(), &mixed);
     assert_eq!(mixed.status.code(), Some(2));
@@ -138,22 +145,63 @@ fn several_runs_of_the_lab_have_one_page_with_the_report_s_table() {
     assert!(!folder.path().join("mixed.html").exists());
 }
 
+/// Writes the page of two runs of one machine in a folder, and returns the paths of their records.
+fn page_of_two_runs(folder: &Path) -> [String; 2] {
+    let record = records()[5].clone();
+    let value = std::fs::read_to_string(&record).expect("a record");
+    let mut value: serde_json::Value = serde_json::from_str(&value).expect("JSON");
+    value["started_at"] = "2026-01-02T03:04:05Z".into();
+    let later = folder.join("later.json").display().to_string();
+    std::fs::write(&later, value.to_string()).expect("room");
+    let made = report(folder, &[&record, &later, "--html", "page.html"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    [record, later]
+}
+
+#[test]
+fn a_page_of_several_runs_can_be_read_like_their_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    page_of_two_runs(folder.path());
+    let again = report(folder.path(), &["page.html", "--html", "again.html"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
+    let record = |page: &str| page.split_once("id=\"record\">").expect("a record").1.to_owned();
+    assert!(record(&page("again.html")) == record(&page("page.html")), "the same records");
+
+    let lines = report(folder.path(), &["page.html", "--format", "jsonl"]);
+    assert_eq!(text(&lines.stdout).lines().count(), 2, "{}", text(&lines.stderr));
+    let one = report(folder.path(), &["page.html", "--format", "json"]);
+    assert_eq!(one.status.code(), Some(2));
+    assert!(text(&one.stderr).contains("use --format jsonl"), "{}", text(&one.stderr));
+}
+
+#[test]
+fn runs_of_a_page_are_compared_with_each_other_and_with_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [record, later] = page_of_two_runs(folder.path());
+    let compare = |arguments: &[&str]| {
+        output(Command::new(contend()).arg("compare").args(arguments).current_dir(folder.path()))
+    };
+    let two = compare(&["page.html"]);
+    assert!(text(&two.stdout).starts_with("2 runs, "), "{}", text(&two.stderr));
+    assert!(text(&two.stdout).contains("B  page.html (2026-01-02 03:04:05 UTC)"));
+    let three = compare(&["page.html", &later]);
+    assert!(text(&three.stdout).starts_with("3 runs, "), "{}", text(&three.stderr));
+    let one = compare(&[&record]);
+    assert_eq!(one.status.code(), Some(2));
+    assert!(text(&one.stderr).contains("give at least two runs"), "{}", text(&one.stderr));
+}
+
 #[test]
 fn a_page_is_opened_with_xdg_open() {
     let folder = tempfile::tempdir().expect("a folder");
-    let opened = folder.path().join("opened");
-    let name = opened.display();
-    let script = format!("#!/bin/sh\nprintf %s \"$1\" >'{name}.new' && mv '{name}.new' '{name}'\n");
-    let opener = folder.path().join("xdg-open");
-    std::fs::write(&opener, script).expect("room");
-    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).expect("own file");
-    let path = std::env::var("PATH").expect("a search path");
+    let (path, opened) = with_opener(folder.path());
     let open = |path: &str, page: &str| {
         let mut command = Command::new(contend());
         command.args(["report", &records()[0], "--open", "--html", page]).env("PATH", path);
         output(command.current_dir(folder.path()))
     };
-    let shown = open(&format!("{}:{path}", folder.path().display()), "page.html");
+    let shown = open(&path, "page.html");
     assert!(shown.status.success(), "{}", text(&shown.stderr));
     wait_until("the page is opened", || opened.exists());
     assert_eq!(std::fs::read_to_string(&opened).expect("it exists"), "page.html");

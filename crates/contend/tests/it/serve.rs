@@ -10,7 +10,7 @@ use contend_report::store::{Filter, Store, StoredRun};
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 
-use crate::support::{Child, Command, contend, output, text, wait_until};
+use crate::support::{Child, Command, contend, output, text, wait_until, with_opener};
 
 const RECORDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// A text that is dangerous as HTML, in an attribute, in a script, and in a header.
@@ -438,6 +438,40 @@ fn follow(server: &Server, path: &str) -> BufReader<TcpStream> {
     reader
 }
 
+/// Returns the events of a run up to its end.
+fn follow_to_end(server: &Server, path: &str) -> String {
+    let mut events = String::new();
+    let mut reader = follow(server, path);
+    while !events.contains("event: end") {
+        assert!(reader.read_line(&mut events).expect("an event") > 0, "{events}");
+    }
+    reader.read_line(&mut events).expect("its data");
+    events
+}
+
+#[test]
+fn the_end_of_every_kind_of_run_has_its_number() {
+    let server = Server::start();
+    let folder = server.folder.path();
+    std::fs::write(folder.join("input"), "some words of a line\n".repeat(20_000)).expect("room");
+    std::fs::write(folder.join("slow"), "sleep 0.2\ncat\n").expect("room");
+    let (part, store) = (["--part-size", "64k"], ["--publish", "--store", "runs.db"]);
+    let run = ["--map", "sh ./slow", "<input sh ./slow"];
+    let runs: [&[&[&str]]; 3] = [
+        &[&["run"], &store, &part, &run],
+        &[&["doctor"], &store, &["--", "sleep", "2"]],
+        &[&["pipe"], &store, &["--runs", "3", "--vs", "sleep 0.3 | cat", "sleep 0.2"]],
+    ];
+    for (index, words) in runs.into_iter().enumerate() {
+        let mut run = run_published(folder, &words.concat());
+        let events = follow_to_end(&server, &live_path(&server));
+        assert!(run.wait().expect("it ends").success(), "{words:?}");
+        let number = index + 1;
+        assert!(events.contains(&format!("\"run\":{number}}}")), "{words:?}: {events}");
+        assert_eq!(server.get(&format!("run/{number}")).status, 200);
+    }
+}
+
 #[test]
 fn a_running_pipeline_is_followed_to_its_end() {
     let server = Server::start();
@@ -449,12 +483,7 @@ fn a_running_pipeline_is_followed_to_its_end() {
     assert_eq!(page.status, 200);
     assert!(page.body.contains("&lt;b&gt;") && !page.body.contains("<b>"), "{}", page.body);
     assert!(page.body.contains("CPUs that each stage uses"), "{}", page.body);
-    let mut events = String::new();
-    let mut reader = follow(&server, &path);
-    while !events.contains("event: end") {
-        assert!(reader.read_line(&mut events).expect("an event") > 0, "{events}");
-    }
-    reader.read_line(&mut events).expect("its data");
+    let events = follow_to_end(&server, &path);
     assert!(events.matches("data: {\"seconds\"").count() >= 3, "{events}");
     assert!(events.contains("\"run\":1}"), "{events}");
     assert!(run.wait().expect("it ends").success());
@@ -480,8 +509,10 @@ fn every_measuring_verb_is_shown_while_it_runs() {
         "sh ./slow",
         "<input sh ./slow",
     ];
-    let verbs: [(&str, &[&str]); 4] = [
+    let versus = ["pipe", "--publish", "--no-store", "--vs", "sleep 0.3 | cat", "sleep 0.2"];
+    let verbs: [(&str, &[&str]); 5] = [
         ("Bytes that each stage writes", &["pipe", "--publish", "--no-store", "sleep 60 | cat"]),
+        ("Wall time of the last run", &versus),
         ("Input read", &run),
         ("Threads by state", &["doctor", "--publish", "--no-store", "--", "sleep", "60"]),
         ("Completed", &["lab", "run", "units/create", "--publish", "--no-store", "--budget", "60"]),
@@ -505,6 +536,28 @@ fn every_measuring_verb_is_shown_while_it_runs() {
             assert!(reader.read_line(&mut events).expect("an event") > 0, "{events}");
         }
     }
+}
+
+#[test]
+fn the_token_is_not_an_argument_of_the_browser() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, opened) = with_opener(folder.path());
+    let mut command = command(folder.path(), &["serve", "--open", "--store", "runs.db"]);
+    let mut child = command.env("PATH", path).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut url = String::new();
+    BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut url).expect("a line");
+    wait_until("the page is opened", || opened.exists());
+    let argument = std::fs::read_to_string(opened).expect("it exists");
+    let token = split(url.trim_end()).1;
+    assert!(!argument.contains(token.trim_matches('/')), "{argument}");
+    let page = Path::new(&argument);
+    assert_eq!(page.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    let target = format!("content=\"0; url={}\"", url.trim_end());
+    assert!(std::fs::read_to_string(page).expect("own file").contains(&target));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    child.wait().expect("it ends");
+    assert!(!page.exists());
 }
 
 #[test]

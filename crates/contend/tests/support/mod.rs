@@ -285,3 +285,17 @@ pub fn cases(record: &Value) -> &Vec<Value> {
 pub fn metric(case: &Value, name: &str) -> f64 {
     case["metrics"][name]["median"].as_f64().unwrap_or_else(|| panic!("no {name} in {case}"))
 }
+
+/// Writes a program `xdg-open` to a folder, which writes its argument to a file. Returns a search path with the
+/// folder, and that file, which exists once the program has run.
+pub fn with_opener(folder: &Path) -> (String, PathBuf) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let opened = folder.join("opened");
+    let name = opened.display();
+    let script = format!("#!/bin/sh\nprintf %s \"$1\" >'{name}.new' && mv '{name}.new' '{name}'\n");
+    let opener = folder.join("xdg-open");
+    std::fs::write(&opener, script).expect("room");
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).expect("own file");
+    let path = std::env::var("PATH").expect("a search path");
+    (format!("{}:{path}", folder.display()), opened)
+}

@@ -13,7 +13,7 @@
 use std::fmt::Write as _;
 
 use contend_record::doctor::{
-    Cause, DoctorRecord, Finding, Layer, LayerId, Relation, Symptom, Thread, ThreadName,
+    Cause, DoctorRecord, Finding, Layer, LayerId, Relation, Runtime, Symptom, Thread, ThreadName,
     ThreadState,
 };
 
@@ -61,11 +61,27 @@ pub fn report(record: &DoctorRecord, detail: Detail, width: usize) -> String {
     out
 }
 
-fn headline(out: &mut String, record: &DoctorRecord, width: usize) {
+/// How much was observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Observed {
+    /// Number of processes.
+    pub processes: u64,
+    /// Number of threads.
+    pub threads: u64,
+}
+
+/// Returns how many processes and threads were observed.
+pub(super) fn observed(record: &DoctorRecord) -> Observed {
     let named: usize = record.processes.iter().map(|process| process.threads).sum();
     // The list of processes may be shorter. Earlier records only have the list.
-    let processes = record.observation.processes.max(record.processes.len() as u64);
-    let threads = record.observation.threads.max(named as u64);
+    Observed {
+        processes: record.observation.processes.max(record.processes.len() as u64),
+        threads: record.observation.threads.max(named as u64),
+    }
+}
+
+fn headline(out: &mut String, record: &DoctorRecord, width: usize) {
+    let Observed { processes, threads } = observed(record);
     let status = match record.exit_code {
         Some(code) => format!(" | exit {code}"),
         None => String::new(),
@@ -315,6 +331,27 @@ pub fn symptom_name(symptom: Symptom) -> &'static str {
         Symptom::Spinning => "Spinning",
         Symptom::NotConcurrency => "Not a matter of concurrency",
         Symptom::Pipeline => "Pipeline",
+    }
+}
+
+/// Returns the name of a runtime in reports.
+pub(super) fn runtime_name(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Python => "CPython",
+        Runtime::Ruby => "Ruby",
+        Runtime::Java => "Java",
+        Runtime::Node => "Node.js",
+        Runtime::Go => "Go",
+        Runtime::Shell => "shell",
+    }
+}
+
+/// Returns why a process is observed, in a few words.
+pub(super) fn relation_name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Named => "named",
+        Relation::Descendant => "descendant",
+        Relation::SharesPipe => "shares a pipe",
     }
 }
 

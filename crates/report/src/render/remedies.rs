@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use contend_record::advice::{Trial, Verdict};
+use contend_record::advice::Verdict;
 use contend_record::doctor::{DoctorRecord, Finding};
 use contend_record::remedy::{RemedyTrial, TriedRemedy};
 use contend_record::stats::Estimate;
 
-use super::advice::{change, change_of, change_with_interval, pasted, verdict_name};
+use super::advice::{brackets, change, change_of, change_with_interval, pasted, verdict_name};
 use super::doctor::symptom_name;
 use super::layout::{
     BOLD, GOOD, WARN, aligned_left, cut, dimmed, paragraph, plain_table, styled_lines,
@@ -32,7 +32,7 @@ pub(super) fn section(out: &mut String, record: &DoctorRecord, detail: Detail, w
     if trial.trial.rounds > 0 {
         out.push('\n');
         rows(out, trial, width);
-        dimmed(out, &effort(&trial.trial), width);
+        dimmed(out, &effort(trial), width);
     }
     if !trial.output_compared {
         let note = "The output of the unchanged command differs from run to run, so only exit codes were \
@@ -120,7 +120,10 @@ fn was_tried(remedy: &TriedRemedy) -> bool {
 }
 
 /// Describes how many rounds ran, how long the unchanged command took, and why the trial ended.
-fn effort(trial: &Trial) -> String {
+fn effort(remedies: &RemedyTrial) -> String {
+    let trial = &remedies.trial;
+    let ratios = remedies.remedies.iter().filter_map(|one| one.measured.wall_ratio.as_ref());
+    let brackets = brackets(ratios).map(|words| format!(" Median [{words}]."));
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let end = if trial.interrupted {
         " (interrupted)"
@@ -132,10 +135,11 @@ fn effort(trial: &Trial) -> String {
         " (budget reached)"
     };
     format!(
-        "{} in {}{end}, in which the unchanged command takes {}.",
+        "{} in {}{end}, in which the unchanged command takes {}.{}",
         counted(trial.rounds as u64, "round"),
         seconds(trial.seconds),
         original.unwrap_or_else(|| "?".to_owned()),
+        brackets.unwrap_or_default(),
     )
 }
 
@@ -185,7 +189,7 @@ fn details(out: &mut String, trial: &RemedyTrial, width: usize) {
 mod tests {
     use super::super::testing::plain_output;
     use super::*;
-    use contend_record::advice::{Measurement, TrialInput};
+    use contend_record::advice::{Measurement, Trial, TrialInput};
     use contend_record::doctor::Symptom;
     use contend_record::remedy::RemedyId;
 

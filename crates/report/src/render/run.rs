@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use contend_record::run::{
     Class, CombineRecord, CommandRecord, GroupRecord, LineOrder, MergeRecord, Outcome, PlanRecord,
-    RunRecord, SortKey, SourceRecord, Stage, StepRecord, TakenOver, WorkKind, WorkSpan,
+    RunRecord, SortKey, SourceRecord, Stage, StageOutcome, StepRecord, TakenOver, WorkKind,
+    WorkSpan,
 };
 use contend_record::shell::quote;
 
@@ -72,13 +73,18 @@ fn shell_text(out: &mut String, record: &RunRecord, width: usize) {
             hanging(out, &" ".repeat(mark.len()), &reason, width);
         }
     }
-    if let Some(others @ 1..) = record.left_others {
-        let commands = counted(others as u64, "other command");
-        let text = format!(
-            "left to the shell: {commands} (builtins, functions, or not known to run on chunks)"
-        );
+    if let Some(text) = others_left(record) {
         hanging(out, "", &text, width);
     }
+}
+
+/// Says how many further commands contend leaves to the shell; `None` if there are none.
+pub(super) fn others_left(record: &RunRecord) -> Option<String> {
+    let others = record.left_others.filter(|others| *others > 0)?;
+    let commands = counted(others as u64, "other command");
+    Some(format!(
+        "left to the shell: {commands} (builtins, functions, or not known to run on chunks)"
+    ))
 }
 
 /// Returns the text of stages that contend takes over, and a description of how each stage can run.
@@ -205,8 +211,17 @@ pub fn script_summary(record: &RunRecord, width: usize) -> String {
     let width = width.max(MIN_REPORT_COLUMNS);
     let mut out = String::new();
     let Some(outcome) = &record.outcome else { return out };
+    let (name, text) = script_result(record, outcome);
+    let _ = write!(out, "{BOLD}{name}:{BOLD:#} ");
+    paragraph_after(&mut out, name.len() + 2, &text, width);
+    out
+}
+
+/// Returns how shell text ran, in a word, and its wall time with the number of its pipelines that ran in
+/// parallel; if none was taken over, with the reason.
+fn script_result(record: &RunRecord, outcome: &Outcome) -> (&'static str, String) {
     let (name, text) = if record.taken.is_empty() {
-        ("plain:", record.decision.why.clone())
+        ("plain", record.decision.why.clone())
     } else {
         let parts =
             |one: &&RunRecord| one.outcome.as_ref().is_some_and(|outcome| outcome.parts > 0);
@@ -224,12 +239,9 @@ pub fn script_summary(record: &RunRecord, width: usize) -> String {
                 seconds(time)
             ),
         };
-        ("total:", text)
+        ("total", text)
     };
-    let _ = write!(out, "{BOLD}{name}{BOLD:#} ");
-    let text = format!("{}; {text}", seconds(outcome.wall_seconds));
-    paragraph_after(&mut out, name.len() + 1, &text, width);
-    out
+    (name, format!("{}; {text}", seconds(outcome.wall_seconds)))
 }
 
 /// Renders the outcome with the figures of each stage, and the CPU time and memory used. For shell
@@ -241,14 +253,9 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     if record.plan.is_none() {
         return script_summary(record, width);
     }
-    let name = match (record.decision.parallel, outcome.parts) {
-        (true, 0) => "not in chunks:",
-        (true, _) => "parallel:",
-        (false, _) => "plain:",
-    };
-    let _ = write!(out, "{BOLD}{name}{BOLD:#} ");
-    let headline = headline(record, outcome);
-    paragraph_after(&mut out, name.len() + 1, &headline, width);
+    let (name, headline) = result(record, outcome);
+    let _ = write!(out, "{BOLD}{name}:{BOLD:#} ");
+    paragraph_after(&mut out, name.len() + 2, &headline, width);
     if let Some(plan) = &record.plan {
         out.push_str(&stage_table(plan, outcome, record.decision.parallel, width));
     }
@@ -257,6 +264,19 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     }
     dimmed(&mut out, &resources(outcome), width);
     out
+}
+
+/// Returns how a pipeline or a script ran, in a word or two, and its wall time with the amounts or the reason.
+pub(super) fn result(record: &RunRecord, outcome: &Outcome) -> (&'static str, String) {
+    if record.plan.is_none() {
+        return script_result(record, outcome);
+    }
+    let name = match (record.decision.parallel, outcome.parts) {
+        (true, 0) => "not in chunks",
+        (true, _) => "parallel",
+        (false, _) => "plain",
+    };
+    (name, headline(record, outcome))
 }
 
 fn headline(record: &RunRecord, outcome: &Outcome) -> String {
@@ -278,7 +298,8 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
     }
 }
 
-fn resources(outcome: &Outcome) -> String {
+/// Returns the CPU time and the peak memory of a pipeline.
+pub(super) fn resources(outcome: &Outcome) -> String {
     let in_processes = outcome.stages.iter().filter(|stage| stage.starts > 0);
     let cpu: f64 = in_processes.map(|stage| stage.cpu_seconds).sum();
     format!(
@@ -320,25 +341,34 @@ fn stage_table(plan: &PlanRecord, outcome: &Outcome, parallel: bool, width: usiz
     let room = width.saturating_sub(34);
     for (index, stage) in plan.stages.iter().enumerate() {
         let figures = outcome.stages.get(index).cloned().unwrap_or_default();
-        let [status, cpu, starts] = match stage.class {
-            Class::LeftOut if parallel => ["", "dropped", ""].map(str::to_owned),
-            _ if figures.starts == 0 && figures.cpu_seconds == 0.0 && parallel => {
-                ["", "in contend", ""].map(str::to_owned)
-            }
-            _ => [
-                figures.exit_code.to_string(),
-                seconds(figures.cpu_seconds),
-                match figures.starts {
-                    0 if parallel => "in contend".to_owned(),
-                    starts => starts.to_string(),
-                },
-            ],
-        };
+        let [status, cpu, starts] = stage_figures(Some(stage.class), &figures, parallel);
         let text = cut(&printable(&stage.text), room);
         let row = [(index + 1).to_string(), text, status, cpu, starts];
         table.add_row(row.into_iter().enumerate().map(|(at, text)| aligned(at, text)));
     }
     styled_lines(table, None, width)
+}
+
+/// Formats exit status, CPU time and number of processes of a stage. `class` is `None` if it is unknown.
+pub(super) fn stage_figures(
+    class: Option<Class>,
+    figures: &StageOutcome,
+    parallel: bool,
+) -> [String; 3] {
+    match class {
+        Some(Class::LeftOut) if parallel => ["", "dropped", ""].map(str::to_owned),
+        _ if figures.starts == 0 && figures.cpu_seconds == 0.0 && parallel => {
+            ["", "in contend", ""].map(str::to_owned)
+        }
+        _ => [
+            figures.exit_code.to_string(),
+            seconds(figures.cpu_seconds),
+            match figures.starts {
+                0 if parallel => "in contend".to_owned(),
+                starts => starts.to_string(),
+            },
+        ],
+    }
 }
 
 /// Returns the name of a kind of work.
@@ -366,7 +396,7 @@ pub(super) fn work_stages(span: &WorkSpan) -> String {
 mod tests {
     use super::super::testing::plain;
     use super::*;
-    use contend_record::run::{Decision, FieldPlace, StageOutcome};
+    use contend_record::run::{Decision, FieldPlace};
 
     fn stage(text: &str, class: Class) -> Stage {
         let why = "its reason, which is long enough to need more than one line of a terminal";

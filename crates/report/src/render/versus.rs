@@ -90,7 +90,10 @@ fn headline(out: &mut String, record: &VersusRecord, width: usize) {
 pub(super) fn result(record: &VersusRecord) -> Option<(String, String)> {
     let first = record.variants.first()?;
     let wall = &first.wall_seconds;
-    let of_one = || (format!("{} wall", time(wall.median)), after_space(&interval(wall, time)));
+    let of_one = || {
+        let interval = interval(ends(wall, record.rounds), time);
+        (format!("{} wall", time(wall.median)), after_space(&interval))
+    };
     Some(comparison(record, first).unwrap_or_else(of_one))
 }
 
@@ -106,12 +109,13 @@ fn comparison(record: &VersusRecord, first: &Variant) -> Option<(String, String)
     });
     let best = best?;
     let ratios = best.ratios.as_ref()?;
-    let with_interval = |of: &Estimate| (ratio(of.median), after_space(&interval(of, ratio)));
+    let with_interval =
+        |of: &Estimate| (ratio(of.median), after_space(&interval(ratio_ends(of, record), ratio)));
     let ((wall, interval), (cpu, of_cpu)) =
         (with_interval(&ratios.wall), with_interval(&ratios.cpu));
     let cpu = format!("{cpu} times the CPU time{of_cpu}");
     let (a, b) = (&first.name, &best.name);
-    Some(match side(&ratios.wall, record.rounds) {
+    Some(match side(&ratios.wall, record) {
         _ if has_failed(best, first) => (
             format!("{b} fails (exit status {})", best.exit_code),
             format!(": {b} takes {wall} times as long{interval} and {cpu}"),
@@ -158,9 +162,7 @@ fn circumstances(out: &mut String, record: &VersusRecord, width: usize) {
     if record.interrupted {
         note += "; interrupted";
     }
-    let is_few = record.rounds < MIN_CI95_SAMPLES;
-    let brackets = if is_few { "minimum and maximum" } else { "95 % interval" };
-    if record.rounds > 1 {
+    if let Some(brackets) = brackets(record) {
         let _ = write!(note, "; median [{brackets}]");
     }
     super::layout::dimmed(out, &note, width);
@@ -187,32 +189,54 @@ const MIN_RUNS: usize = 3;
 const CLEAR_DIFFERENCE: f64 = 0.05;
 
 /// Returns on which side of 1 the interval of a ratio lies. A few runs show only a large difference.
-fn side(ratio: &Estimate, rounds: usize) -> Side {
-    let margin = if rounds < MIN_CI95_SAMPLES { CLEAR_DIFFERENCE } else { 0.0 };
-    match range(ratio) {
-        _ if rounds < MIN_RUNS => Side::Unclear,
-        [_, high] if high < 1.0 - margin => Side::Below,
-        [low, _] if low > 1.0 + margin => Side::Above,
+fn side(ratio: &Estimate, record: &VersusRecord) -> Side {
+    let margin = if record.rounds < MIN_CI95_SAMPLES { CLEAR_DIFFERENCE } else { 0.0 };
+    match ratio_ends(ratio, record) {
+        _ if record.rounds < MIN_RUNS => Side::Unclear,
+        Some([_, high]) if high < 1.0 - margin => Side::Below,
+        Some([low, _]) if low > 1.0 + margin => Side::Above,
         _ => Side::Unclear,
     }
 }
 
-/// Returns the interval of a median, or the range of the samples if there are too few.
-fn range(estimate: &Estimate) -> [f64; 2] {
-    if estimate.samples.len() >= MIN_CI95_SAMPLES {
-        return estimate.ci95;
+/// Returns what the ends in brackets after the medians of a comparison are, in words; `None` after a single
+/// round, which has no brackets.
+pub(super) fn brackets(record: &VersusRecord) -> Option<&'static str> {
+    match record.rounds {
+        ..2 => None,
+        2..MIN_CI95_SAMPLES => Some("minimum and maximum"),
+        _ => Some("95 % interval"),
     }
-    let samples = || estimate.samples.iter().copied();
-    [samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max)]
 }
 
-/// Returns the interval in brackets, or nothing for a single sample.
-fn interval(estimate: &Estimate, shown: fn(f64) -> String) -> String {
-    if estimate.samples.len() < 2 {
-        return String::new();
+/// Returns the ends of the interval of a median, or the smallest and the largest sample if the comparison has too
+/// few rounds. Returns `None` with a single round or sample. Of saved runs, a pipeline may have more than `rounds`
+/// samples; its brackets still have to be what the words for all of them say.
+pub(super) fn ends(estimate: &Estimate, rounds: usize) -> Option<[f64; 2]> {
+    if rounds.min(estimate.samples.len()) < 2 {
+        return None;
     }
-    let [low, high] = range(estimate);
-    format!("[{}, {}]", shown(low), shown(high))
+    if rounds.min(estimate.samples.len()) >= MIN_CI95_SAMPLES {
+        return Some(estimate.ci95);
+    }
+    let samples = || estimate.samples.iter().copied();
+    Some([samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max)])
+}
+
+/// Returns the ends of a ratio, as [`ends`] does. For a few saved runs, `ci95` is the range of the ratios of all
+/// pairs of runs.
+pub(super) fn ratio_ends(ratio: &Estimate, record: &VersusRecord) -> Option<[f64; 2]> {
+    ends(ratio, record.rounds).map(|ends| if record.in_turn { ends } else { ratio.ci95 })
+}
+
+/// Returns the ends of an interval in brackets, or nothing without them.
+fn interval(ends: Option<[f64; 2]>, shown: fn(f64) -> String) -> String {
+    ends.map_or_else(String::new, |[low, high]| format!("[{}, {}]", shown(low), shown(high)))
+}
+
+/// Formats a median with its ends in brackets, if it has any.
+pub(super) fn with_ends(median: f64, ends: Option<[f64; 2]>, shown: fn(f64) -> String) -> String {
+    shown(median) + &after_space(&interval(ends, shown))
 }
 
 fn after_space(text: &str) -> String {
@@ -250,11 +274,14 @@ fn rows(record: &VersusRecord, width: usize) -> String {
             names.iter().map(|name| variant.parameters.get(*name).cloned().unwrap_or_default()),
         );
         let median = variant.wall_seconds.median;
-        cells.extend([seconds(median), interval(&variant.wall_seconds, seconds)]);
+        let of_wall = ends(&variant.wall_seconds, record.rounds);
+        cells.extend([seconds(median), interval(of_wall, seconds)]);
         let ratios = variant.ratios.as_ref();
         if is_compared {
             cells.extend(match ratios {
-                Some(ratios) => [ratio(ratios.wall.median), interval(&ratios.wall, ratio)],
+                Some(ratios) => {
+                    [ratio(ratios.wall.median), interval(ratio_ends(&ratios.wall, record), ratio)]
+                }
                 None => ["1".to_owned(), String::new()],
             });
         }

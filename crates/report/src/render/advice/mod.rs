@@ -10,7 +10,7 @@ mod what_if;
 
 use contend_record::advice::{Basis, Candidate, Prediction, RewriteId, Safety, Verdict};
 use contend_record::pipe::PipeRecord;
-use contend_record::stats::Estimate;
+use contend_record::stats::{Estimate, MIN_CI95_SAMPLES};
 use contend_record::warning::WarningId;
 
 use super::layout::{dimmed, prose_width, wrapped};
@@ -19,28 +19,37 @@ use super::units::nanoseconds;
 
 pub(super) use suggestions::suggestions;
 pub(super) use trial::trial;
-pub(super) use what_if::answers;
+pub(super) use what_if::{all_answers, answers, note_on_answers};
 
 /// Minimum predicted change that counts as a gain or a loss, as a share of the original's time.
 const MIN_GAIN: f64 = 0.02;
+/// Minimum number of samples of a ratio after whose median its interval or their range follows.
+const MIN_BRACKETED_SAMPLES: usize = 3;
 
 /// Writes the sources of predictions: service times, pilot runs and calibration. Writes nothing if
 /// nothing was predicted.
 pub(super) fn basis(out: &mut String, record: &PipeRecord, width: usize) {
-    let Some(calibration) = &record.calibration else { return };
+    if let Some(note) = basis_of_predictions(record) {
+        dimmed(out, &note, width);
+    }
+}
+
+/// Returns the sources of predictions in a sentence: service times, pilot runs and calibration.
+/// `None` if nothing was predicted.
+pub(super) fn basis_of_predictions(record: &PipeRecord) -> Option<String> {
+    let calibration = record.calibration.as_ref()?;
     let from = calibration
         .start_up_from_run
         .map_or_else(String::new, |run| format!(", from run {run} of the lab"));
     let piloted = record.candidates.iter().any(|one| one.basis == Some(Basis::Pilot));
-    let note = format!(
+    Some(format!(
         "Predictions combine the stages' service times{}, and the cost of a pipe ({} a byte, {} a \
          call) and of starting a program ({}{from}) on this machine.",
         if piloted { ", short runs on a sample of the input" } else { "" },
         nanoseconds(1e9 * calibration.pipe_byte_seconds),
         nanoseconds(1e9 * calibration.pipe_call_seconds),
         nanoseconds(1e9 * calibration.start_up_seconds),
-    );
-    dimmed(out, &note, width);
+    ))
 }
 
 /// Returns whether there are candidates that `--try` could measure.
@@ -112,11 +121,32 @@ pub(super) fn change(ratio: f64) -> String {
 /// Formats a ratio and its interval as changes in percent, as in `−40 % [−41 %, −39 %]`. With fewer
 /// than three samples, the interval is left out.
 pub(super) fn change_with_interval(ratio: &Estimate) -> String {
-    let [low, high] = ratio.ci95;
-    if ratio.samples.len() < 3 {
-        return change(ratio.median); // too few samples for an interval
+    match ends(ratio) {
+        Some([low, high]) => {
+            format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
+        }
+        None => change(ratio.median),
     }
-    format!("{} [{}, {}]", change(ratio.median), change(low), change(high))
+}
+
+/// Returns the ends of the interval of a ratio of a trial, which with fewer than six samples is their
+/// range. `None` with fewer than three.
+pub(super) fn ends(ratio: &Estimate) -> Option<[f64; 2]> {
+    (ratio.samples.len() >= MIN_BRACKETED_SAMPLES).then_some(ratio.ci95)
+}
+
+/// Returns what the [`ends`] of ratios are, in words; `None` if there are none.
+pub(super) fn brackets<'a>(ratios: impl Iterator<Item = &'a Estimate>) -> Option<String> {
+    let counts: Vec<usize> =
+        ratios.filter(|ratio| ends(ratio).is_some()).map(|ratio| ratio.samples.len()).collect();
+    let (least, most) = (counts.iter().min()?, counts.iter().max()?);
+    Some(match (*least < MIN_CI95_SAMPLES, *most < MIN_CI95_SAMPLES) {
+        (false, _) => "95 % interval".to_owned(),
+        (true, true) => "minimum and maximum".to_owned(),
+        (true, false) => {
+            format!("95 % interval, or minimum and maximum of fewer than {MIN_CI95_SAMPLES} rounds")
+        }
+    })
 }
 
 /// Formats the ratio of a quantity, such as `wall`, and its interval as changes in percent, as in
@@ -260,6 +290,29 @@ mod tests {
         };
         let name = "drop the useless cat + set LC_ALL=C, stages 1 to 3";
         assert_eq!(candidate_name(&several), name);
+    }
+
+    #[test]
+    fn an_interval_needs_six_samples_and_a_range_three() {
+        let ratio = |samples: usize| {
+            let samples = [0.5, 0.4, 0.6].into_iter().cycle().take(samples);
+            Estimate::from_samples(samples.collect(), 1).expect("there are samples")
+        };
+        let words = |counts: &[usize]| {
+            let ratios: Vec<Estimate> = counts.iter().map(|count| ratio(*count)).collect();
+            brackets(ratios.iter())
+        };
+        for (count, expected) in [
+            (1, None),
+            (3, Some("minimum and maximum")),
+            (5, Some("minimum and maximum")),
+            (6, Some("95 % interval")),
+        ] {
+            assert_eq!(words(&[count]).as_deref(), expected, "{count}");
+            assert_eq!(change_with_interval(&ratio(count)).contains('['), expected.is_some());
+        }
+        let mixed = "95 % interval, or minimum and maximum of fewer than 6 rounds";
+        assert_eq!(words(&[1, 5, 20]).as_deref(), Some(mixed));
     }
 
     #[test]

@@ -16,8 +16,8 @@ use super::super::text::printable;
 use super::super::units::{bytes, counted, seconds};
 use super::suggestions::predicted;
 use super::{
-    candidate_name, change, change_of, change_with_interval, indented, load, output_name, pasted,
-    verdict_name,
+    brackets, candidate_name, change, change_of, change_with_interval, indented, load, output_name,
+    pasted, verdict_name,
 };
 
 /// Writes the result of the trial, with the winner first, and the heading of the profile that
@@ -32,7 +32,7 @@ pub fn trial(out: &mut String, record: &PipeRecord, detail: Detail, width: usize
     if trial.rounds > 0 {
         out.push('\n');
         rows(out, record, trial, width);
-        dimmed(out, &effort(trial), width);
+        dimmed(out, &effort(record, trial), width);
         left_out(out, record, width);
     }
     if detail == Detail::Full {
@@ -157,8 +157,9 @@ fn was_tried(candidate: &Candidate) -> bool {
     candidate.measured.wall_ratio.is_some() || candidate.measured.verdict == Verdict::Wrong
 }
 
-/// Describes how many rounds ran, on which input, and why the trial ended.
-fn effort(trial: &Trial) -> String {
+/// Describes how many rounds ran, on which input, why the trial ended, and what the brackets in the
+/// table are.
+fn effort(record: &PipeRecord, trial: &Trial) -> String {
     let original = trial.original_wall_seconds.as_ref().map(|wall| seconds(wall.median));
     let end = if trial.interrupted {
         "interrupted"
@@ -167,12 +168,15 @@ fn effort(trial: &Trial) -> String {
     } else {
         "budget reached"
     };
+    let ratios = record.candidates.iter().filter_map(|one| one.measured.wall_ratio.as_ref());
+    let brackets = brackets(ratios).map(|words| format!(" Median [{words}]."));
     format!(
-        "{} in {} ({end}) on {}, where the original takes {}.",
+        "{} in {} ({end}) on {}, where the original takes {}.{}",
         counted(trial.rounds as u64, "round"),
         seconds(trial.seconds),
         input_name(&trial.input),
         original.unwrap_or_else(|| "?".to_owned()),
+        brackets.unwrap_or_default(),
     )
 }
 

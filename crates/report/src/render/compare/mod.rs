@@ -1,11 +1,11 @@
 //! Renders a comparison of several runs of the lab as text.
 
-mod runs;
-mod section;
+pub(super) mod runs;
+pub(super) mod section;
 mod table;
 #[cfg(test)]
 mod tests;
-mod unequal;
+pub(super) mod unequal;
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,13 @@ pub fn report(record: &CompareRecord, width: usize) -> String {
     runs::described(&mut out, record, width);
     out.push_str(&section::all(record, width));
     unequal::listed(&mut out, record, width);
-    warnings(&mut out, record, width);
+    let warnings = warnings(record);
+    if !warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in warnings {
+        warn(&mut out, &warning, width);
+    }
     let legend = section::legend(record);
     if !legend.is_empty() {
         out.push('\n');
@@ -66,10 +72,9 @@ fn words(names: &[&str]) -> String {
     }
 }
 
-/// Writes the warnings of each run and of the cases that it has measured, after an empty line if
-/// there are any.
-fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
-    let before = out.len();
+/// Returns the warnings of each run and of the cases that it has measured, each with the name of the run.
+pub(super) fn warnings(record: &CompareRecord) -> Vec<String> {
+    let mut found = Vec::new();
     for (index, run) in record.runs.iter().enumerate() {
         let of_run = run.warnings.iter().map(|warning| printable(&warning.message));
         let of_cases = record.cases.iter().flat_map(|case| match case.sides.get(index) {
@@ -78,13 +83,10 @@ fn warnings(out: &mut String, record: &CompareRecord, width: usize) {
             }
             _ => Vec::new(),
         });
-        for message in of_run.chain(lab::warnings(of_cases)) {
-            warn(out, &format!("{}: {message}", run.name), width);
-        }
+        let messages = of_run.chain(lab::warnings(of_cases));
+        found.extend(messages.map(|message| format!("{}: {message}", run.name)));
     }
-    if out.len() > before {
-        out.insert(before, '\n');
-    }
+    found
 }
 
 /// Returns the name of a case: its experiment and its parameters.

@@ -87,7 +87,8 @@ fn is_common(record: &CompareRecord, of: Trait) -> bool {
     record.runs.windows(2).all(|runs| of(&runs[0].host) == of(&runs[1].host))
 }
 
-fn origin(run: &Run) -> String {
+/// Returns where the record of a run was read from, in words.
+pub fn origin(run: &Run) -> String {
     match &run.origin {
         Origin::File { path } => path.clone(),
         Origin::StandardInput => "standard input".to_owned(),
@@ -96,13 +97,18 @@ fn origin(run: &Run) -> String {
     }
 }
 
-/// Describes a run: its start, its suite or experiments, its ending, the number of measured cases,
-/// and how many values differ from those of the first run.
+/// Describes a run: its start, and what [`content_and_result`] says.
 fn describe_run(record: &CompareRecord, index: usize, run: &Run) -> String {
+    let started = run.started_at.replace('T', " ").replace('Z', " UTC");
+    format!("({started}): {}", content_and_result(record, index, run))
+}
+
+/// Describes the run with the given index: its suite or experiments, its ending, the number of measured
+/// cases, and how many values differ from those of the first run.
+pub fn content_and_result(record: &CompareRecord, index: usize, run: &Run) -> String {
     let sides = || record.cases.iter().filter_map(|case| case.sides.get(index));
     let all = sides().filter(|side| !matches!(side, Side::Absent)).count();
     let measured = sides().filter(|side| side.is_measured()).count();
-    let started = run.started_at.replace('T', " ").replace('Z', " UTC");
     let quick = if run.quick { "quick; " } else { "" };
     let ending = match run.ending {
         Ending::Complete | Ending::Empty => "",
@@ -111,7 +117,7 @@ fn describe_run(record: &CompareRecord, index: usize, run: &Run) -> String {
     };
     let cases = if all == 1 { "case" } else { "cases" };
     format!(
-        "({started}): {}; {quick}{ending}{measured} of {all} {cases} measured{}",
+        "{}; {quick}{ending}{measured} of {all} {cases} measured{}",
         content(run),
         against_the_first(record, index)
     )

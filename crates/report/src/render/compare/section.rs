@@ -8,6 +8,7 @@ use contend_record::compare::{Case, CompareRecord, Figure, Run, Side};
 use contend_record::lab::{View, family_and_name};
 use contend_record::stats::Ratio;
 
+use super::super::lab::disturbance::{Disturbed, MARK};
 use super::super::lab::shown;
 use super::super::lab::table::{groups, parameter, parameter_names, spread, text_columns};
 use super::super::layout::{BOLD, grouped, paragraph_after};
@@ -48,7 +49,7 @@ fn layout_of(case: &Case) -> &'static Layout {
 }
 
 /// Returns the cases measured by at least two runs. Only these are in tables.
-fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
+pub fn in_tables(record: &CompareRecord) -> impl Iterator<Item = &Case> {
     record.cases.iter().filter(|case| case.measured() > 1)
 }
 
@@ -110,12 +111,25 @@ fn values(layout: &Layout, cases: &[&Case], run: usize, name: &str) -> Option<Bl
     if !cases.iter().any(|case| case.sides.get(run).is_some_and(Side::is_measured)) {
         return None;
     }
-    let cell = |case: &&Case| (median(case.value.as_ref(), run), disturbed(case, run).map(|_| '!'));
+    let cell =
+        |case: &&Case| (median(case.value.as_ref(), run), disturbed(case, run).map(|_| MARK));
     let value = Column::marked(name, &cases.iter().map(cell).collect::<Vec<_>>());
     let metrics = layout.metrics.iter().map(|(heading, metric)| {
         Column::new(heading, cases.iter().map(|case| median(case.metrics.get(*metric), run)))
     });
     Some([value].into_iter().chain(metrics).collect())
+}
+
+/// Returns the metrics that the tables with a case show in addition to its value: heading of the column, and
+/// name of the metric.
+pub fn metrics_of(case: &Case) -> &'static [(&'static str, &'static str)] {
+    layout_of(case).metrics
+}
+
+/// Returns the measured quantity of a case, with notes on further columns; empty if the name of the
+/// experiment says enough.
+pub fn quantity_of(case: &Case) -> &'static str {
+    layout_of(case).what
 }
 
 fn median(figure: Option<&Figure>, run: usize) -> String {
@@ -127,28 +141,19 @@ fn median(figure: Option<&Figure>, run: usize) -> String {
 const PICTURE_COLUMNS: usize = 21;
 
 /// Placeholder for the missing value of a run, or the missing ratio of two runs.
-const MISSING: &str = "-";
-
-/// How many samples of a case were disturbed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Disturbed {
-    Some,
-    All,
-}
+pub const MISSING: &str = "-";
 
 /// Returns how many samples of the case were disturbed in the run with the index `run`, or `None`
 /// if none were.
-fn disturbed(case: &Case, run: usize) -> Option<Disturbed> {
+pub fn disturbed(case: &Case, run: usize) -> Option<Disturbed> {
     match case.sides.get(run)? {
-        Side::Measured { disturbed: 0, .. } => None,
-        Side::Measured { samples, disturbed, .. } if disturbed >= samples => Some(Disturbed::All),
-        Side::Measured { .. } => Some(Disturbed::Some),
+        Side::Measured { samples, disturbed, .. } => Disturbed::of(*disturbed, *samples),
         _ => None,
     }
 }
 
 /// Returns the mark of a ratio that shows no difference, or that has too few samples to show one.
-fn doubt(ratio: &Ratio) -> Option<char> {
+pub fn doubt(ratio: &Ratio) -> Option<char> {
     match ratio.compare_to_one() {
         None => Some('?'),
         Some(Ordering::Equal) => Some('~'),
@@ -222,11 +227,6 @@ pub fn legend(record: &CompareRecord) -> String {
     let spoiled: Vec<Disturbed> = in_tables(record)
         .flat_map(|case| (0..case.sides.len()).filter_map(|run| disturbed(case, run)))
         .collect();
-    let which = match (spoiled.contains(&Disturbed::Some), spoiled.contains(&Disturbed::All)) {
-        (true, true) => "!: some or all samples were disturbed by other load.",
-        (false, true) => "!: all samples were disturbed by other load.",
-        _ => "!: some samples were disturbed by other load.",
-    };
     let parts = [
         (!ratios.is_empty(), "B/A: median of B divided by median of A."),
         (
@@ -243,7 +243,7 @@ pub fn legend(record: &CompareRecord) -> String {
             "?: too few samples for an interval; the difference may be chance.",
         ),
         (in_tables(record).any(lacks_ratio), "-: no ratio, as A may be 0 or less."),
-        (!spoiled.is_empty(), which),
+        (!spoiled.is_empty(), Disturbed::legend(&spoiled)),
     ];
     let said: Vec<&str> = parts.into_iter().filter(|part| part.0).map(|part| part.1).collect();
     said.join(" ")

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use contend_record::compare::{Case, CompareRecord, Side};
-use contend_record::lab::{Stopped, Unit};
+use contend_record::lab::Unit;
 
 use super::super::lab::table::parameter_names;
+use super::super::lab::why_ended;
 use super::super::layout::{BOLD, grouped, paragraph};
 use super::super::text::printable;
 use super::{is_in_all, words};
@@ -13,22 +14,49 @@ use super::{is_in_all, words};
 /// Maximum size of a group whose cases are listed individually, by their parameters.
 const MAX_NAMED_CASES: usize = 3;
 
-/// Writes the cases that not all runs have measured, grouped by their state in each run, with a
-/// line for each experiment. Writes nothing if there are none.
+/// Heading of the list of cases that not all runs have measured.
+pub const HEADING: &str = "Not measured in all runs";
+
+/// Cases with the same state in each run.
+#[derive(Debug)]
+pub struct Unequal {
+    /// The state in each run, as in `measured in A; not part of B:`.
+    pub standing: String,
+    /// The cases, in a line for each experiment.
+    pub cases: Vec<String>,
+}
+
+/// Writes the cases that not all runs have measured. Writes nothing if there are none.
 pub fn listed(out: &mut String, record: &CompareRecord, width: usize) {
-    let unequal = record.cases.iter().filter(|case| !is_in_all(case));
-    let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
+    let kinds = unequal(record);
     if kinds.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n{BOLD}Not measured in all runs{BOLD:#}");
-    for (standing, cases) in kinds {
-        paragraph(out, "", &printable(&format!("{standing}:")), width);
-        let by_name = cases.into_iter().map(|case| (case.experiment.as_str(), case));
-        for (experiment, cases) in grouped(by_name) {
-            paragraph(out, "- ", &printable(&format!("{experiment}{}", which(&cases))), width);
+    let _ = writeln!(out, "\n{BOLD}{HEADING}{BOLD:#}");
+    for Unequal { standing, cases } in kinds {
+        paragraph(out, "", &standing, width);
+        for cases in cases {
+            paragraph(out, "- ", &cases, width);
         }
     }
+}
+
+/// Returns the cases that not all runs have measured, grouped by their state in each run.
+pub fn unequal(record: &CompareRecord) -> Vec<Unequal> {
+    let unequal = record.cases.iter().filter(|case| !is_in_all(case));
+    let kinds = grouped(unequal.map(|case| (standing(record, case), case)));
+    let lines = |cases: Vec<&Case>| {
+        let by_name = cases.into_iter().map(|case| (case.experiment.as_str(), case));
+        let line = |(experiment, cases): (&str, Vec<&Case>)| {
+            printable(&format!("{experiment}{}", which(&cases)))
+        };
+        grouped(by_name).into_iter().map(line).collect()
+    };
+    let kinds = kinds.into_iter().map(|(standing, cases)| Unequal {
+        standing: printable(&format!("{standing}:")),
+        cases: lines(cases),
+    });
+    kinds.collect()
 }
 
 /// Describes the state of a case in each run. Runs with equal states are grouped: first those that
@@ -54,21 +82,11 @@ fn described(side: &Side, case: &Case) -> (&'static str, String) {
         Side::Measured { .. } => ("measured in", String::new()),
         Side::Absent => ("not part of", String::new()),
         Side::Skipped { reason } => ("not measured in", format!(" ({reason})")),
-        Side::NoSamples { stopped } => ("no samples in", format!(" ({})", without(*stopped))),
+        Side::NoSamples { stopped } => ("no samples in", format!(" ({})", why_ended(*stopped))),
         Side::OtherUnit { unit } => {
             let first = case.value.as_ref().map_or("", |value| counts(value.unit));
             ("left out in", format!(" (counts {}, not {first})", counts(*unit)))
         }
-    }
-}
-
-fn without(stopped: Option<Stopped>) -> &'static str {
-    match stopped {
-        Some(Stopped::Interrupt) => "the run was interrupted",
-        Some(Stopped::Budget) => "the budget was used up",
-        Some(Stopped::Failure) => "the experiment failed",
-        Some(Stopped::Interval | Stopped::Count) => "for an unknown reason",
-        None => "the run did not reach it",
     }
 }
 

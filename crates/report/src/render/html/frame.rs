@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::chart::Colour;
 use super::table::Table;
+use crate::render::advice::pasted;
 use crate::render::text::printable;
 
 /// The style sheet of every page.
@@ -114,10 +115,16 @@ impl Page<'_> {
             }
         };
         // No text, wherever it comes from, hides characters. Lines of the style sheet, of the script and of
-        // commands remain.
+        // commands remain, and so do tabs in commands, which can be pasted.
         let page = page.into_string();
-        page.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+        let visible = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");
+        page.split('\n').map(visible).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Returns the command line that makes the record again, with its label, for the result of a page.
+pub(super) fn made_with(command: &str) -> Markup {
+    html! { p { "To measure again:" } pre { code { (pasted(command)) } } }
 }
 
 /// Returns the record in a page that this module has made, as JSON; `None` for another page.
@@ -181,16 +188,26 @@ fn short(subject: &str) -> String {
 mod tests {
     use super::*;
 
-    fn page(subject: &str, record: &str) -> String {
-        let page = Page {
-            subject,
+    fn empty_page() -> Page<'static> {
+        Page {
+            subject: "",
             kind: "pipe",
             facts: Vec::new(),
             result: html! {},
             sections: Vec::new(),
+            warnings: Vec::new(),
+            origin: Vec::new(),
+            record: "{}".to_owned(),
+        }
+    }
+
+    fn page(subject: &str, record: &str) -> String {
+        let page = Page {
+            subject,
             warnings: vec![subject.to_owned()],
             origin: vec![("Machine", subject.to_owned())],
             record: record.to_owned(),
+            ..empty_page()
         };
         page.render()
     }
@@ -228,6 +245,14 @@ mod tests {
         );
         assert_eq!(served.matches("<nav>").count(), 1);
         assert_eq!(embedded_record(&served), Some("{}"));
+    }
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let command = "contend pipe 'cut -d\t <a\nsort'";
+        let page = Page { result: made_with(command), ..empty_page() }.render();
+        let shown = "<pre><code>contend pipe 'cut -d\t &lt;a\nsort'</code></pre>";
+        assert!(page.contains(shown), "{page}");
     }
 
     #[test]

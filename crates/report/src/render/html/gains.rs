@@ -10,7 +10,10 @@ use super::chart::rows::{self, Row};
 use super::frame::Figure;
 use super::label;
 use super::table::{Cell, Table};
-use crate::render::advice::{candidate_name, change, change_with_interval, verdict_name};
+use crate::render::advice::{
+    basis_of_predictions, brackets, candidate_name, change, change_with_interval, ends,
+    verdict_name,
+};
 use crate::render::text::printable;
 use crate::render::units::{counted, ratio};
 
@@ -49,8 +52,13 @@ pub(super) fn rewrites(record: &PipeRecord) -> Option<Figure> {
         predicted: ratio(candidate),
     });
     let tried: Vec<Tried<'_>> = tried.collect();
+    if tried.is_empty() {
+        return None;
+    }
     let rounds = record.trial.as_ref().map_or(0, |trial| trial.rounds);
-    (!tried.is_empty()).then(|| figure("Wall time with each change", &tried, rounds))
+    let figure = figure("Wall time with each change", &tried, rounds);
+    let basis = basis_of_predictions(record).map(|basis| format!(" {basis}"));
+    Some(Figure { method: figure.method + &basis.unwrap_or_default(), ..figure })
 }
 
 fn figure(title: &str, tried: &[Tried<'_>], rounds: usize) -> Figure {
@@ -71,34 +79,48 @@ fn figure(title: &str, tried: &[Tried<'_>], rounds: usize) -> Figure {
             printable(change.command).into(),
         ]);
     }
-    let best = tried
-        .iter()
-        .filter_map(|one| Some((one, one.measured.wall_ratio.as_ref()?.median)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    let alternative = match best {
-        Some((best, median)) => format!(
-            "Bars of wall time as a ratio to the unchanged command. The shortest is {} at {}.",
-            printable(&best.name),
-            self::ratio(median)
-        ),
-        None => "Bars of predicted wall time as a ratio to the unchanged command.".to_owned(),
-    };
-    let method = match rounds {
-        0 => "Predicted from the profile, not measured: --try measures them.".to_owned(),
-        _ => format!(
-            "Ratio of wall times to those of the unchanged command, which ran in turn with each change: median \
-             and 95 % interval of {}.",
-            counted(rounds as u64, "round")
-        ),
-    };
     let scale = rows::scale(&bars);
     Figure {
         title: title.to_owned(),
         legend: Vec::new(),
-        chart: rows::draw(&bars, &scale, self::ratio, &[1.0], &alternative),
+        chart: rows::draw(&bars, &scale, self::ratio, &[1.0], &alternative(tried)),
         table,
-        method,
+        method: method(tried, rounds),
     }
+}
+
+/// Describes the chart in a sentence or two. A change with another output is not praised, however fast it is.
+fn alternative(tried: &[Tried<'_>]) -> String {
+    let ratio_of = |one: &Tried<'_>| Some(one.measured.wall_ratio.as_ref()?.median);
+    if tried.iter().all(|one| ratio_of(one).is_none()) {
+        return "Bars of predicted wall time as a ratio to the unchanged command.".to_owned();
+    }
+    let has_same_output = |one: &&Tried<'_>| one.measured.verdict != Verdict::Wrong;
+    let best = tried
+        .iter()
+        .filter(has_same_output)
+        .filter_map(|one| Some((one, ratio_of(one)?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let best = match best {
+        Some((best, median)) if median < 1.0 => {
+            format!("The shortest is {} at {}.", printable(&best.name), ratio(median))
+        }
+        _ => "None with the same output is shorter than that of the unchanged command.".to_owned(),
+    };
+    format!("Bars of wall time as a ratio to the unchanged command. {best}")
+}
+
+/// Says how the ratios were measured, and what the lines at the ends of the bars are.
+fn method(tried: &[Tried<'_>], rounds: usize) -> String {
+    if rounds == 0 {
+        return "Predicted from the profile, not measured: --try measures them.".to_owned();
+    }
+    let brackets = brackets(tried.iter().filter_map(|one| one.measured.wall_ratio.as_ref()));
+    format!(
+        "Ratio of wall times to those of the unchanged command, which ran in turn with each change: median{} of {}.",
+        brackets.map_or_else(String::new, |words| format!(" [{words}]")),
+        counted(rounds as u64, "round")
+    )
 }
 
 fn row(tried: &Tried<'_>) -> Row {
@@ -108,16 +130,15 @@ fn row(tried: &Tried<'_>) -> Row {
         .predicted
         .map(|predicted| (predicted, format!("{name}: predicted {}", change(predicted))));
     match (measured, predicted) {
-        (Some(ratio), reference) => Row {
-            interval: (ratio.samples.len() > 2).then_some(ratio.ci95),
-            reference,
-            ..Row::bar(
-                name,
-                ratio.median,
-                change_with_interval(ratio),
-                colour(tried.measured.verdict),
-            )
-        },
+        (Some(ratio), reference) => {
+            let verdict = tried.measured.verdict;
+            let mut value = change_with_interval(ratio);
+            if verdict == Verdict::Wrong {
+                value = format!("{value}, {}", verdict_name(verdict));
+            }
+            let bar = Row::bar(name, ratio.median, value, colour(verdict));
+            Row { interval: ends(ratio), reference, ..bar }
+        }
         (None, Some((predicted, _))) => {
             let value = format!("predicted {}", change(predicted));
             Row::bar(name, predicted, value, Colour(2))
@@ -136,5 +157,59 @@ fn colour(verdict: Verdict) -> Colour {
         Verdict::Faster | Verdict::Cheaper => Colour(4),
         Verdict::Slower | Verdict::Wrong => Colour(3),
         Verdict::NoDifference | Verdict::Unclear | Verdict::NotTried => Colour(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(median: f64, samples: usize, verdict: Verdict) -> Measurement {
+        let ratios = [0.98, 1.0, 1.02].into_iter().cycle().take(samples).map(|one| one * median);
+        Measurement {
+            wall_ratio: Estimate::from_samples(ratios.collect(), 1),
+            verdict,
+            ..Measurement::default()
+        }
+    }
+
+    fn tried(measured: &Measurement) -> Tried<'_> {
+        Tried { name: format!("{:?}", measured.verdict), command: "", measured, predicted: None }
+    }
+
+    #[test]
+    fn a_change_with_another_output_is_not_praised() {
+        let wrong = measured(0.5, 6, Verdict::Wrong);
+        let faster = measured(0.8, 6, Verdict::Faster);
+        let text = alternative(&[tried(&wrong), tried(&faster)]);
+        assert!(text.ends_with("The shortest is Faster at 0.80."), "{text}");
+        let text = alternative(&[tried(&wrong)]);
+        assert!(
+            text.ends_with(
+                "None with the same output is shorter than that of the unchanged command."
+            ),
+            "{text}"
+        );
+        assert!(row(&tried(&wrong)).value.ends_with(", WRONG OUTPUT"));
+        let slower = measured(1.2, 6, Verdict::Slower);
+        assert!(alternative(&[tried(&slower)]).contains("None with the same output"));
+        let untried = Measurement::default();
+        assert!(alternative(&[tried(&untried)]).starts_with("Bars of predicted wall time"));
+    }
+
+    #[test]
+    fn a_few_rounds_have_no_interval() {
+        for (rounds, words) in [
+            (1, "median of 1 round."),
+            (3, "median [minimum and maximum] of 3 rounds."),
+            (5, "median [minimum and maximum] of 5 rounds."),
+            (6, "median [95 % interval] of 6 rounds."),
+        ] {
+            let measured = measured(0.5, rounds, Verdict::Faster);
+            let tried = tried(&measured);
+            assert_eq!(row(&tried).interval.is_some(), rounds > 1, "{rounds}");
+            let method = method(&[tried], rounds);
+            assert!(method.ends_with(words), "{method}");
+        }
     }
 }

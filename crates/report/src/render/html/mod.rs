@@ -11,6 +11,7 @@
 //! formats of the reports in the terminal ([`super::units`]).
 
 mod chart;
+mod command;
 mod compare;
 mod doctor;
 mod frame;

@@ -1,21 +1,17 @@
 //! The page of a comparison of pipelines.
 
 use contend_record::stats::Estimate;
-use contend_record::versus::{Variant, VersusRecord};
+use contend_record::versus::VersusRecord;
 use maud::{Markup, html};
 
 use super::chart::rows::{self, Row};
 use super::chart::{Colour, Format};
-use super::frame::{Figure, Page};
+use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{label, number_of, origin, pipe};
-use crate::render::advice::change_with_interval;
+use super::{command, label, number_of, origin, pipe};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, ratio, seconds};
 use crate::render::versus;
-
-/// Smallest number of samples whose interval is shown.
-const MIN_SAMPLES: usize = 6;
 
 /// Returns the page of a comparison.
 ///
@@ -70,6 +66,7 @@ fn result(record: &VersusRecord) -> Markup {
         @if differing > 0 {
             p { "The output of " (counted(differing as u64, "pipeline")) " differs from that of the first." }
         }
+        @if let Some(command) = command::of_versus(record) { (made_with(&command)) }
     }
 }
 
@@ -79,6 +76,10 @@ fn wall(record: &VersusRecord) -> Figure {
         ["name", "command", "#wall", "#CPU", "#memory", "#samples", "output", "parameters"];
     let mut table = Table::new(&headings);
     let mut bars = Vec::new();
+    let of = |estimate: &Estimate, format: Format| {
+        let ends = versus::ends(estimate, record.rounds);
+        Cell::number(versus::with_ends(estimate.median, ends, format), estimate.median)
+    };
     for (number, variant) in record.variants.iter().enumerate() {
         let output = match variant.output_equal {
             Some(true) => "identical",
@@ -90,9 +91,9 @@ fn wall(record: &VersusRecord) -> Figure {
         table.push(vec![
             printable(&variant.name).into(),
             printable(&variant.command).into(),
-            Cell::number(estimate(&variant.wall_seconds, seconds), variant.wall_seconds.median),
-            Cell::number(estimate(&variant.cpu_seconds, seconds), variant.cpu_seconds.median),
-            Cell::number(estimate(&variant.max_rss_bytes, bytes), variant.max_rss_bytes.median),
+            of(&variant.wall_seconds, seconds),
+            of(&variant.cpu_seconds, seconds),
+            of(&variant.max_rss_bytes, bytes),
             Cell::number(
                 variant.wall_seconds.samples.len().to_string(),
                 variant.wall_seconds.samples.len() as f64,
@@ -100,17 +101,20 @@ fn wall(record: &VersusRecord) -> Figure {
             output.into(),
             printable(&parameters.join(" ")).into(),
         ]);
-        bars.push(bar(variant, &variant.wall_seconds, Colour(number), seconds));
+        let ends = versus::ends(&variant.wall_seconds, record.rounds);
+        bars.push(bar(&variant.name, &variant.wall_seconds, ends, Colour(number), seconds));
     }
     let shortest = record
         .variants
         .iter()
         .min_by(|a, b| a.wall_seconds.median.total_cmp(&b.wall_seconds.median));
     let alternative = shortest.map_or_else(String::new, |variant| {
+        let is_other = variant.ratios.is_some() && variant.output_equal == Some(false);
         format!(
-            "Bars of the median wall time of each pipeline. The shortest is that of {}, {}.",
+            "Bars of the median wall time of each pipeline. The shortest is that of {}, {}{}.",
             printable(&variant.name),
-            seconds(variant.wall_seconds.median)
+            seconds(variant.wall_seconds.median),
+            if is_other { ", whose output differs" } else { "" }
         )
     });
     let scale = rows::scale(&bars);
@@ -119,7 +123,7 @@ fn wall(record: &VersusRecord) -> Figure {
         legend: Vec::new(),
         chart: rows::draw(&bars, &scale, seconds, &[], &alternative),
         table,
-        method: "Medians; a thin line is the 95 % interval (percentile bootstrap).".to_owned(),
+        method: method(record, "Wall times of the runs of each pipeline"),
     }
 }
 
@@ -129,15 +133,16 @@ fn ratios(record: &VersusRecord) -> Option<Figure> {
     let mut bars = Vec::new();
     for (number, variant) in record.variants.iter().enumerate() {
         let Some(found) = &variant.ratios else { continue };
-        let cell = |ratio: &Estimate| Cell::number(change_with_interval(ratio), ratio.median);
+        let ends = |of: &Estimate| versus::ratio_ends(of, record);
+        let cell =
+            |of: &Estimate| Cell::number(versus::with_ends(of.median, ends(of), ratio), of.median);
         table.push(vec![
             printable(&variant.name).into(),
             cell(&found.wall),
             cell(&found.cpu),
             cell(&found.memory),
         ]);
-        let row = bar(variant, &found.wall, Colour(number), ratio);
-        bars.push(Row { value: change_with_interval(&found.wall), ..row });
+        bars.push(bar(&variant.name, &found.wall, ends(&found.wall), Colour(number), ratio));
     }
     if bars.is_empty() {
         return None;
@@ -146,31 +151,109 @@ fn ratios(record: &VersusRecord) -> Option<Figure> {
     let alternative =
         format!("Bars of wall times as ratios to that of {first}, which is the line at 1.");
     let scale = rows::scale(&bars);
-    let method = if record.in_turn {
-        "Ratios of two runs of the same round: the median and its 95 % interval."
+    let of_what = if record.in_turn {
+        "Ratios of two runs of the same round"
     } else {
-        "Ratios of runs at different times: the median and its 95 % interval."
+        "Ratios of runs at different times"
     };
     Some(Figure {
         title: format!("Wall time compared with {first}"),
         legend: Vec::new(),
         chart: rows::draw(&bars, &scale, ratio, &[1.0], &alternative),
         table,
-        method: method.to_owned(),
+        method: method(record, of_what),
     })
 }
 
-fn bar(variant: &Variant, figure: &Estimate, colour: Colour, format: Format) -> Row {
-    Row {
-        interval: (figure.samples.len() >= MIN_SAMPLES).then_some(figure.ci95),
-        ..Row::bar(label(&variant.name), figure.median, estimate(figure, format), colour)
-    }
+/// Says what the bars of a chart are, and what the lines at their ends are, as the report in the terminal does.
+fn method(record: &VersusRecord, bars: &str) -> String {
+    let lines = versus::brackets(record).map(|words| {
+        let how = if words.contains('%') { " (percentile bootstrap)" } else { "" };
+        format!(": medians; thin lines show the {words}{how}")
+    });
+    format!("{bars}{}.", lines.unwrap_or_default())
 }
 
-fn estimate(figure: &Estimate, format: Format) -> String {
-    let [low, high] = figure.ci95;
-    if figure.samples.len() < MIN_SAMPLES {
-        return format(figure.median);
+fn bar(
+    name: &str,
+    figure: &Estimate,
+    ends: Option<[f64; 2]>,
+    colour: Colour,
+    format: Format,
+) -> Row {
+    let value = versus::with_ends(figure.median, ends, format);
+    Row { interval: ends, ..Row::bar(label(name), figure.median, value, colour) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::VERSUS;
+    use super::*;
+
+    /// Returns a record with this number of rounds.
+    fn record(rounds: usize) -> VersusRecord {
+        let mut record: VersusRecord = serde_json::from_str(VERSUS).expect("a record");
+        let shorten = |estimate: &mut Estimate| {
+            let samples = estimate.samples[..rounds].to_vec();
+            *estimate = Estimate::from_samples(samples, 1).expect("there are samples");
+        };
+        record.rounds = rounds;
+        for variant in &mut record.variants {
+            shorten(&mut variant.wall_seconds);
+            shorten(&mut variant.cpu_seconds);
+            shorten(&mut variant.max_rss_bytes);
+            if let Some(ratios) = &mut variant.ratios {
+                shorten(&mut ratios.wall);
+                shorten(&mut ratios.cpu);
+                shorten(&mut ratios.memory);
+            }
+        }
+        record
     }
-    format!("{} [{}, {}]", format(figure.median), format(low), format(high))
+
+    #[test]
+    fn a_few_rounds_have_no_interval() {
+        for (rounds, words) in [
+            (1, None),
+            (3, Some("minimum and maximum")),
+            (5, Some("minimum and maximum")),
+            (6, Some("95 % interval (percentile bootstrap)")),
+        ] {
+            let record = record(rounds);
+            let page = page(&record).expect("JSON");
+            let markup = page.split_once("<script").expect("the record comes last").0;
+            let lines = markup.matches("class=\"interval\"").count();
+            assert_eq!(
+                lines,
+                if rounds > 1 { 3 } else { 0 },
+                "two wall times and a ratio: {rounds}"
+            );
+            let method = words
+                .map_or(String::new(), |words| format!(": medians; thin lines show the {words}"));
+            let method = format!("Ratios of two runs of the same round{method}.");
+            assert!(markup.contains(&method), "{rounds}: {method}");
+            assert_eq!(markup.contains("95 %"), rounds == 6, "{rounds}");
+            let ratio = &record.variants[1].ratios.as_ref().expect("a ratio").wall;
+            let value =
+                versus::with_ends(ratio.median, versus::ratio_ends(ratio, &record), super::ratio);
+            assert!(markup.contains(&value), "{rounds}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_pipeline_with_another_output_is_not_praised() {
+        let mut record = record(6);
+        let praised = |record: &VersusRecord| wall(record).chart.into_string();
+        assert!(
+            praised(&record).contains("The shortest is that of B, 191ms, whose output differs.")
+        );
+        record.variants[1].output_equal = Some(true);
+        assert!(praised(&record).contains("The shortest is that of B, 191ms.\""));
+    }
+
+    #[test]
+    fn the_command_that_compares_again_is_near_the_head() {
+        let page = page(&record(6)).expect("JSON");
+        assert!(page.contains("<code>contend pipe --runs 6 --seed 564203 --vs "), "{page}");
+    }
 }

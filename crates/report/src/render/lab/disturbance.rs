@@ -12,6 +12,43 @@ pub fn is_counted(id: WarningId) -> bool {
     is_disturbance(id) || matches!(id, WarningId::InvoluntarySwitches | WarningId::FewSamples)
 }
 
+/// How many samples of a case were disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbed {
+    Some,
+    All,
+}
+
+/// Mark of the figures of disturbed cases.
+pub const MARK: char = '!';
+
+impl Disturbed {
+    /// Returns how many of `samples` samples were disturbed, if `disturbed` of them were; `None` if none
+    /// were.
+    pub fn of(disturbed: usize, samples: usize) -> Option<Self> {
+        match disturbed {
+            0 => None,
+            _ if disturbed >= samples => Some(Self::All),
+            _ => Some(Self::Some),
+        }
+    }
+
+    /// Returns how many samples of a case were disturbed; `None` if none were.
+    pub fn of_case(case: &Case) -> Option<Self> {
+        Self::of(case.disturbed.len(), case.samples.len())
+    }
+
+    /// Explains the mark of the given cases; empty without cases.
+    pub fn legend(found: &[Self]) -> &'static str {
+        match (found.contains(&Self::Some), found.contains(&Self::All)) {
+            (true, true) => "!: some or all samples were disturbed by other load.",
+            (false, true) => "!: all samples were disturbed by other load.",
+            (true, false) => "!: some samples were disturbed by other load.",
+            (false, false) => "",
+        }
+    }
+}
+
 /// Returns the number of measured cases that were disturbed, and the number of all measured cases.
 fn counts(record: &RunRecord) -> (usize, usize) {
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty());

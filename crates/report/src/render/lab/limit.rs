@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contend_record::lab::{Case, LimitReport, StoppedBy};
+use contend_record::lab::{Case, Limit, LimitReport, StoppedBy};
 use contend_record::parameters::names;
 
 use super::super::layout::{aligned_left, columns_left_out, fitted_lines, paragraph, plain_table};
@@ -14,8 +14,7 @@ pub fn section(cases: &[&Case], width: usize) -> String {
     let mut out = String::new();
     for case in cases {
         let Some(report) = &case.limit else { continue };
-        let kind = case.parameters.text(names::KIND).unwrap_or("unit");
-        paragraph(&mut out, "", &outcome(kind, report), width);
+        paragraph(&mut out, "", &outcome(case, report), width);
         out.push_str(&limits(report, width));
     }
     out
@@ -29,7 +28,10 @@ fn plural(kind: &str) -> &'static str {
     }
 }
 
-fn outcome(kind: &str, report: &LimitReport) -> String {
+/// Describes the predicted limit of a case, the number of units that were created, and what ended the attempt,
+/// with the evidence.
+pub fn outcome(case: &Case, report: &LimitReport) -> String {
+    let kind = case.parameters.text(names::KIND).unwrap_or("unit");
     let mut text = String::new();
     if let Some(first) = report.limits.first() {
         let _ = write!(
@@ -64,39 +66,42 @@ fn outcome(kind: &str, report: &LimitReport) -> String {
 fn limits(report: &LimitReport, width: usize) -> String {
     const MAX_SHOWN_LIMITS: usize = 4;
     let mut table = plain_table();
-    let headings = ["  limit", "value", "in use", "room for", "set in"];
     let shown = if width < 110 { 4 } else { 5 };
     let row = |cells: [String; 5]| {
         cells.into_iter().take(shown).enumerate().map(|(i, text)| {
             if i == 4 { aligned_left(0, 1, text) } else { aligned_left(i, 1, text) }
         })
     };
-    table.add_row(row(headings.map(str::to_owned)));
+    let indented = |[name, rest @ ..]: [String; 5]| {
+        let [value, in_use, allows, source] = rest;
+        row([format!("  {name}"), value, in_use, allows, source])
+    };
+    table.add_row(indented(HEADINGS.map(str::to_owned)));
     for limit in report.limits.iter().take(MAX_SHOWN_LIMITS) {
-        let in_bytes = ["memory", "RLIMIT_AS", "RLIMIT_DATA", "vm.overcommit"];
-        let amount = |value: u64| {
-            if in_bytes.contains(&limit.name.as_str()) {
-                bytes(value as f64)
-            } else if value >= 10_000_000 {
-                count(value as f64)
-            } else {
-                value.to_string()
-            }
-        };
-        let allows = if limit.allows >= 10_000_000 {
-            count(limit.allows as f64)
-        } else {
-            limit.allows.to_string()
-        };
-        table.add_row(row([
-            format!("  {}", limit.name),
-            amount(limit.value),
-            if limit.name == "memory" { String::new() } else { amount(limit.in_use) },
-            allows,
-            limit.source.clone(),
-        ]));
+        table.add_row(indented(cells(limit)));
     }
     let mut out = fitted_lines(table, 1, width);
-    columns_left_out(&mut out, &headings[shown..], width);
+    columns_left_out(&mut out, &HEADINGS[shown..], width);
     out
+}
+
+/// Headings of a table of limits.
+pub const HEADINGS: [&str; 5] = ["limit", "value", "in use", "room for", "set in"];
+
+/// Returns the row of a limit.
+pub fn cells(limit: &Limit) -> [String; 5] {
+    let in_bytes = ["memory", "RLIMIT_AS", "RLIMIT_DATA", "vm.overcommit"];
+    let number = |value: u64| {
+        if value >= 10_000_000 { count(value as f64) } else { value.to_string() }
+    };
+    let amount = |value: u64| {
+        if in_bytes.contains(&limit.name.as_str()) { bytes(value as f64) } else { number(value) }
+    };
+    [
+        limit.name.clone(),
+        amount(limit.value),
+        if limit.name == "memory" { String::new() } else { amount(limit.in_use) },
+        number(limit.allows),
+        limit.source.clone(),
+    ]
 }

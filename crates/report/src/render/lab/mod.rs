@@ -3,10 +3,10 @@
 pub(super) mod chapter;
 pub(super) mod conclusion;
 mod copy;
-mod disturbance;
+pub(super) mod disturbance;
 mod handoff;
 mod heat_map;
-mod limit;
+pub(super) mod limit;
 mod memory;
 pub(super) mod messages;
 mod pipeline;
@@ -25,7 +25,9 @@ pub mod timeline;
 #[cfg(test)]
 mod widths;
 
+pub(super) use pipeline::stage_figures;
 pub(super) use reported::{Reported, reported};
+pub(super) use saturation::sentence as law;
 
 use std::fmt::Write as _;
 
@@ -103,11 +105,8 @@ pub fn figures(record: &RunRecord, detail: Detail, width: usize) -> String {
         out.push('\n');
     }
     footer(&mut out, record, width);
-    for warning in record.warnings.iter().filter(|w| !conclusion::is_disturbance(w.id)) {
-        warn(&mut out, &warning.message, width);
-    }
-    if let Some(disturbed) = disturbance::sentence(record) {
-        warn(&mut out, &disturbed, width);
+    for message in run_warnings(record) {
+        warn(&mut out, &message, width);
     }
     if is_summary {
         let more =
@@ -129,27 +128,41 @@ fn experiments(record: &RunRecord, complete: &[View], width: usize) -> String {
         if is_shown && skipped.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "\n{BOLD}{name}{BOLD:#}");
+        let _ = writeln!(out, "\n{BOLD}{}{BOLD:#}", printable(name));
         if !is_shown {
             out.push_str(&section(record, &cases, width));
         }
         for skipped in skipped {
             paragraph(&mut out, "- ", &skipped, width);
         }
-        let of_cases = cases.iter().flat_map(|case| {
-            let warnings = case.warnings.iter().filter(|w| !disturbance::is_counted(w.id));
-            warnings.map(|warning| (case.parameters.to_string(), warning))
-        });
-        for message in warnings(of_cases) {
+        for message in case_warnings(&cases) {
             warn(&mut out, &message, width);
         }
     }
     out
 }
 
+/// Returns the warnings about a whole run. Those about disturbances are one sentence, which counts the
+/// disturbed cases.
+pub(super) fn run_warnings(record: &RunRecord) -> Vec<String> {
+    let others = record.warnings.iter().filter(|w| !conclusion::is_disturbance(w.id));
+    let others = others.map(|warning| printable(&warning.message));
+    others.chain(disturbance::sentence(record)).collect()
+}
+
+/// Returns the warnings about cases of an experiment, without those that [`run_warnings`] counts.
+pub(super) fn case_warnings(cases: &[&Case]) -> Vec<String> {
+    warnings(cases.iter().flat_map(|case| {
+        let warnings = case.warnings.iter().filter(|w| !disturbance::is_counted(w.id));
+        warnings.map(|warning| (case.parameters.to_string(), warning))
+    }))
+}
+
 fn headline(out: &mut String, record: &RunRecord, width: usize) {
-    let what =
-        record.suite.as_ref().map_or_else(|| "lab".to_owned(), |name| format!("suite {name}"));
+    let what = record
+        .suite
+        .as_ref()
+        .map_or_else(|| "lab".to_owned(), |name| format!("suite {}", printable(name)));
     let measured = record.cases.iter().filter(|case| !case.samples.is_empty()).count();
     let all = record.cases.len();
     let cases = if all == 1 { "case" } else { "cases" };
@@ -208,22 +221,47 @@ fn section(record: &RunRecord, cases: &[&Case], width: usize) -> String {
 pub(super) fn skipped(all: &[&Case]) -> Vec<String> {
     let reasons = all.iter().filter_map(|case| Some((case.skipped.as_deref()?, *case)));
     let sentence = |(reason, cases): (&str, Vec<&Case>)| {
-        let which = match cases.len() {
-            1..=3 => {
-                let names: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
-                names.join("; ")
-            }
-            many => match common(&cases) {
-                common if common.iter().count() == 0 => {
-                    format!("{many} cases ({})", condensed(&cases, &common))
-                }
-                common => format!("{many} cases with {common} ({})", condensed(&cases, &common)),
-            },
-        };
-        let which = if which.is_empty() { String::new() } else { format!(" {which}:") };
-        format!("not measured:{which} {}{}", printable(reason), narrowing(&cases, all))
+        format!("not measured:{} {}{}", which(&cases), printable(reason), narrowing(&cases, all))
     };
     grouped(reasons).into_iter().map(sentence).collect()
+}
+
+/// Returns, for each reason why cases that were not skipped have no samples, a line that names these cases
+/// and the reason.
+pub(super) fn without_samples(all: &[&Case]) -> Vec<String> {
+    let missing = all.iter().filter(|case| case.median.is_none() && case.skipped.is_none());
+    let reasons = missing.map(|case| (why_ended(case.stopped), *case));
+    let sentence =
+        |(reason, cases): (&str, Vec<&Case>)| format!("no samples:{} {reason}", which(&cases));
+    grouped(reasons).into_iter().map(sentence).collect()
+}
+
+/// Describes why a case has no further samples, or none at all.
+pub(super) fn why_ended(stopped: Option<Stopped>) -> &'static str {
+    match stopped {
+        Some(Stopped::Interrupt) => "the run was interrupted",
+        Some(Stopped::Budget) => "the budget was used up",
+        Some(Stopped::Failure) => "the experiment failed",
+        Some(Stopped::Interval | Stopped::Count) => "for an unknown reason",
+        None => "the run did not reach it",
+    }
+}
+
+/// Names cases of an experiment, between a space and a colon; empty for a single case without parameters.
+fn which(cases: &[&Case]) -> String {
+    let which = match cases.len() {
+        1..=3 => {
+            let names: Vec<_> = cases.iter().map(|case| case.parameters.to_string()).collect();
+            names.join("; ")
+        }
+        many => match common(cases) {
+            common if common.iter().count() == 0 => {
+                format!("{many} cases ({})", condensed(cases, &common))
+            }
+            common => format!("{many} cases with {common} ({})", condensed(cases, &common)),
+        },
+    };
+    if which.is_empty() { which } else { printable(&format!(" {which}:")) }
 }
 
 /// Returns advice in parentheses for cases for which a run had no time: the condition that leaves
@@ -322,8 +360,7 @@ pub(super) fn warnings<'a>(found: impl Iterator<Item = (String, &'a Warning)>) -
 
 fn footer(out: &mut String, record: &RunRecord, width: usize) {
     let host = &record.host;
-    let notes = [precision(record), single_samples(record), legend(out)];
-    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    let notes: Vec<String> = notes(record).into_iter().chain(legend(out)).collect();
     if !notes.is_empty() {
         dimmed(out, &notes.join(" "), width);
     }
@@ -352,9 +389,14 @@ fn footer(out: &mut String, record: &RunRecord, width: usize) {
     dimmed(out, &printable(&note), width);
 }
 
+/// Returns sentences about the precision of the measurements.
+pub(super) fn notes(record: &RunRecord) -> Vec<String> {
+    [precision(record), single_samples(record)].into_iter().flatten().collect()
+}
+
 /// Explains the brackets and parentheses that a rendered report has. Returns `None` if it has
 /// neither.
-fn legend(report: &str) -> Option<String> {
+pub(super) fn legend(report: &str) -> Option<String> {
     let brackets = table::has_interval(report).then_some("[brackets]: 95 % interval");
     let parentheses = table::has_range(report)
         .then_some("(parentheses): range of the samples, which are too few for an interval");
@@ -486,6 +528,26 @@ mod tests {
         let mut absent = case(9, None, false);
         absent.stopped = None;
         assert!(shown(&[absent]).ends_with("used up"));
+    }
+
+    #[test]
+    fn cases_without_samples_come_with_the_reason() {
+        let case = |n: u64, stopped: Option<Stopped>| {
+            let parameters = Parameters::new().with("n", n);
+            let mut case = Case::new("units/create", View::Table, parameters, Unit::Nanoseconds);
+            case.stopped = stopped;
+            case
+        };
+        let mut skipped = case(3, None);
+        skipped.skipped = Some("no room".to_owned());
+        let mut measured = case(4, Some(Stopped::Failure));
+        measured.median = Some(1.0);
+        let cases = [case(1, Some(Stopped::Failure)), case(2, None), skipped, measured];
+        let said = without_samples(&cases.iter().collect::<Vec<_>>());
+        assert_eq!(
+            said,
+            ["no samples: n=1: the experiment failed", "no samples: n=2: the run did not reach it"]
+        );
     }
 
     #[test]

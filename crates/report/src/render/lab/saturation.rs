@@ -103,7 +103,8 @@ pub fn speed_up(cases: &[&Case], case: &Case, seed: u64) -> Option<Ratio> {
     Some(Ratio { ratio: one.ratio * workers(case), ci95: times(one.ci95), range: times(one.range) })
 }
 
-fn sentence(fit: &ScalingFit, cpus: f64) -> String {
+/// Describes a fitted law on a machine with `cpus` CPUs, or why it does not fit.
+pub fn sentence(fit: &ScalingFit, cpus: f64) -> String {
     let law = &fit.law;
     let [first, .., last] = law.workers.as_slice() else { return String::new() };
     let over = format!("{}, {first} to {last}", fit.over);

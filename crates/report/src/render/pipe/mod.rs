@@ -18,8 +18,8 @@
 
 pub mod bar;
 mod over_time;
-mod phases;
-mod runs;
+pub(super) mod phases;
+pub(super) mod runs;
 mod summary;
 mod tables;
 mod verdict;
@@ -30,6 +30,7 @@ use super::advice;
 use super::layout::{MIN_REPORT_COLUMNS, dimmed, paragraph, warn};
 use super::text::printable;
 use super::units::{bytes, counted, seconds};
+pub(super) use summary::facts;
 pub(super) use tables::ending;
 pub(super) use verdict::bottleneck_name;
 

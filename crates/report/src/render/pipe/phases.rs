@@ -39,7 +39,7 @@ pub(super) fn phases(out: &mut String, record: &PipeRecord, width: usize) {
     let heading = line("", ["phase", "length", "bottleneck", "explained"]);
     let _ = writeln!(out, "{DIM}{heading}{DIM:#}");
     for (place, phase) in record.phases.iter().enumerate() {
-        let explained = format!("{:.0}%", 100.0 * phase.explained_share);
+        let explained = explained(phase.explained_share);
         let number = (place + 1).to_string();
         let cells = [&spans[place], &lengths[place], &names[place], &explained];
         let _ = writeln!(out, "{}", line(&number, cells.map(String::as_str)).trim_end());
@@ -47,16 +47,25 @@ pub(super) fn phases(out: &mut String, record: &PipeRecord, width: usize) {
     out.push('\n');
 }
 
+/// Formats the share of a time that bottlenecks explain.
+pub(in crate::render) fn explained(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
 fn span(phase: &Phase) -> String {
     format!("{}–{}", seconds(phase.begin_seconds), seconds(phase.end_seconds))
 }
 
-/// Returns the name of a phase's bottleneck.
-fn name(record: &PipeRecord, phase: &Phase) -> String {
+/// Returns the name of a phase's bottleneck, with the stage with which it alternates, if any.
+pub(in crate::render) fn name(record: &PipeRecord, phase: &Phase) -> String {
     match (phase.bottleneck.kind, phase.bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
             let command = |index: usize| {
-                record.stages.get(index - 1).map_or("", |stage| stage.command.as_str()).to_owned()
+                record
+                    .stages
+                    .get(index.wrapping_sub(1))
+                    .map_or("", |stage| stage.command.as_str())
+                    .to_owned()
             };
             match phase.alternates_with {
                 Some(other) => format!(

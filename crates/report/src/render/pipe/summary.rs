@@ -17,15 +17,27 @@ use super::{MIN_CPU_SHARE_SECONDS, runs};
 const MIN_COMMAND_COLUMNS: usize = 12;
 
 /// Writes wall time, CPU time and exit code. For several runs, the times are medians with their
-/// intervals or ranges.
+/// intervals or ranges, and a note follows.
 pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
+    let [wall, cpu, exit] = facts(record);
+    let _ = write!(out, "{BOLD}{wall}{BOLD:#}");
+    paragraph_after(out, wall.width(), &format!(" | {cpu} | {exit}"), width);
+    if let Some(runs) = &record.runs {
+        dimmed(out, &runs::note(runs), width);
+    }
+}
+
+/// Returns wall time, CPU time, and how the pipeline ended, each in a few words. For several runs, the
+/// times are medians with their intervals or ranges.
+pub(in crate::render) fn facts(record: &PipeRecord) -> [String; 3] {
     let exit = match &record.attached {
         None => format!("exit {}", record.exit_code),
         Some(attached) if attached.has_ended => "ended, exit status unknown".to_owned(),
         Some(_) => "still running".to_owned(),
     };
     if let Some(runs) = &record.runs {
-        return runs::headline(out, runs, &exit, width);
+        let [wall, cpu] = runs::medians(runs);
+        return [wall, cpu, exit];
     }
     let cpu = record.total.user_seconds + record.total.system_seconds;
     let of_what = if record.attached.is_some() { "observed" } else { "wall" };
@@ -37,7 +49,7 @@ pub(super) fn headline(out: &mut String, record: &PipeRecord, width: usize) {
         let plural = if (cpus - 1.0).abs() < 1e-9 { "" } else { "s" };
         format!(" ({:.1} of {cpus} CPU{plural} busy)", record.total.cpu_percent / 100.0)
     };
-    let _ = writeln!(out, "{BOLD}{wall}{BOLD:#} | {} CPU{busy} | {exit}", time(cpu));
+    [wall, format!("{} CPU{busy}", time(cpu)), exit]
 }
 
 /// Writes the warnings about disturbances of the run.
@@ -204,7 +216,7 @@ mod tests {
     use super::super::super::testing::plain_output;
     use super::super::tests::record;
     use super::*;
-    use contend_record::pipe::Outcome;
+    use contend_record::pipe::{Attached, Outcome};
 
     #[test]
     fn the_rows_at_the_widths_of_common_terminals() {
@@ -229,5 +241,16 @@ mod tests {
     fn the_headline_has_wall_time_cpu_time_and_exit_code() {
         let text = plain_output(|out| headline(out, &record(), 80));
         assert_eq!(text, "4.00 s wall | 700 ms CPU (0.2 of 2 CPUs busy) | exit 0\n");
+    }
+
+    #[test]
+    fn an_attached_pipeline_was_observed_and_has_no_exit_code() {
+        let attached = |has_ended| PipeRecord {
+            attached: Some(Attached { pids: vec![7, 8], has_ended }),
+            ..record()
+        };
+        let [wall, _, exit] = facts(&attached(false));
+        assert_eq!([wall.as_str(), exit.as_str()], ["4.00 s observed", "still running"]);
+        assert_eq!(facts(&attached(true))[2], "ended, exit status unknown");
     }
 }

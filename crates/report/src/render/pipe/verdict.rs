@@ -57,7 +57,7 @@ pub(in crate::render) fn bottleneck_name(
 ) -> String {
     match (bottleneck.kind, bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
-            let stage = stages.get(index - 1);
+            let stage = stages.get(index.wrapping_sub(1)); // numbers begin with 1
             let limit = match bottleneck.limit {
                 Some(Limit::Wait) => stage.and_then(main_wait).map_or("waiting", wait_name),
                 _ => "CPU-bound",

@@ -135,3 +135,39 @@ fn outputs_that_differ_and_conditions_are_reported() {
     assert!(text.contains("Passed: 'cpu > 2x' does not hold."), "{text}");
     assert!(text.contains("Passed: 'memory > 1x' holds for the median of B, but not"), "{text}");
 }
+
+#[test]
+fn brackets_are_an_interval_from_six_rounds_on() {
+    for (rounds, words) in [
+        (1, None),
+        (3, Some("minimum and maximum")),
+        (5, Some("minimum and maximum")),
+        (6, Some("95 % interval")),
+    ] {
+        let record = record(0.5, rounds);
+        assert_eq!(brackets(&record), words, "{rounds}");
+        let text = text(&record);
+        assert_eq!(text.contains('['), rounds > 1, "{text}");
+        if let Some(words) = words {
+            assert!(text.contains(&format!("; median [{words}]")), "{rounds}: {text}");
+        }
+        let wall = &record.variants[0].wall_seconds;
+        let range = (rounds > 1).then_some([0.99, 1.01]);
+        let expected = if rounds < 6 { range } else { Some(wall.ci95) };
+        assert_eq!(ends(wall, record.rounds), expected, "{rounds}");
+    }
+}
+
+#[test]
+fn the_pipeline_with_the_fewest_saved_runs_decides_what_brackets_are() {
+    let mut record = record(0.5, 3);
+    record.in_turn = false;
+    let many = estimate(1.0, 30);
+    assert_eq!(ends(&many, record.rounds), Some([0.99, 1.01]), "the range, as the words say");
+    record.variants[0].wall_seconds = many;
+    // The samples of the ratio are not all pairs, whose range is its interval.
+    let ratio = Estimate { ci95: [0.4, 0.6], ..estimate(0.5, 3) };
+    assert_eq!(ratio_ends(&ratio, &record), Some([0.4, 0.6]));
+    record.in_turn = true;
+    assert_eq!(ratio_ends(&ratio, &record), ends(&ratio, 3));
+}

@@ -32,7 +32,7 @@ pub(super) type Format = fn(f64) -> String;
 pub(super) struct Colour(pub usize);
 
 /// Number of colours.
-const COLOURS: usize = 9;
+pub(super) const COLOURS: usize = 9;
 
 impl Colour {
     /// A colour without a meaning of its own: grey.

@@ -43,7 +43,7 @@ pub(in crate::render::html) struct Span {
 }
 
 impl Row {
-    /// Returns a row with a bar from 0.
+    /// Returns a row with a bar from 0, which goes to the left if `length` is negative.
     pub(in crate::render::html) fn bar(
         label: impl Into<String>,
         length: f64,
@@ -52,7 +52,7 @@ impl Row {
     ) -> Self {
         let (label, value) = (label.into(), value.into());
         let text = format!("{label}: {value}");
-        let spans = vec![Span { from: 0.0, to: length, colour, text }];
+        let spans = vec![Span { from: length.min(0.0), to: length.max(0.0), colour, text }];
         Self { label, value, spans, ..Self::default() }
     }
 
@@ -72,22 +72,21 @@ impl Row {
         Self { label: label.into(), value: value.into(), spans: spans.collect(), ..Self::default() }
     }
 
-    /// Returns the largest value in the row.
-    fn end(&self) -> f64 {
-        let spans = self.spans.iter().map(|span| span.to);
-        let others = self.interval.map(|ends| ends[1]).into_iter();
+    /// Returns all values in the row.
+    fn values(&self) -> impl Iterator<Item = f64> {
+        let spans = self.spans.iter().flat_map(|span| [span.from, span.to]);
         let reference = self.reference.as_ref().map(|(value, _)| *value);
-        spans.chain(others).chain(reference).fold(0.0, f64::max)
+        spans.chain(self.interval.into_iter().flatten()).chain(reference)
     }
 }
 
-/// Returns a linear scale from 0 for these rows.
+/// Returns a linear scale for these rows, from 0 or from the smallest value below it.
 pub(in crate::render::html) fn scale(rows: &[Row]) -> Scale {
-    Scale::from_zero(rows.iter().map(Row::end))
+    Scale::from_zero(rows.iter().flat_map(Row::values))
 }
 
 /// Draws rows over a common scale. `alternative` describes the chart in a sentence, `dividers` are values at
-/// which a line goes through all rows.
+/// which a line goes through all rows. There is also one at 0, if the scale has values on both sides.
 pub(in crate::render::html) fn draw(
     rows: &[Row],
     scale: &Scale,
@@ -97,6 +96,7 @@ pub(in crate::render::html) fn draw(
 ) -> Markup {
     let rows_height = ROW * rows.len() as f64;
     let ticks = scale.ticks();
+    let zero = scale.crosses_zero().then_some(&0.0);
     html! {
         svg.chart width="100%" height=(pixels(rows_height + AXIS)) role="img" aria-label=(alternative) tabindex="0" {
             @for tick in &ticks {
@@ -105,7 +105,7 @@ pub(in crate::render::html) fn draw(
             @for (number, row) in rows.iter().enumerate() {
                 (self::row(row, scale, ROW * number as f64))
             }
-            @for divider in dividers {
+            @for divider in dividers.iter().chain(zero) {
                 line.divider x1=(across(scale.at(*divider))) x2=(across(scale.at(*divider))) y1="0" y2=(pixels(rows_height)) {}
             }
             @for tick in &ticks {
@@ -142,5 +142,24 @@ pub(super) fn anchor(position: f64) -> &'static str {
         ..0.05 => "start",
         0.95.. => "end",
         _ => "middle",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_bar_goes_to_the_left_of_zero() {
+        let bar = |length: f64| Row::bar("one", length, "value", Colour(0));
+        let rows = [bar(-50.0), Row { interval: Some([-100.0, 20.0]), ..bar(0.0) }, bar(100.0)];
+        let text = draw(&rows, &scale(&rows), |value| value.to_string(), &[], "bars").into_string();
+        assert!(text.contains(r#"x="25%" width="25%""#), "half of the left side: {text}");
+        assert!(text.contains(r#"x="50%" width="50%""#), "the right side: {text}");
+        assert!(text.contains(r#"<line class="interval" x1="0%" x2="60%""#), "{text}");
+        assert!(text.contains(r#"<line class="divider" x1="50%" x2="50%""#), "{text}");
+        let positive = [bar(100.0)];
+        let text = draw(&positive, &scale(&positive), |value| value.to_string(), &[], "bars");
+        assert!(!text.into_string().contains("divider"));
     }
 }

@@ -2,7 +2,7 @@
 
 /// Number of intervals between ticks of a linear scale, at most.
 const MAX_STEPS: f64 = 5.0;
-/// Largest number of ticks of a logarithmic scale.
+/// Largest number of intervals between ticks of a logarithmic scale.
 const MAX_POWERS: i32 = 6;
 
 /// Maps values to positions from 0 to 1.
@@ -14,10 +14,12 @@ pub(in crate::render::html) struct Scale {
 }
 
 impl Scale {
-    /// Returns a linear scale from 0 up to the largest value.
+    /// Returns a linear scale from 0, or from the smallest value if it is negative, up to the largest value,
+    /// or to 0.
     pub(in crate::render::html) fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
-        let high = finite(values).fold(0.0, f64::max);
-        Self { low: 0.0, high: if high > 0.0 { high } else { 1.0 }, is_log: false }
+        let (low, high) = finite(values)
+            .fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        Self { low, high: if high > low { high } else { 1.0 }, is_log: false }
     }
 
     /// Returns a linear scale over a span of values.
@@ -33,19 +35,33 @@ impl Scale {
         if high == 0.0 {
             return Self { low: 1.0, high: 10.0, is_log: true };
         }
-        // Marks at the ends are whole.
-        let margin = (high / low).powf(0.04).max(1.1);
-        Self { low: low / margin, high: high * margin, is_log: true }
+        // Marks at the ends are whole. The ratio of the ends may be infinite, that of their logarithms is not.
+        let margin = (0.04 * (high.ln() - low.ln())).exp().max(1.1);
+        let low = (low / margin).max(f64::MIN_POSITIVE);
+        let high = (high * margin).clamp(1.1 * f64::MIN_POSITIVE, f64::MAX);
+        Self { low, high, is_log: true }
+    }
+
+    /// Returns whether a linear scale has values on both sides of 0.
+    pub(in crate::render::html) fn crosses_zero(&self) -> bool {
+        !self.is_log && self.low < 0.0 && self.high > 0.0
     }
 
     /// Returns the position of a value. One outside is at the nearest end.
     pub(in crate::render::html) fn at(&self, value: f64) -> f64 {
         let position = if self.is_log {
-            (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
+            let low = self.low.ln();
+            (value.max(f64::MIN_POSITIVE).ln() - low) / (self.high.ln() - low)
         } else {
-            (value - self.low) / (self.high - self.low)
+            // Half of each, since the difference of two finite numbers may be infinite.
+            (value / 2.0 - self.low / 2.0) / self.half_span()
         };
         if position.is_nan() { 0.0 } else { position.clamp(0.0, 1.0) }
+    }
+
+    /// Returns half of the distance between the ends of a linear scale.
+    fn half_span(&self) -> f64 {
+        self.high / 2.0 - self.low / 2.0
     }
 
     /// Returns the values of the ticks: 1, 2 or 5 times a power of ten apart, or powers of ten.
@@ -58,19 +74,24 @@ impl Scale {
         let at = |number: u32| {
             let position = f64::from(number) / f64::from(count.saturating_sub(1).max(1));
             if self.is_log {
-                self.low * (self.high / self.low).powf(position)
+                let (low, high) = (self.low.ln(), self.high.ln());
+                (low + (high - low) * position).exp().clamp(self.low, self.high)
             } else {
-                self.low + (self.high - self.low) * position
+                self.low * (1.0 - position) + self.high * position
             }
         };
         (0..count).map(at).collect()
     }
 
     fn steps(&self) -> Vec<f64> {
-        let least = (self.high - self.low) / MAX_STEPS;
+        let least = self.half_span() / (MAX_STEPS / 2.0);
         let power = 10_f64.powf(least.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
         let step = step.into_iter().find(|step| *step >= least).unwrap_or(least);
+        // The smallest and the largest numbers have no step between them.
+        if !(step > 0.0 && step.is_finite()) {
+            return vec![self.low];
+        }
         let first = (self.low / step).ceil();
         let count = (self.high / step - first + 1e-9).floor().clamp(0.0, 2.0 * MAX_STEPS);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most ten")]
@@ -79,18 +100,21 @@ impl Scale {
     }
 
     fn powers(&self) -> Vec<f64> {
+        let most = f64::from(f64::MAX_10_EXP);
         #[expect(clippy::cast_possible_truncation, reason = "exponents of f64")]
-        let [first, last] =
-            [self.low.log10().ceil(), self.high.log10().floor()].map(|power| power as i32);
+        let [first, last] = [self.low.log10().ceil(), self.high.log10().floor()]
+            .map(|power| power.clamp(-most, most) as i32);
         if last <= first {
             // Less than two powers of ten: steps of 1, 2 and 5 are closer.
             let all = (first - 1..=last)
                 .flat_map(|power| [1.0, 2.0, 5.0].map(|f| f * 10_f64.powi(power)));
             return all.filter(|value| (self.low..=self.high).contains(value)).collect();
         }
+        // At most `MAX_POWERS` strides, and a tick at each end of them.
         let stride = (last - first) / MAX_POWERS + 1;
-        (first..=last)
-            .filter(|power| (power - first) % stride == 0)
+        (0..=MAX_POWERS)
+            .map(|number| first + number * stride)
+            .take_while(|power| *power <= last)
             .map(|power| 10_f64.powi(power))
             .collect()
     }
@@ -144,6 +168,54 @@ mod tests {
         ] {
             assert!((0.0..=1.0).contains(&empty.at(1.0)) && !empty.ticks().is_empty(), "{empty:?}");
         }
+    }
+
+    /// Checks a scale over extreme values: its ticks are few, finite and within it, and positions rise.
+    fn check_extremes(scale: Scale, values: &[f64]) {
+        let ticks = scale.ticks();
+        assert!((1..=11).contains(&ticks.len()), "{scale:?}: {} ticks", ticks.len());
+        assert!(ticks.iter().all(|tick| tick.is_finite()), "{scale:?}: {ticks:?}");
+        assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&scale.at(*tick))), "{scale:?}");
+        let positions: Vec<f64> = values.iter().map(|value| scale.at(*value)).collect();
+        assert!(positions.is_sorted(), "{scale:?}: {positions:?}");
+        let distance = positions[positions.len() - 1] - positions[0];
+        assert!(distance > 0.9, "{scale:?}: {positions:?}");
+        let samples = scale.samples(5);
+        assert!(samples.iter().all(|sample| sample.is_finite()), "{scale:?}: {samples:?}");
+        assert!(samples.is_sorted(), "{scale:?}: {samples:?}");
+    }
+
+    #[test]
+    fn extreme_values_have_few_ticks_at_finite_places() {
+        for values in [
+            [1e-200, 1.0, 1e200],
+            [f64::MIN_POSITIVE, 1.0, f64::MAX],
+            [f64::from_bits(1), 1.0, f64::MAX],
+            [1e-308, 1e-307, 1e-306],
+        ] {
+            check_extremes(Scale::log(values), &values);
+        }
+        for value in [f64::from_bits(1), f64::MIN_POSITIVE, f64::MAX] {
+            let alone = Scale::log([value]);
+            assert!(alone.ticks().len() <= 11 && alone.at(value).is_finite(), "{alone:?}");
+            let linear = Scale::from_zero([value]);
+            assert!((1..=11).contains(&linear.ticks().len()), "{linear:?}");
+            assert!(linear.ticks().iter().all(|tick| tick.is_finite()), "{linear:?}");
+        }
+        let values = [f64::MIN, 0.0, f64::MAX];
+        check_extremes(Scale::from_zero(values), &values);
+        check_extremes(Scale::over(f64::MIN, f64::MAX), &values);
+        assert!((Scale::from_zero(values).at(0.0) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_scale_from_zero_reaches_down_to_negative_values() {
+        let scale = Scale::from_zero([-2048.0, 0.0, 2048.0]);
+        assert_eq!(shown([-2048.0, 0.0, 2048.0].map(|value| scale.at(value))), "0 0.5 1");
+        assert!(scale.crosses_zero() && scale.ticks().contains(&0.0), "{:?}", scale.ticks());
+        let below = Scale::from_zero([-10.0, -5.0]);
+        assert_eq!(shown([-10.0, -5.0, 0.0].map(|value| below.at(value))), "0 0.5 1");
+        assert!(!below.crosses_zero() && !Scale::from_zero([5.0]).crosses_zero());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The page of a diagnosis.
 
 mod over_time;
+mod processes;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use contend_record::doctor::{
@@ -10,12 +13,12 @@ use maud::{Markup, html};
 
 use super::chart::rows::{self, Row};
 use super::chart::{Colour, Scale};
-use super::frame::{Figure, Page};
+use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{exit, gains, number_of, origin};
-use crate::render::doctor::{cause_name, layer_name, state_name, symptom_name};
+use super::{command, exit, gains, number_of, origin};
+use crate::render::doctor::{cause_name, layer_name, observed, state_name, symptom_name};
 use crate::render::text::printable;
-use crate::render::units::{cpus, percent, ratio, seconds};
+use crate::render::units::{counted, cpus, percent, ratio, seconds};
 
 /// Largest number of threads in the chart. The table has all of the record.
 const MAX_THREADS: usize = 24;
@@ -27,6 +30,7 @@ const MAX_NAMED: usize = 6;
 /// # Errors
 /// Returns an error if the record cannot be written as JSON.
 pub fn page(record: &DoctorRecord) -> serde_json::Result<String> {
+    let observed = observed(record);
     let mut facts = vec![
         format!("{} observed", seconds(record.observed_seconds)),
         format!("{} of CPU time", seconds(record.cpu_seconds)),
@@ -35,8 +39,8 @@ pub fn page(record: &DoctorRecord) -> serde_json::Result<String> {
             record.cpu_seconds / record.observed_seconds.max(f64::MIN_POSITIVE),
             cpus(record.cpus)
         ),
-        number_of(record.processes.len(), "process"),
-        number_of(record.threads.len(), "thread"),
+        counted(observed.processes, "process"),
+        counted(observed.threads, "thread"),
     ];
     facts.extend(record.exit_code.and_then(exit));
     let mut sections = Vec::new();
@@ -54,6 +58,9 @@ pub fn page(record: &DoctorRecord) -> serde_json::Result<String> {
         (states(record).markup())
     };
     sections.push(("Where the time went".to_owned(), times));
+    if !record.processes.is_empty() {
+        sections.push(("Processes".to_owned(), processes::section(record)));
+    }
     if !record.threads.is_empty() {
         let series = record.time_series.as_ref().filter(|series| !series.threads.is_empty());
         let all = html! {
@@ -68,7 +75,7 @@ pub fn page(record: &DoctorRecord) -> serde_json::Result<String> {
         subject: &record.command,
         kind: "doctor",
         facts,
-        result: html! { p { (printable(&record.diagnosis)) } },
+        result: html! { p { (printable(&record.diagnosis)) } (made_with(&command::of_doctor(record))) },
         sections,
         warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
         origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
@@ -243,7 +250,18 @@ fn threads(record: &DoctorRecord) -> Figure {
         legend,
         chart: rows::draw(&bars, &scale, seconds, &[], &alternative),
         table,
-        method: "Amounts are the scheduler's; the kind of a wait is from samples.".to_owned(),
+        method: format!(
+            "Amounts are the scheduler's; the kind of a wait is from samples.{}",
+            not_listed(record.threads.len(), observed(record).threads, "thread")
+        ),
+    }
+}
+
+/// Says that a table has only the first of all things of a kind, with a space before it; empty if it has all.
+fn not_listed(listed: usize, all: u64, name: &str) -> String {
+    match all.saturating_sub(listed as u64) {
+        0 => String::new(),
+        _ => format!(" The table has {listed} of {}.", counted(all, name)),
     }
 }
 

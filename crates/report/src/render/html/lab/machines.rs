@@ -2,6 +2,7 @@
 //! if it has one, and each experiment with a bar for each run.
 
 use contend_record::lab::{Case, Chapter, RunRecord, Unit};
+use contend_record::parameters::Parameters;
 use maud::{Markup, html};
 
 use super::super::chart::Colour;
@@ -9,14 +10,32 @@ use super::super::chart::rows::{self, Row};
 use super::super::frame::{Figure, Page};
 use super::super::table::{Cell, Table};
 use super::super::{machine, number_of};
-use super::{MAX_BARS, case_name, format_of, interval_text, short_name, title};
-use crate::render::lab::source;
+use super::{
+    MAX_BARS, case_name, cases_of, disturbances, facts, format_of, interval_text, models,
+    short_name, title, unmeasured,
+};
+use crate::compare;
 use crate::render::lab::synchronisation::report_rows;
+use crate::render::lab::{run_warnings, source};
 use crate::render::text::printable;
 use crate::render::units::cpus;
 
 /// Largest number of runs on one page, which is that of distinct colours.
 pub const MAX_RUNS: usize = 8;
+
+/// A case of any run.
+struct Matched<'a> {
+    /// Its parameters, without those in which equal cases may differ.
+    parameters: Parameters,
+    /// The case of each run; `None` if a run does not include it.
+    cases: Vec<Option<&'a Case>>,
+}
+
+impl AsRef<Parameters> for Matched<'_> {
+    fn as_ref(&self) -> &Parameters {
+        &self.parameters
+    }
+}
 
 /// Returns the page of several runs, with a name for each, in this order; at most [`MAX_RUNS`] are shown.
 ///
@@ -49,31 +68,37 @@ pub fn page(runs: &[(String, &RunRecord)]) -> serde_json::Result<String> {
                 .collect::<Vec<_>>(),
         );
     }
+    let rows = compare::rows(&records);
     for name in experiments {
-        sections.push((name.to_owned(), experiment(runs, name)));
+        sections.push((name.to_owned(), experiment(runs, &rows, name)));
     }
+    let warnings = runs.iter().flat_map(|(name, record)| {
+        run_warnings(record).into_iter().map(move |message| format!("{name}: {message}"))
+    });
     let page = Page {
         subject: &subject,
         kind: "lab",
         facts: runs.iter().map(|(name, _)| printable(name)).collect(),
         result: html! { p { "The same experiments on " (number_of(runs.len(), "run")) ". Figures are medians." } },
         sections,
-        warnings: Vec::new(),
+        warnings: warnings.collect(),
+        // The first section has the machines.
         origin: Vec::new(),
         record: serde_json::to_string(&records)?,
     };
     Ok(page.render())
 }
 
-/// Returns the runs with their machines.
+/// Returns the runs with their machines, and how they went.
 fn machines(runs: &[(String, &RunRecord)]) -> Table {
-    let mut table = Table::new(&["run", "machine", "started at", "measured with"]);
+    let mut table = Table::new(&["run", "machine", "started at", "measured with", "result"]);
     for (name, record) in runs {
         table.push(vec![
             printable(name).into(),
             printable(&machine(&record.host)).into(),
             printable(&record.started_at).into(),
             record.contend.as_ref().map_or_else(String::new, ToString::to_string).into(),
+            facts(record).join(", ").into(),
         ]);
     }
     table
@@ -110,62 +135,46 @@ fn document(runs: &[(String, &RunRecord)]) -> Option<Table> {
     Some(table)
 }
 
-/// Returns the figures of an experiment, one for each unit.
-fn experiment(runs: &[(String, &RunRecord)], name: &str) -> Markup {
-    let cases = |record: &'_ RunRecord| -> Vec<Case> {
-        let all = record.cases.iter();
-        all.filter(|case| case.experiment == name && case.median.is_some()).cloned().collect()
-    };
-    let of_runs: Vec<Vec<Case>> = runs.iter().map(|(_, record)| cases(record)).collect();
+/// Returns the figures of an experiment, one for each unit, and what each run could not measure.
+fn experiment(runs: &[(String, &RunRecord)], rows: &[compare::Row<'_>], name: &str) -> Markup {
+    let is_of_it =
+        |row: &&compare::Row<'_>| row.iter().flatten().any(|case| case.experiment == name);
+    let all: Vec<Matched<'_>> = rows
+        .iter()
+        .filter(is_of_it)
+        .map(|row| Matched { parameters: compare::parameters(row), cases: row.clone() })
+        .collect();
     let mut units: Vec<Unit> = Vec::new();
-    for case in of_runs.iter().flatten() {
-        if !units.contains(&case.unit) {
+    for case in all.iter().flat_map(|row| row.cases.iter().flatten()) {
+        if case.median.is_some() && !units.contains(&case.unit) {
             units.push(case.unit);
         }
     }
-    html! { @for unit in units { (figure(runs, &of_runs, name, unit).markup()) } }
+    let named: Vec<(&str, &RunRecord)> =
+        runs.iter().map(|(name, record)| (name.as_str(), *record)).collect();
+    html! {
+        @for unit in units { (figure(runs, &all, name, unit).markup()) }
+        @for (run, record) in runs {
+            (unmeasured(Some(run), &cases_of(record, name)))
+        }
+        (models::markup(&named, name))
+    }
 }
 
-fn figure(runs: &[(String, &RunRecord)], of_runs: &[Vec<Case>], name: &str, unit: Unit) -> Figure {
-    let format = format_of(unit);
-    // The cases of the first run that has each.
-    let mut known: Vec<&Case> = Vec::new();
-    for case in of_runs.iter().flatten().filter(|case| case.unit == unit) {
-        if !known.iter().any(|other| other.parameters.has_same_entries(&case.parameters)) {
-            known.push(case);
-        }
-    }
-    let mut headings = vec!["case".to_owned()];
-    headings.extend(runs.iter().map(|(name, _)| format!("#{}", printable(name))));
-    let mut table = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut bars = Vec::new();
-    for case in &known {
-        let of_run = |cases: &'_ Vec<Case>| {
-            let mut same = cases.iter().filter(|other| {
-                other.unit == unit && other.parameters.has_same_entries(&case.parameters)
-            });
-            same.next().cloned()
-        };
-        let found: Vec<Option<Case>> = of_runs.iter().map(of_run).collect();
-        let mut row: Vec<Cell> = vec![case_name(case).into()];
-        for (run, found) in found.iter().enumerate() {
-            let Some((case, median)) = found.as_ref().and_then(|case| Some((case, case.median?)))
-            else {
-                row.push(Cell::default());
-                continue;
-            };
-            row.push(Cell::number(interval_text(case, format), median));
-            let label = format!("{}: {}", printable(&runs[run].0), short_name(case, &known));
-            let bar = Row::bar(label, median.max(0.0), interval_text(case, format), Colour(run));
-            bars.push(Row { interval: case.ci95, ..bar });
-        }
-        table.push(row);
-    }
-    let shown = bars.len().min(MAX_BARS);
+fn figure(runs: &[(String, &RunRecord)], all: &[Matched<'_>], name: &str, unit: Unit) -> Figure {
+    let is_measured = |case: &Case| case.unit == unit && case.median.is_some();
+    let known: Vec<&Matched<'_>> =
+        all.iter().filter(|row| row.cases.iter().flatten().any(|case| is_measured(case))).collect();
+    let measured: Vec<&Case> = known
+        .iter()
+        .flat_map(|row| row.cases.iter().flatten().copied())
+        .filter(|case| is_measured(case))
+        .collect();
+    let bars = bars(runs, &known, unit);
     let alternative =
         format!("Bars of {name} for each of {} and each case.", number_of(runs.len(), "run"));
-    let scale = rows::scale(&bars[..shown]);
-    let more = match bars.len() - shown {
+    let scale = rows::scale(&bars);
+    let more = match measured.len() - bars.len() {
         0 => String::new(),
         more => format!(" {more} more bars are left out; the table has all cases."),
     };
@@ -176,8 +185,128 @@ fn figure(runs: &[(String, &RunRecord)], of_runs: &[Vec<Case>], name: &str, unit
             .enumerate()
             .map(|(run, (name, _))| (Colour(run), printable(name)))
             .collect(),
-        chart: rows::draw(&bars[..shown], &scale, format, &[], &alternative),
-        table,
-        method: format!("Medians with 95 % intervals, on a common scale.{more}"),
+        chart: rows::draw(&bars, &scale, format_of(unit), &[], &alternative),
+        table: table(runs, &known, unit),
+        method: format!(
+            "Medians with 95 % intervals, on a common scale.{}{more}",
+            disturbances(&measured)
+        ),
+    }
+}
+
+/// Returns a bar for each case and run, at most [`MAX_BARS`].
+fn bars(runs: &[(String, &RunRecord)], known: &[&Matched<'_>], unit: Unit) -> Vec<Row> {
+    let format = format_of(unit);
+    let mut bars = Vec::new();
+    for row in known.iter().take(MAX_BARS) {
+        let label = short_name(*row, known);
+        for (run, case) in row.cases.iter().enumerate() {
+            let Some((case, median)) = of_unit(*case, unit) else { continue };
+            let label = format!("{}: {label}", printable(&runs[run].0));
+            let bar = Row::bar(label, median, interval_text(case, format), Colour(run));
+            bars.push(Row { interval: case.ci95, ..bar });
+        }
+    }
+    bars.truncate(MAX_BARS);
+    bars
+}
+
+/// Returns a table with a row for each case and a column for each run.
+fn table(runs: &[(String, &RunRecord)], known: &[&Matched<'_>], unit: Unit) -> Table {
+    let mut headings = vec!["case".to_owned()];
+    headings.extend(runs.iter().map(|(name, _)| format!("#{}", printable(name))));
+    let mut table = Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in known {
+        let mut cells: Vec<Cell> = vec![case_name(*row).into()];
+        cells.extend(row.cases.iter().map(|case| match of_unit(*case, unit) {
+            Some((case, median)) => Cell::number(interval_text(case, format_of(unit)), median),
+            None => Cell::default(),
+        }));
+        table.push(cells);
+    }
+    table
+}
+
+/// Returns a case with its median, if it was measured in the given unit.
+fn of_unit(case: Option<&Case>, unit: Unit) -> Option<(&Case, f64)> {
+    let case = case.filter(|case| case.unit == unit)?;
+    Some((case, case.median?))
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_record::Warning;
+    use contend_record::lab::{Ending, Fit, View};
+    use contend_record::stats::Line;
+    use contend_record::warning::WarningId;
+
+    use super::*;
+    use crate::render::lab::sample;
+
+    fn case(turns: u64, value: f64) -> Case {
+        let parameters = Parameters::new().with("placement", "free").with("turns", turns);
+        sample::case(("handoff/0", View::HandoffPreset), parameters, value, &[])
+    }
+
+    fn text(records: &[RunRecord]) -> String {
+        let names = ["one", "two"].map(str::to_owned);
+        let runs: Vec<(String, &RunRecord)> = names.into_iter().zip(records).collect();
+        let page = page(&runs).expect("JSON");
+        page.split_once("<script").expect("the record").0.to_owned()
+    }
+
+    #[test]
+    fn cases_that_were_scaled_from_different_turns_are_in_one_row() {
+        let records = [96, 19].map(|turns| sample::record(None, vec![case(turns, 1e9)]));
+        let text = text(&records);
+        let row =
+            "<td>placement=free</td><td class=\"number\" data-value=\"1000000000\">1.00s</td>";
+        assert_eq!(text.matches(row).count(), 1, "{text}");
+        assert!(!text.contains("turns="), "{text}");
+        assert_eq!(text.matches("class=\"mark c").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn equal_cases_of_one_run_have_a_row_each() {
+        let records =
+            [[1e9, 2e9], [3e9, 4e9]].map(|values| values.map(|value| case(96, value)).to_vec());
+        let text = text(&records.map(|cases| sample::record(None, cases)));
+        for value in ["1.00s", "2.00s", "3.00s", "4.00s"] {
+            assert!(text.contains(&format!(">{value}</td>")), "{value}: {text}");
+        }
+    }
+
+    #[test]
+    fn each_run_has_its_warnings_its_ending_and_what_it_did_not_measure() {
+        let mut quiet = sample::record(None, vec![case(96, 1e9)]);
+        let mut skipped = case(96, 1e9);
+        (skipped.median, skipped.samples) = (None, Vec::new());
+        skipped.skipped = Some("no room".to_owned());
+        let mut failed = case(19, 1e9);
+        (failed.median, failed.samples) = (None, Vec::new());
+        failed.parameters = Parameters::new().with("placement", "same-cpu");
+        let mut cut = sample::record(None, vec![skipped, failed]);
+        (cut.quick, cut.ending) = (true, Ending::Interrupted);
+        cut.warnings.push(Warning::new(WarningId::Frequency, "the processor was hot"));
+        let line = Line { slope: 2048.0, slope_ci95: None, intercept: 0.0, points: 3 };
+        quiet.fits.push(Fit {
+            experiment: "handoff/0".to_owned(),
+            parameters: Parameters::new(),
+            over: "turns".to_owned(),
+            metric: "value".to_owned(),
+            unit: Unit::Nanoseconds,
+            line,
+        });
+        let text = text(&[quiet, cut]);
+        for expected in [
+            "</strong>two: the processor was hot",
+            "two: not measured: placement=free turns=96: no room",
+            "two: no samples: placement=same-cpu: the run did not reach it",
+            "0 of 2 cases measured, 1.00s, seed 1, interrupted, a smaller form of the cases (--quick)",
+            "Lines through the cases",
+            "<td>turns</td><td class=\"number\" data-value=\"2048\">2.05µs</td>",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
     }
 }

@@ -8,24 +8,35 @@
 //! percentiles ────────────────────────▶ a second figure with the parts up to each
 //! ```
 //!
-//! Figures of source documents are marks next to those of the run.
+//! Figures of source documents are marks next to those of the run. Below its figures, an experiment has its
+//! cases without measurements, its warnings, and what else its cases found: limits, stages, steps, facts,
+//! lines and laws.
 
 mod chapter;
+mod cpu_pairs;
+mod details;
 pub(super) mod machines;
 mod models;
 mod percentiles;
+mod table;
+#[cfg(test)]
+mod tests;
 
-use contend_record::lab::{Case, Ending, RunRecord, Unit, View};
-use contend_record::parameters::{Parameters, Value, names};
+use contend_record::lab::{Case, Ending, Metric, RunRecord, Unit, View};
+use contend_record::parameters::{Parameters, Value};
+use contend_record::stats::{Estimate, MIN_CI95_SAMPLES};
 use maud::{Markup, html};
 
 use super::chart::plot::{self, Axis, Point, Series, Style};
 use super::chart::rows::{self, Row};
-use super::chart::{Colour, Format, Scale, heat_map};
+use super::chart::{Colour, Format, Scale};
 use super::frame::{Figure, Page};
-use super::table::{Cell, Table};
 use super::{number_of, origin};
-use crate::render::lab::{Reported, reported, shown, skipped};
+use crate::render::lab::disturbance::{Disturbed, MARK};
+use crate::render::lab::table::spread;
+use crate::render::lab::{
+    Reported, case_warnings, notes, reported, run_warnings, shown, skipped, without_samples,
+};
 use crate::render::layout::grouped;
 use crate::render::text::printable;
 use crate::render::units::{bytes, count, counted, nanoseconds, seconds};
@@ -53,6 +64,33 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
             many => format!("lab run of {}", number_of(many.len(), "experiment")),
         },
     };
+    let mut sections = chapter::sections(record);
+    sections.extend(
+        record
+            .experiments()
+            .into_iter()
+            .map(|name| (name.to_owned(), experiment(record, name, &cases_of(record, name)))),
+    );
+    let page = Page {
+        subject: &subject,
+        kind: "lab",
+        facts: facts(record),
+        result: html! { p { (result(record)) } },
+        sections,
+        warnings: run_warnings(record),
+        origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
+        record: serde_json::to_string(record)?,
+    };
+    Ok(page.render())
+}
+
+/// Returns the cases of an experiment.
+fn cases_of<'a>(record: &'a RunRecord, name: &str) -> Vec<&'a Case> {
+    record.cases.iter().filter(|case| case.experiment == name).collect()
+}
+
+/// Returns what a run measured, how long it took, and how it ended, each in a few words.
+fn facts(record: &RunRecord) -> Vec<String> {
     let mut facts = vec![
         format!("{} of {} measured", record.measured(), number_of(record.cases.len(), "case")),
         seconds(record.wall_seconds),
@@ -66,23 +104,7 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
     if record.quick {
         facts.push("a smaller form of the cases (--quick)".to_owned());
     }
-    let mut sections = chapter::sections(record);
-    sections.extend(record.experiments().into_iter().map(|name| {
-        let cases: Vec<&Case> =
-            record.cases.iter().filter(|case| case.experiment == name).collect();
-        (name.to_owned(), experiment(record, name, &cases))
-    }));
-    let page = Page {
-        subject: &subject,
-        kind: "lab",
-        facts,
-        result: html! { p { (result(record)) } },
-        sections,
-        warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
-        origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
-        record: serde_json::to_string(record)?,
-    };
-    Ok(page.render())
+    facts
 }
 
 fn result(record: &RunRecord) -> String {
@@ -94,17 +116,38 @@ fn result(record: &RunRecord) -> String {
             nanoseconds(calibration.empty_loop_nanoseconds)
         )
     });
-    format!("Measurements of {experiments} on this machine. Figures are medians.{overhead}")
+    let what =
+        format!("Measurements of {experiments} on this machine. Figures are medians.{overhead}");
+    [what].into_iter().chain(notes(record)).collect::<Vec<_>>().join(" ")
 }
 
 fn experiment(record: &RunRecord, name: &str, cases: &[&Case]) -> Markup {
     let measured: Vec<&Case> = cases.iter().copied().filter(|case| case.median.is_some()).collect();
     html! {
         @for figure in figures(record, name, &measured) { (figure.markup()) }
-        @if let Some(figure) = percentiles::figure(name, &measured) { (figure.markup()) }
-        @for sentence in skipped(cases) { p { (sentence) } }
+        @if let Some(figure) = percentiles::figure(name, &measured, record.seed) { (figure.markup()) }
+        (unmeasured(None, cases))
+        (details::markup(record, cases))
+        (models::markup(&[("", record)], name))
         @if !measured.is_empty() {
-            p.method { "Command: " code { "contend lab run " (name) } }
+            p.method {
+                "Command: " code { "contend lab run " (name) @if record.quick { " --quick" } }
+                ", with the --set and --only of this run, which its record does not keep."
+            }
+        }
+    }
+}
+
+/// Returns the cases of an experiment that were not measured, and the warnings about others. On a page of
+/// several runs, `run` is the name of this one.
+fn unmeasured(run: Option<&str>, cases: &[&Case]) -> Markup {
+    let of_run = run.map_or_else(String::new, |name| format!("{}: ", printable(name)));
+    html! {
+        @for sentence in skipped(cases).iter().chain(&without_samples(cases)) {
+            p { (of_run) (sentence) }
+        }
+        @for warning in case_warnings(cases) {
+            p.warning { strong { "Warning: " } (of_run) (warning) }
         }
     }
 }
@@ -119,7 +162,7 @@ fn figure(record: &RunRecord, name: &str, unit: Unit, cases: &[&Case]) -> Figure
     let format = format_of(unit);
     let has_document = cases.iter().any(|case| reported(record, case).is_some());
     let plotted = match cases.first().map(|case| case.view) {
-        Some(View::CpuPairs) => Some((Vec::new(), cpu_pairs(cases, format))),
+        Some(View::CpuPairs) => Some((Vec::new(), cpu_pairs::draw(cases, format))),
         _ => swept(cases).map(|over| plotted(record, name, &over, unit, cases)),
     };
     let (legend, chart) =
@@ -128,7 +171,13 @@ fn figure(record: &RunRecord, name: &str, unit: Unit, cases: &[&Case]) -> Figure
     if has_document {
         method.push_str(DOCUMENT);
     }
-    Figure { title: title(name, unit), legend, chart, table: table(record, cases), method }
+    Figure {
+        title: title(name, unit),
+        legend,
+        chart,
+        table: table::of_cases(record, cases),
+        method,
+    }
 }
 
 fn title(name: &str, unit: Unit) -> String {
@@ -150,18 +199,31 @@ fn format_of(unit: Unit) -> Format {
 }
 
 fn method(cases: &[&Case]) -> String {
-    let samples: Vec<usize> = cases.iter().map(|case| case.samples.len()).collect();
-    let (least, most) = (samples.iter().min().copied(), samples.iter().max().copied());
-    let number = match (least, most) {
-        (Some(least), Some(most)) if least < most => format!("{least} to {most} samples"),
-        (_, most) => counted(most.unwrap_or(0) as u64, "sample"),
-    };
+    let number = number_of_samples(cases.iter().map(|case| case.samples.len()));
     let interval = if cases.iter().any(|case| case.ci95.is_some()) {
         "; lines show the 95 % interval of the median (percentile bootstrap)"
     } else {
         ""
     };
-    format!("Medians of {number} for each case{interval}.")
+    format!("Medians of {number} for each case{interval}.{}", disturbances(cases))
+}
+
+/// Returns a number of samples in words; the smallest and the largest, if there are several.
+fn number_of_samples(counts: impl Iterator<Item = usize> + Clone) -> String {
+    match (counts.clone().min(), counts.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most} samples"),
+        (_, most) => counted(most.unwrap_or(0) as u64, "sample"),
+    }
+}
+
+/// Says how many of the cases were disturbed, and explains their mark, after a space; empty if none were.
+fn disturbances(cases: &[&Case]) -> String {
+    let found: Vec<Disturbed> = cases.iter().filter_map(|case| Disturbed::of_case(case)).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    let cases = number_of(cases.len(), "case");
+    format!(" Disturbed: {} of {cases}. {}", found.len(), Disturbed::legend(&found))
 }
 
 /// Returns the parameter over which points are drawn: the one with most values among those with only
@@ -181,23 +243,25 @@ fn swept(cases: &[&Case]) -> Option<String> {
     };
     let best = candidates.filter_map(|name| Some((values(name)?, name))).max_by_key(|best| best.0);
     let (count, name) = best?;
-    let series = by_others(cases, name).len();
+    let series = by_others(cases, name)?.len();
     // A series with a single point shows nothing over the axis.
-    let is_useful = count >= MIN_VALUES && series <= MAX_SERIES && 2 * series <= cases.len();
+    let is_useful = count >= MIN_VALUES && 2 * series <= cases.len();
     is_useful.then(|| name.to_owned())
 }
 
-/// Groups cases by their parameters other than `over`.
-fn by_others<'a>(cases: &[&'a Case], over: &str) -> Vec<(Parameters, Vec<&'a Case>)> {
+/// Groups cases by their parameters other than `over`; `None` if there are more than [`MAX_SERIES`] groups.
+fn by_others<'a>(cases: &[&'a Case], over: &str) -> Option<Vec<(Parameters, Vec<&'a Case>)>> {
     let mut groups: Vec<(Parameters, Vec<&Case>)> = Vec::new();
     for case in cases {
         let others = case.parameters.without(over);
+        let is_full = groups.len() == MAX_SERIES;
         match groups.iter_mut().find(|(known, _)| known.has_same_entries(&others)) {
             Some((_, group)) => group.push(case),
+            None if is_full => return None,
             None => groups.push((others, vec![case])),
         }
     }
-    groups
+    Some(groups)
 }
 
 /// Draws points over a parameter, with the models through them.
@@ -208,7 +272,7 @@ fn plotted(
     unit: Unit,
     cases: &[&Case],
 ) -> (Vec<(Colour, String)>, Markup) {
-    let groups = by_others(cases, over);
+    let groups = by_others(cases, over).unwrap_or_default();
     let at = |case: &Case| case.parameters.number(over).unwrap_or(0) as f64;
     let (x, y) = (
         scale(cases.iter().map(|case| at(case))),
@@ -284,7 +348,8 @@ fn x_format(name: &str) -> Format {
     if name.contains("bytes") || name == "size" || name == "length" { bytes } else { count }
 }
 
-/// Returns a logarithmic scale if the values need one, or else a linear one from 0.
+/// Returns a logarithmic scale if the values need one, or else a linear one from 0, or from the smallest value
+/// if it is negative.
 fn scale(values: impl Iterator<Item = f64> + Clone) -> Scale {
     let least = values.clone().fold(f64::MAX, f64::min);
     let most = values.clone().fold(f64::MIN, f64::max);
@@ -331,17 +396,12 @@ fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> Mark
         .map(|case| {
             let median = case.median.unwrap_or(0.0);
             let reference = reported(record, case).map(|Reported { value, source }| {
-                (value, format!("{}: {}, {source}", short_name(case, cases), format(value)))
+                (value, format!("{}: {}, {source}", short_name(*case, cases), format(value)))
             });
             Row {
                 interval: case.ci95,
                 reference,
-                ..Row::bar(
-                    short_name(case, cases),
-                    median.max(0.0),
-                    interval_text(case, format),
-                    Colour(0),
-                )
+                ..Row::bar(short_name(*case, cases), median, interval_text(case, format), Colour(0))
             }
         })
         .collect();
@@ -351,38 +411,6 @@ fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> Mark
         (rows::draw(&bars, &scale, format, &[], &alternative))
         @if cases.len() > MAX_BARS { p { (cases.len() - MAX_BARS) " more cases are in the table." } }
     }
-}
-
-/// Draws a heat map for each mechanism.
-fn cpu_pairs(cases: &[&Case], format: Format) -> Markup {
-    let mechanism = |case: &&Case| case.parameters.text(names::MECHANISM).unwrap_or("").to_owned();
-    let by_mechanism = grouped(cases.iter().map(|case| (mechanism(case), *case)));
-    html! {
-        @for (mechanism, cases) in &by_mechanism {
-            p.axis { (printable(mechanism)) }
-            (one_map(cases, format))
-        }
-    }
-}
-
-fn one_map(cases: &[&Case], format: Format) -> Markup {
-    let ends = |case: &Case| {
-        Some([case.parameters.number(names::FROM)?, case.parameters.number(names::TO)?])
-    };
-    let mut cpus: Vec<u64> = cases.iter().filter_map(|case| ends(case)).flatten().collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let way = |wanted: [u64; 2]| cases.iter().find(|case| ends(case) == Some(wanted));
-    let cell = |from: u64, to: u64| {
-        // A pair measured in one direction is shown for the other direction, too.
-        way([from, to]).or_else(|| way([to, from])).and_then(|case| case.median)
-    };
-    let rows: Vec<(String, Vec<Option<f64>>)> = cpus
-        .iter()
-        .map(|&from| (from.to_string(), cpus.iter().map(|&to| cell(from, to)).collect()))
-        .collect();
-    let headings: Vec<String> = cpus.iter().map(u64::to_string).collect();
-    heat_map::draw("from \\ to CPU", &headings, &rows, format)
 }
 
 fn extremes(cases: &[&Case], format: Format) -> String {
@@ -400,22 +428,29 @@ fn extremes(cases: &[&Case], format: Format) -> String {
 }
 
 /// Names a case by the parameters in which the cases differ.
-fn short_name(case: &Case, cases: &[&Case]) -> String {
-    let differs = |name: &str| {
-        cases.iter().any(|other| other.parameters.get(name) != case.parameters.get(name))
-    };
-    let own = case.parameters.iter().filter(|(name, _)| differs(name));
+fn short_name<T: AsRef<Parameters>>(case: &T, cases: &[&T]) -> String {
+    let parameters = case.as_ref();
+    let differs =
+        |name: &str| cases.iter().any(|other| T::as_ref(other).get(name) != parameters.get(name));
+    let own = parameters.iter().filter(|(name, _)| differs(name));
     let words: Vec<String> = own.map(|(name, value)| format!("{name}={value}")).collect();
     if words.is_empty() { case_name(case) } else { printable(&words.join(" ")) }
 }
 
-fn case_name(case: &Case) -> String {
-    let name = printable(&case.parameters.to_string());
+fn case_name(case: &impl AsRef<Parameters>) -> String {
+    let name = printable(&case.as_ref().to_string());
     if name.is_empty() { "the only case".to_owned() } else { name }
 }
 
+/// Returns the median of a case with its mark, if the case was disturbed; empty without a median.
+fn median_text(case: &Case, format: Format) -> String {
+    let Some(median) = case.median else { return String::new() };
+    let mark = Disturbed::of_case(case).map(|_| MARK);
+    format(median).chars().chain(mark).collect()
+}
+
 fn interval_text(case: &Case, format: Format) -> String {
-    let median = case.median.map(format).unwrap_or_default();
+    let median = median_text(case, format);
     match case.ci95 {
         Some([low, high]) => format!("{median} [{}, {}]", format(low), format(high)),
         None => median,
@@ -426,62 +461,15 @@ fn case_text(case: &Case, format: Format) -> String {
     format!("{}: {}", case_name(case), interval_text(case, format))
 }
 
-/// Returns a table with a row for each case: its parameters, its figures and its other metrics.
-fn table(record: &RunRecord, cases: &[&Case]) -> Table {
-    let mut parameters: Vec<String> = Vec::new();
-    let mut metrics: Vec<String> = Vec::new();
-    for case in cases {
-        let own = case.parameters.iter().map(|(name, _)| name.to_owned());
-        parameters.extend(own.filter(|name| !parameters.contains(name)).collect::<Vec<_>>());
-        let own = case.metrics.keys().cloned();
-        metrics.extend(own.filter(|name| !metrics.contains(name)).collect::<Vec<_>>());
-    }
-    let is_number = |name: &String| {
-        cases
-            .iter()
-            .all(|case| !matches!(case.parameters.get(name), Some(Value::Text(_) | Value::Flag(_))))
-    };
-    let numbers: Vec<bool> = parameters.iter().map(is_number).collect();
-    let mut headings: Vec<String> = parameters
-        .iter()
-        .zip(&numbers)
-        .map(|(name, is_number)| {
-            format!("{}{}", if *is_number { "#" } else { "" }, printable(name))
-        })
-        .collect();
-    headings
-        .extend(["#median", "#95 % interval", "#least", "#most", "#samples"].map(str::to_owned));
-    headings.extend(metrics.iter().map(|name| format!("#{}", printable(name).replace('_', " "))));
-    let has_document = cases.iter().any(|case| reported(record, case).is_some());
-    headings.extend(has_document.then(|| "#document".to_owned()));
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut table = Table::new(&headings);
-    for case in cases {
-        let figure = |value: Option<f64>, unit| {
-            value.map_or_else(Cell::default, |value| Cell::number(shown(value, unit), value))
-        };
-        let mut row: Vec<Cell> = parameters
-            .iter()
-            .map(|name| match case.parameters.get(name) {
-                Some(Value::Number(number)) => Cell::number(number.to_string(), *number as f64),
-                Some(value) => printable(&value.to_string()).into(),
-                None => Cell::default(),
-            })
-            .collect();
-        row.push(figure(case.median, case.unit));
-        row.push(case.ci95.map_or_else(Cell::default, |[low, high]| {
-            Cell::number(format!("{} – {}", shown(low, case.unit), shown(high, case.unit)), low)
-        }));
-        row.extend([case.min, case.max].map(|value| figure(value, case.unit)));
-        row.push(Cell::number(case.samples.len().to_string(), case.samples.len() as f64));
-        row.extend(metrics.iter().map(|name| {
-            let metric = case.metrics.get(name);
-            metric.map_or_else(Cell::default, |metric| figure(Some(metric.median), metric.unit))
-        }));
-        if has_document {
-            row.push(figure(reported(record, case).map(|reported| reported.value), case.unit));
-        }
-        table.push(row);
-    }
-    table
+/// Formats the 95 % interval of the median of a metric in brackets, or the range of its samples in parentheses
+/// if these are too few; empty for a single sample.
+fn spread_of(metric: &Metric, seed: u64) -> String {
+    let samples = &metric.samples;
+    let end = |of: fn(f64, f64) -> f64| samples.iter().copied().reduce(of);
+    let range = end(f64::min).zip(end(f64::max)).filter(|_| samples.len() > 1);
+    let estimate = (samples.len() >= MIN_CI95_SAMPLES)
+        .then(|| Estimate::from_samples(samples.clone(), seed))
+        .flatten();
+    let interval = estimate.map(|estimate| estimate.ci95);
+    spread(interval, range.map(|(least, most)| [least, most]), |value| shown(value, metric.unit))
 }

@@ -1,11 +1,18 @@
-//! Lines and scaling laws through the points of an experiment.
+//! Lines and scaling laws through the points of an experiment, as lines of a plot and as figures.
 
 use contend_record::lab::{Fit, RunRecord, ScalingFit};
 use contend_record::parameters::Parameters;
 use contend_record::stats::{Law, Scaling};
+use maud::{Markup, html};
 
 use super::super::chart::Scale;
 use super::super::chart::plot::Point;
+use super::super::table::{Cell, Table};
+use super::details::folded;
+use super::table::whole_number;
+use crate::render::lab::table::spread;
+use crate::render::lab::{law, shown};
+use crate::render::text::printable;
 
 /// Number of corners of the line of a model.
 const CORNERS: u32 = 60;
@@ -75,4 +82,62 @@ fn bounds(law: &Scaling) -> Vec<Scaling> {
         Some(law)
     };
     [at(0), at(1)].into_iter().flatten().collect()
+}
+
+/// Returns the lines of an experiment in a folded table, and its scaling laws as sentences. If there are several
+/// runs, each has its name.
+pub(super) fn markup(runs: &[(&str, &RunRecord)], experiment: &str) -> Markup {
+    let table = lines(runs, experiment);
+    html! {
+        @for sentence in laws(runs, experiment) { p { (sentence) } }
+        (folded("Lines through the cases", &table))
+        @if !table.is_empty() {
+            p.method { "Lines by least squares; intervals of slopes by Student's t." }
+        }
+    }
+}
+
+fn lines(runs: &[(&str, &RunRecord)], experiment: &str) -> Table {
+    let has_several = runs.len() > 1;
+    let headings =
+        ["run", "cases", "figure", "over", "#slope", "[95 % interval]", "#at 0", "#points"];
+    let mut table = Table::new(&headings[usize::from(!has_several)..]);
+    for (run, record) in runs {
+        for fit in record.fits.iter().filter(|fit| fit.experiment == experiment) {
+            let figure = |value: f64| Cell::number(shown(value, fit.unit), value);
+            let interval = spread(fit.line.slope_ci95, None, |value| shown(value, fit.unit));
+            let mut row: Vec<Cell> = Vec::new();
+            row.extend(has_several.then(|| Cell::from(printable(run))));
+            row.extend([
+                printable(&fit.parameters.to_string()).into(),
+                printable(&fit.metric).replace('_', " ").into(),
+                printable(&fit.over).into(),
+                figure(fit.line.slope),
+                interval.into(),
+                figure(fit.line.intercept),
+                whole_number(fit.line.points),
+            ]);
+            table.push(row);
+        }
+    }
+    table
+}
+
+fn laws(runs: &[(&str, &RunRecord)], experiment: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for (run, record) in runs {
+        let of_run = if runs.len() > 1 { format!("{run}: ") } else { String::new() };
+        for fit in record.scaling.iter().filter(|fit| fit.experiment == experiment) {
+            let sentence = law(fit, record.host.usable_cpus());
+            if sentence.is_empty() {
+                continue;
+            }
+            let cases = match fit.parameters.to_string() {
+                none if none.is_empty() => none,
+                some => format!("{some}: "),
+            };
+            sentences.push(printable(&format!("{of_run}{cases}{sentence}")));
+        }
+    }
+    sentences
 }

@@ -3,17 +3,21 @@
 mod flow;
 mod over_time;
 mod phases;
+mod runs;
+#[cfg(test)]
+mod tests;
 
 use contend_record::pipe::{Boundary, PipeRecord, Stage};
 use maud::{Markup, html};
 
 use super::chart::Colour;
 use super::chart::rows::{self, Row};
-use super::frame::{Figure, Page};
+use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{exit, gains, label, number_of, origin};
+use super::{command, gains, label, number_of, origin};
+use crate::render::advice::{all_answers, basis_of_predictions, note_on_answers, pasted};
 use crate::render::pipe::bar::Activity;
-use crate::render::pipe::{bottleneck_name, ending};
+use crate::render::pipe::{self, bottleneck_name, ending};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, percent, seconds};
 
@@ -25,15 +29,29 @@ const MAX_BOTTLENECK_COLUMNS: usize = 200;
 /// # Errors
 /// Returns an error if the record cannot be written as JSON.
 pub fn page(record: &PipeRecord) -> serde_json::Result<String> {
-    let cpu = record.total.user_seconds + record.total.system_seconds;
-    let mut facts = vec![
-        format!("{} wall time", seconds(record.wall_seconds)),
-        format!("{} CPU time", seconds(cpu)),
-        number_of(record.stages.len(), "stage"),
-    ];
+    let page = Page {
+        subject: &record.command,
+        kind: "pipe",
+        facts: facts(record),
+        result: result(record),
+        sections: sections(record),
+        warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
+        origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
+        record: serde_json::to_string(record)?,
+    };
+    Ok(page.render())
+}
+
+/// Returns facts about the run, which begin as the report in the terminal does.
+fn facts(record: &PipeRecord) -> Vec<String> {
+    let [wall, cpu, exit] = pipe::facts(record);
+    let mut facts = vec![wall, cpu, number_of(record.stages.len(), "stage")];
     facts.extend(record.total.bytes.map(|total| format!("{} through pipes", bytes(total as f64))));
-    facts.extend(record.runs.as_ref().map(|runs| number_of(runs.count, "run")));
-    facts.extend(exit(record.exit_code));
+    facts.push(exit);
+    facts
+}
+
+fn sections(record: &PipeRecord) -> Vec<(String, Markup)> {
     let mut sections = Vec::new();
     if !record.findings.is_empty() {
         let list = html! { ul { @for finding in &record.findings { li { (printable(&finding.message)) } } } };
@@ -41,6 +59,11 @@ pub fn page(record: &PipeRecord) -> serde_json::Result<String> {
     }
     if let Some(figure) = gains::rewrites(record) {
         sections.push(("Changes".to_owned(), figure.markup()));
+    }
+    sections.extend(answers(record).map(|answers| ("What if".to_owned(), answers)));
+    if let Some(runs) = &record.runs {
+        let name = format!("Medians of {}", counted(runs.count as u64, "run"));
+        sections.push((name, runs::figure(record, runs).markup()));
     }
     let times = html! {
         (stages(record).markup())
@@ -52,17 +75,29 @@ pub fn page(record: &PipeRecord) -> serde_json::Result<String> {
         let pipes = html! { (flow::figure(record).markup()) (pipes(record).markup()) };
         sections.push(("Pipes".to_owned(), pipes));
     }
-    let page = Page {
-        subject: &record.command,
-        kind: "pipe",
-        facts,
-        result: result(record),
-        sections,
-        warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
-        origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
-        record: serde_json::to_string(record)?,
-    };
-    Ok(page.render())
+    sections
+}
+
+/// Returns the answers to `--what-if`; `None` if there are none.
+fn answers(record: &PipeRecord) -> Option<Markup> {
+    let answers = all_answers(record);
+    let has_wall = answers.first()?.wall_seconds.is_some();
+    let mut headings = vec!["question", "#CPU", "bottleneck"];
+    if has_wall {
+        headings.insert(1, "#wall");
+    }
+    let mut table = Table::new(&headings);
+    for answer in &answers {
+        let mut row: Vec<Cell> = vec![printable(&answer.question).into()];
+        row.extend(answer.wall_seconds.map(|wall| Cell::number(seconds(wall), wall)));
+        row.push(Cell::number(seconds(answer.cpu_seconds), answer.cpu_seconds));
+        row.push(printable(&answer.bottleneck).into());
+        table.push(row);
+    }
+    Some(html! {
+        (table.markup("Answers to --what-if"))
+        p.method { (note_on_answers(record)) " " (basis_of_predictions(record).unwrap_or_default()) }
+    })
 }
 
 fn result(record: &PipeRecord) -> Markup {
@@ -72,9 +107,23 @@ fn result(record: &PipeRecord) -> Markup {
         p { strong { (printable(&bottleneck)) "." } " " (printable(&record.bottleneck.evidence)) }
         @if let Some(winner) = winner {
             p { "Use this instead:" }
-            pre { code { (printable(&winner.command)) } }
+            pre { code { (pasted(&winner.command)) } }
         }
+        @if let Some(attached) = &record.attached {
+            p {
+                "contend was attached to the running pipeline (" (pids(&attached.pids)) "): all times and counts are "
+                "those of the observation."
+            }
+        }
+        @if let Some(runs) = &record.runs { p.method { (pipe::runs::note(runs)) } }
+        (made_with(&command::of_pipe(record)))
     }
+}
+
+/// Names the processes of the stages.
+fn pids(pids: &[i32]) -> String {
+    let numbers: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    format!("PID{} {}", if pids.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
 
 fn stage_name(stage: &Stage) -> String {
@@ -89,6 +138,7 @@ pub(super) fn stages(record: &PipeRecord) -> Figure {
     ];
     let mut table = Table::new(&headings);
     let mut bars = Vec::new();
+    let runs = record.runs.as_ref();
     for stage in &record.stages {
         let mut cells = vec![
             Cell::number(stage.index.to_string(), stage.index as f64),
@@ -113,7 +163,11 @@ pub(super) fn stages(record: &PipeRecord) -> Figure {
             (time, colour(activity), text)
         });
         let value = format!("{} running", seconds(stage.on_cpu_seconds));
-        bars.push(Row::stacked(stage_name(stage), value, parts));
+        let interval = runs.and_then(|runs| {
+            let of_stage = runs.stages.iter().find(|of_stage| of_stage.index == stage.index)?;
+            pipe::runs::ends(&of_stage.wall_seconds, runs)
+        });
+        bars.push(Row { interval, ..Row::stacked(stage_name(stage), value, parts) });
     }
     let busiest = record.stages.iter().max_by(|a, b| a.on_cpu_seconds.total_cmp(&b.on_cpu_seconds));
     let alternative = format!(
@@ -131,9 +185,10 @@ pub(super) fn stages(record: &PipeRecord) -> Figure {
         chart: rows::draw(&bars, &scale, seconds, &[], &alternative),
         table,
         method: format!(
-            "Running and queued are the kernel's; waits are from {} of {}.",
+            "Running and queued are the kernel's; waits are from {} of {}.{}",
             counted(record.observation.ticks, "sample"),
-            record.observation.method
+            record.observation.method,
+            runs.map_or_else(String::new, runs::shown_run)
         ),
     }
 }

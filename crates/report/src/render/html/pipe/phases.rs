@@ -8,6 +8,8 @@ use super::super::number_of;
 use super::super::table::{Cell, Table};
 use super::{colour, legend, stage_name};
 use crate::render::pipe::bar::Activity;
+use crate::render::pipe::phases::{explained, name};
+use crate::render::text::printable;
 use crate::render::units::seconds;
 
 /// What each stage did in each phase.
@@ -17,6 +19,7 @@ pub(super) fn figure(record: &PipeRecord) -> Figure {
         "#from",
         "#to",
         "bottleneck",
+        "#explained",
         "#stage",
         "#running",
         "#queued",
@@ -30,11 +33,8 @@ pub(super) fn figure(record: &PipeRecord) -> Figure {
                 Cell::number((number + 1).to_string(), (number + 1) as f64),
                 Cell::number(seconds(phase.begin_seconds), phase.begin_seconds),
                 Cell::number(seconds(phase.end_seconds), phase.end_seconds),
-                phase
-                    .bottleneck
-                    .stage
-                    .map_or_else(String::new, |stage| format!("stage {stage}"))
-                    .into(),
+                printable(&name(record, phase)).into(),
+                Cell::number(explained(phase.explained_share), phase.explained_share),
                 Cell::number(stage.index.to_string(), stage.index as f64),
                 Cell::number(seconds(stage.cpu_seconds), stage.cpu_seconds),
                 Cell::number(seconds(stage.run_queue_seconds), stage.run_queue_seconds),
@@ -56,9 +56,14 @@ pub(super) fn figure(record: &PipeRecord) -> Figure {
         legend: legend(),
         chart: rows::draw(&lanes, &scale, seconds, &borders, &alternative),
         table,
-        method: "A phase ends where the input of a stage ends that writes nothing before. Within a phase, the order \
-                 of a stage's activities is not known: the parts are their shares."
-            .to_owned(),
+        method: format!(
+            "A phase ends where the input of a stage ends that writes nothing before. Within a phase, the order of a \
+             stage's activities is not known: the parts are their shares.{}",
+            record.explained_share.map_or_else(String::new, |share| format!(
+                " The bottlenecks of all phases explain {} of the time.",
+                explained(share)
+            ))
+        ),
     }
 }
 

@@ -1,20 +1,24 @@
 //! The page of a parallel run.
 
+mod pipelines;
+#[cfg(test)]
+mod tests;
 mod work;
 
-use contend_record::run::{Class, Outcome, RunRecord, Stage};
+use contend_record::run::{Check, Class, Outcome, RunRecord, Stage};
 use maud::{Markup, html};
 
 use super::chart::Colour;
 use super::chart::rows::{self, Row};
-use super::frame::{Figure, Page};
+use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{exit, label, number_of, origin};
+use super::{command, exit, label, number_of, origin};
+use crate::render::run::{others_left, resources, result as how_it_ran, stage_figures};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, seconds};
 
-/// Largest number of pipelines of a script whose work is shown.
-const MAX_PIPELINES: usize = 20;
+/// Number of bytes of the outputs that are compared at a time.
+const BLOCK_BYTES: u64 = 65_536;
 
 /// Returns the page of a parallel run.
 ///
@@ -25,8 +29,12 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
     let mut sections = Vec::new();
     if let Some(outcome) = &record.outcome {
         facts.push(format!("{} wall time", seconds(outcome.wall_seconds)));
-        facts.push(format!("{} of input", bytes(outcome.input_bytes as f64)));
-        facts.push(counted(outcome.parts, "chunk"));
+        if outcome.input_bytes > 0 {
+            facts.push(format!("{} of input", bytes(outcome.input_bytes as f64)));
+        }
+        if outcome.parts > 0 {
+            facts.push(counted(outcome.parts, "chunk"));
+        }
         facts.extend(exit(outcome.exit_code));
         if !outcome.work.is_empty() {
             sections.push(("Workers".to_owned(), work::figure(outcome).markup()));
@@ -39,19 +47,16 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
     if let Some(plan) = &record.plan {
         sections.push(("Plan".to_owned(), stages(&plan.stages).markup("Stages of the pipeline")));
     }
-    let ran =
-        record.pipelines.iter().filter_map(|pipeline| Some((pipeline, pipeline.outcome.as_ref()?)));
-    let pipelines =
-        ran.filter(|(_, outcome)| !outcome.work.is_empty()).map(|(pipeline, outcome)| {
-            html! { h3 { code { (label(&pipeline.command)) } } (work::figure(outcome).markup()) }
-        });
-    let pipelines: Vec<Markup> = pipelines.take(MAX_PIPELINES).collect();
-    if !pipelines.is_empty() {
-        sections
-            .push(("Pipelines".to_owned(), html! { @for pipeline in pipelines { (pipeline) } }));
+    if !record.pipelines.is_empty() {
+        sections.push(("Pipelines".to_owned(), pipelines::section(&record.pipelines)));
     }
-    if !record.taken.is_empty() || !record.left.is_empty() {
-        sections.push(("Script".to_owned(), script(record).markup("Commands of the script")));
+    let others = others_left(record);
+    if !record.taken.is_empty() || !record.left.is_empty() || others.is_some() {
+        let commands = html! {
+            (script(record).markup("Commands of the script"))
+            @if let Some(others) = others { p { (others) "." } }
+        };
+        sections.push(("Script".to_owned(), commands));
     }
     let page = Page {
         subject: &record.command,
@@ -67,42 +72,87 @@ pub fn page(record: &RunRecord) -> serde_json::Result<String> {
 }
 
 fn result(record: &RunRecord) -> Markup {
-    let runs = if record.decision.parallel { "It ran in parallel." } else { "It ran unchanged." };
-    let check = record.outcome.as_ref().and_then(|outcome| outcome.check.as_ref());
-    let pieces = record.outcome.as_ref().map_or(&[][..], |outcome| &outcome.in_one_piece);
-    html! {
-        p { strong { (runs) } " " (printable(&record.decision.why)) }
-        @if let Some(check) = check {
-            p {
-                @if check.same { "The output is that of the original pipeline, compared byte for byte." }
-                @else { "The output differs from that of the original pipeline." }
-                " The original took " (seconds(check.wall_seconds)) "."
-            }
+    let is_parallel = record.decision.parallel;
+    let runs = match (&record.outcome, is_parallel) {
+        (Some(outcome), true) if outcome.parts == 0 && record.plan.is_some() => {
+            "It was to run in parallel."
         }
-        @for reason in pieces { p { "As a whole: " (printable(reason)) } }
+        (Some(_), true) => "It ran in parallel.",
+        (Some(_), false) => "It ran unchanged.",
+        (None, true) => "It would run in parallel.",
+        (None, false) => "It would run unchanged.",
+    };
+    let expected = record.decision.expected_cpu_seconds;
+    html! {
+        p {
+            strong { (runs) }
+            // The statistics of an unchanged run begin with the reason.
+            @if is_parallel || record.outcome.is_none() { " " (printable(&record.decision.why)) "." }
+            @if let Some(expected) = expected { " The stages were expected to need " (seconds(expected)) " of CPU time." }
+        }
+        @if let Some(outcome) = &record.outcome { (statistics(record, outcome)) }
+        @if let Some(command) = command::of_run(record) { (made_with(&command)) }
     }
+}
+
+/// Returns what the statistics in the terminal say about a run, besides those of its stages, and the result of a
+/// comparison with the original.
+fn statistics(record: &RunRecord, outcome: &Outcome) -> Markup {
+    let (how, figures) = how_it_ran(record, outcome);
+    html! {
+        p { (how) ": " (printable(&figures)) }
+        @for reason in &outcome.in_one_piece { p { "As a whole: " (printable(reason)) } }
+        // A script's are those of its pipelines.
+        @if record.plan.is_some() { p { (resources(outcome)) } }
+        @if let Some(check) = &outcome.check { p { (compared(check, outcome)) } }
+    }
+}
+
+/// Says how output and exit code compare with those of the original.
+fn compared(check: &Check, outcome: &Outcome) -> String {
+    let (own, other) = (outcome.exit_code, check.exit_code);
+    let sentence = match check.first_difference {
+        _ if check.same => format!(
+            "The output is that of the original pipeline, compared byte for byte ({} bytes, exit code {own}).",
+            check.bytes
+        ),
+        None => format!(
+            "The output is that of the original pipeline ({} bytes), but the exit code is {own} instead of {other}.",
+            check.bytes
+        ),
+        Some(start) => {
+            let end = check.bytes.max(check.original_bytes).min(start.saturating_add(BLOCK_BYTES));
+            format!(
+                "The output differs from that of the original pipeline, first between bytes {start} and {end}: {} \
+                 bytes and exit code {own}, instead of {} bytes and exit code {other}.",
+                check.bytes, check.original_bytes
+            )
+        }
+    };
+    format!("{sentence} The original took {}.", seconds(check.wall_seconds))
 }
 
 /// The CPU time of each stage.
 fn cpu(record: &RunRecord, outcome: &Outcome) -> Figure {
-    let text = |index: usize| {
-        let stages = record.plan.as_ref().map_or(&[][..], |plan| &plan.stages);
-        let found = index.checked_sub(1).and_then(|place| stages.get(place));
-        found.map_or_else(String::new, |stage| stage.text.clone())
-    };
+    let stages = record.plan.as_ref().map_or(&[][..], |plan| &plan.stages);
     let mut table = Table::new(&["#stage", "command", "#CPU time", "#processes", "#exit code"]);
     let mut bars = Vec::new();
     for stage in &outcome.stages {
-        let command = text(stage.index);
+        let planned = stages.get(stage.index.wrapping_sub(1));
+        // The only stage of shell text is the shell, with all commands that it starts.
+        let shell = if record.plan.is_none() { "the shell" } else { "" };
+        let command = planned.map_or(shell, |stage| stage.text.as_str());
+        let class = planned.map(|stage| stage.class);
+        let [status, time, starts] = stage_figures(class, stage, record.decision.parallel);
         table.push(vec![
             Cell::number(stage.index.to_string(), stage.index as f64),
-            printable(&command).into(),
-            Cell::number(seconds(stage.cpu_seconds), stage.cpu_seconds),
-            Cell::number(stage.starts.to_string(), stage.starts as f64),
-            Cell::number(stage.exit_code.to_string(), f64::from(stage.exit_code)),
+            printable(command).into(),
+            Cell::number(time.clone(), stage.cpu_seconds),
+            Cell::number(starts, stage.starts as f64),
+            Cell::number(status, f64::from(stage.exit_code)),
         ]);
-        let name = format!("{} {}", stage.index, label(&command));
-        bars.push(Row::bar(name, stage.cpu_seconds, seconds(stage.cpu_seconds), Colour(0)));
+        let name = format!("{} {}", stage.index, label(command));
+        bars.push(Row::bar(name, stage.cpu_seconds, time, Colour(0)));
     }
     let own = outcome.own_cpu_seconds;
     bars.push(Row::bar("contend itself", own, seconds(own), Colour::NEUTRAL));
@@ -116,15 +166,21 @@ fn cpu(record: &RunRecord, outcome: &Outcome) -> Figure {
     });
     let scale = rows::scale(&bars);
     Figure {
-        title: "CPU time of each stage, over all chunks".to_owned(),
+        title: match outcome.parts {
+            0 => "CPU time of each stage".to_owned(),
+            _ => "CPU time of each stage, over all chunks".to_owned(),
+        },
         legend: Vec::new(),
         chart: rows::draw(&bars, &scale, seconds, &[], &alternative),
         table,
-        method: format!(
-            "As the kernel charges it, over {} by {}.",
-            counted(outcome.parts, "chunk"),
-            number_of(record.jobs, "job")
-        ),
+        method: match outcome.parts {
+            0 => "As the kernel charges it.".to_owned(),
+            parts => format!(
+                "As the kernel charges it, over {} by {}. What contend does for a stage is part of its own.",
+                counted(parts, "chunk"),
+                number_of(record.jobs, "job")
+            ),
+        },
     }
 }
 

@@ -127,10 +127,16 @@ fn stage_rows<'a>(
         let mut row = vec![cut(&format!("  {}", stage.stage), room)];
         row.resize(1 + empty, String::new());
         row.push(article.get(index).map_or_else(String::new, |percent| format!("{percent:.0}%")));
-        row.extend([&stage.real, &stage.user, &stage.system].map(|one| figure(Some(one.median))));
-        row.push(format!("{:.0}%", stage.cpu_percent()));
+        row.extend(stage_figures(stage));
         row
     })
+}
+
+/// Returns the wall, user and system time of a stage and its CPU use, as [`HEADINGS`] name them.
+pub fn stage_figures(stage: &Stage) -> [String; 4] {
+    let [real, user, system] =
+        [&stage.real, &stage.user, &stage.system].map(|one| figure(Some(one.median)));
+    [real, user, system, format!("{:.0}%", stage.cpu_percent())]
 }
 
 /// Returns the measured case of the JSON pipeline with the given awk, tokenizer and number of
