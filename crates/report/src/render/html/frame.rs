@@ -124,7 +124,7 @@ impl Page<'_> {
 
 /// Returns the command line that makes the record again, with its label, for the result of a page.
 pub(super) fn made_with(command: &str) -> Markup {
-    html! { p { "To measure again:" } pre { code { (pasted(command)) } } }
+    html! { p.again { "To measure again: " code { (pasted(command)) } } }
 }
 
 /// Returns the record in a page that this module has made, as JSON; `None` for another page.
@@ -251,7 +251,7 @@ mod tests {
     fn a_command_can_be_pasted() {
         let command = "contend pipe 'cut -d\t <a\nsort'";
         let page = Page { result: made_with(command), ..empty_page() }.render();
-        let shown = "<pre><code>contend pipe 'cut -d\t &lt;a\nsort'</code></pre>";
+        let shown = ": <code>contend pipe 'cut -d\t &lt;a\nsort'</code></p>";
         assert!(page.contains(shown), "{page}");
     }
 

@@ -75,19 +75,20 @@ fn result(record: &RunRecord) -> Markup {
     let is_parallel = record.decision.parallel;
     let runs = match (&record.outcome, is_parallel) {
         (Some(outcome), true) if outcome.parts == 0 && record.plan.is_some() => {
-            "It was to run in parallel."
+            "It was to run in parallel"
         }
-        (Some(_), true) => "It ran in parallel.",
-        (Some(_), false) => "It ran unchanged.",
-        (None, true) => "It would run in parallel.",
-        (None, false) => "It would run unchanged.",
+        (Some(_), true) => "It ran in parallel",
+        (Some(_), false) => "It ran unchanged",
+        (None, true) => "It would run in parallel",
+        (None, false) => "It would run unchanged",
     };
     let expected = record.decision.expected_cpu_seconds;
     html! {
         p {
             strong { (runs) }
             // The statistics of an unchanged run begin with the reason.
-            @if is_parallel || record.outcome.is_none() { " " (printable(&record.decision.why)) "." }
+            @if is_parallel || record.outcome.is_none() { ": " (printable(&record.decision.why)) }
+            "."
             @if let Some(expected) = expected { " The stages were expected to need " (seconds(expected)) " of CPU time." }
         }
         @if let Some(outcome) = &record.outcome { (statistics(record, outcome)) }

@@ -109,5 +109,7 @@ fn commands_that_are_left_to_the_shell_are_counted() {
     let text = markup(&RunRecord { left_others: Some(5), ..script(0) });
     assert!(text.contains("left to the shell: 5 other commands (builtins"), "{text}");
     let explained = markup(&RunRecord { outcome: None, ..record() });
-    assert!(explained.contains("It would run in parallel.") && explained.contains("--explain"));
+    assert!(
+        explained.contains("It would run in parallel</strong>") && explained.contains("--explain")
+    );
 }
