@@ -1,0 +1,396 @@
+//! An attempt at a part of a job, on the machine of the worker.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use contend_record::Writer;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::job::Job;
+use crate::execute::parts::{self, PartEnd};
+use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
+
+/// Number of bytes that are read at once for a checksum.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// An attempt at a part of a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// The index of the part.
+    pub part: usize,
+    /// The number of the attempt, which no other attempt at this part may have.
+    pub attempt: u64,
+    /// The directory for outputs, which all machines can read.
+    pub work: &'a Path,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The output of the part is in a file.
+    Complete {
+        /// The name of the file in the work directory.
+        file: String,
+        /// The size of the file in bytes.
+        bytes: u64,
+        /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
+        checksum: String,
+    },
+    /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
+    /// attempt would end in the same way.
+    Refused(String),
+}
+
+/// What a worker reports of an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartReport {
+    /// The index of the part.
+    pub part: usize,
+    /// The number of the attempt.
+    pub attempt: u64,
+    /// How it ended.
+    pub end: End,
+    /// Exit codes and costs of the stages, by index.
+    pub stages: BTreeMap<usize, StageReport>,
+    /// Wall time in seconds.
+    pub wall_seconds: f64,
+}
+
+/// The exit code and costs of a stage in an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// The exit code, as a shell reports it.
+    pub exit_code: i32,
+    /// CPU time in seconds.
+    pub cpu_seconds: f64,
+    /// Number of processes that were started.
+    pub starts: u64,
+}
+
+/// Why an attempt failed. Another one, perhaps on another machine, may succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// The job has no such part.
+    #[error("the job has {count} parts, and none with the index {part}")]
+    NoPart {
+        /// The requested index.
+        part: usize,
+        /// The number of parts.
+        count: usize,
+    },
+    /// The worker's contend is not that of the job.
+    #[error("the job was planned by {planned}, and this is {own}")]
+    Version {
+        /// The version that planned the job.
+        planned: Writer,
+        /// The version of the worker.
+        own: Writer,
+    },
+    /// A file has another size than when the job was planned.
+    #[error("{file} has {bytes} bytes, and had {planned} when the job was planned")]
+    Changed {
+        /// The name of the file.
+        file: String,
+        /// The size now.
+        bytes: u64,
+        /// The size in the job.
+        planned: u64,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {file}")]
+    Input {
+        /// The name of the file.
+        file: String,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The output cannot be written.
+    #[error("cannot write {}", path.display())]
+    Output {
+        /// The path of the file.
+        path: PathBuf,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The commands cannot be run.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+}
+
+impl Attempt<'_> {
+    /// Runs the part. Its output appears under its name once it is complete and on disk. The current directory must be
+    /// that of the job; `own` is the version of this contend.
+    ///
+    /// # Errors
+    /// Returns an error if the attempt failed for a reason other than the commands and their input. It then leaves no
+    /// file.
+    pub fn run(
+        &self,
+        own: &Writer,
+        settings: Settings,
+        launcher: &Launcher,
+    ) -> Result<PartReport, AttemptError> {
+        let begun = Instant::now();
+        let Job { contend, group, files, parts, .. } = self.job;
+        let count = parts.len();
+        let range = parts.get(self.part).ok_or(AttemptError::NoPart { part: self.part, count })?;
+        if contend != own {
+            return Err(AttemptError::Version { planned: contend.clone(), own: own.clone() });
+        }
+        self.check_files()?;
+        let tally = Tally::default();
+        let local = Local { settings, launcher, tally: &tally, prefix: Mutex::default() };
+        let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+        let part = parts::of_part(group);
+        let end = match part {
+            Err(why) => End::Refused(why.to_owned()),
+            Ok(part) => {
+                let output = Output::create(self)?;
+                let file = output.writer()?;
+                match local.run_part(&part, &names, range.clone(), file) {
+                    Ok(PartEnd::Complete) => output.keep()?,
+                    Ok(PartEnd::Refused(why)) => End::Refused(why),
+                    Err(ExecuteError::Failed { .. }) => {
+                        End::Refused("a command failed on a part".to_owned())
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        let stage = |(stage, tally): (usize, crate::execute::StageTally)| {
+            let report = StageReport {
+                exit_code: tally.status,
+                cpu_seconds: tally.cpu.as_secs_f64(),
+                starts: tally.starts,
+            };
+            (stage, report)
+        };
+        let stages = tally.stages().into_iter().map(stage).collect();
+        let wall_seconds = begun.elapsed().as_secs_f64();
+        Ok(PartReport { part: self.part, attempt: self.attempt, end, stages, wall_seconds })
+    }
+
+    /// Checks that the files are those of the job, as far as their sizes tell.
+    fn check_files(&self) -> Result<(), AttemptError> {
+        for file in &self.job.files {
+            let cannot = |source| AttemptError::Input { file: file.name.clone(), source };
+            let bytes = fs::metadata(&file.name).map_err(cannot)?.len();
+            if bytes != file.bytes {
+                let (name, planned) = (file.name.clone(), file.bytes);
+                return Err(AttemptError::Changed { file: name, bytes, planned });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The output of an attempt. Its file is removed when the value is dropped, unless it is kept.
+struct Output {
+    file: File,
+    hidden: PathBuf,
+    name: String,
+    work: PathBuf,
+    is_kept: bool,
+}
+
+impl Output {
+    fn create(attempt: &Attempt<'_>) -> Result<Self, AttemptError> {
+        let name = format!("{}.{}.part", attempt.part, attempt.attempt);
+        let hidden = attempt.work.join(format!("{}.{}.tmp", attempt.part, attempt.attempt));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&hidden);
+        let file = file.map_err(|source| AttemptError::Output { path: hidden.clone(), source })?;
+        Ok(Self { file, hidden, name, work: attempt.work.to_owned(), is_kept: false })
+    }
+
+    fn writer(&self) -> Result<File, AttemptError> {
+        self.file.try_clone().map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> AttemptError {
+        AttemptError::Output { path: self.hidden.clone(), source }
+    }
+
+    /// Writes the file to disk, and gives it its name.
+    fn keep(mut self) -> Result<End, AttemptError> {
+        let mut keep = || {
+            self.file.sync_all()?;
+            let bytes = self.file.metadata()?.len();
+            io::Seek::rewind(&mut self.file)?;
+            let checksum = checksum(&mut self.file)?;
+            fs::rename(&self.hidden, self.work.join(&self.name))?;
+            self.is_kept = true;
+            File::open(&self.work)?.sync_all()?;
+            Ok(End::Complete { file: self.name.clone(), bytes, checksum })
+        };
+        let kept = keep();
+        kept.map_err(|source| self.error(source))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.hidden); // the work directory is removed at the end, too
+        }
+    }
+}
+
+/// Returns the checksum of the rest of a file: XXH3 with 128 bits, in hexadecimal digits.
+///
+/// # Errors
+/// Returns an error if the file cannot be read.
+pub fn checksum(file: &mut File) -> io::Result<String> {
+    let mut hash = Xxh3::new();
+    let mut block = vec![0; BLOCK_BYTES];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(format!("{:032x}", hash.digest128())),
+            Ok(read) => hash.update(&block[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use contend_shell::environment::Environment;
+
+    use super::*;
+    use crate::plan::ir::Plan;
+    use crate::plan::planner::{self, Situation};
+    use crate::plan::text::{self, Reading};
+
+    /// Plans a pipeline. `@` in its text stands for a folder.
+    pub fn plan(folder: &Path, text: &str) -> Plan {
+        let text = text.replace('@', &folder.display().to_string());
+        let Reading::Commands { stages, .. } = text::read(&text) else { panic!("{text}") };
+        let environment = Environment::for_tests("C");
+        let situation = Situation {
+            environment: &environment,
+            annotations: &[],
+            input_bytes: None,
+            output_is_terminal: false,
+        };
+        planner::plan(&stages, &situation)
+    }
+
+    /// Returns the job of a pipeline, after writing its files into a folder.
+    pub fn job(folder: &Path, text: &str, files: &[(&str, &str)], count: u64) -> Job {
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("room");
+        }
+        Job::new(&plan(folder, text), count, Writer::default(), folder.to_owned()).expect("a job")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use contend_shell::environment::Paths;
+    use contend_sys::interrupt::Signals;
+
+    use super::testing::job;
+    use super::*;
+
+    fn run(job: &Job, part: usize, attempt: u64, work: &Path) -> Result<PartReport, AttemptError> {
+        let signals = Signals::block().expect("signals");
+        let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
+        let settings =
+            Settings { jobs: 2, memory: 64 << 20, chunk_bytes: Some(8), folder: work.to_owned() };
+        Attempt { job, part, attempt, work }.run(&Writer::default(), settings, &launcher)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.expect("an entry").file_name().to_string_lossy().into_owned()
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn each_part_has_an_output_and_a_report() {
+        let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let files = [("one", "b\na\n"), ("two", "x\nb\nno\nbb\n")];
+        let job = job(folder.path(), "cat @/one @/two | grep b", &files, 3);
+        assert_eq!(job.parts.len(), 3);
+        let mut text = String::new();
+        for part in 0..3 {
+            let report = run(&job, part, 7, work.path()).expect("it runs");
+            let json = serde_json::to_string(&report).expect("JSON");
+            assert_eq!(serde_json::from_str::<PartReport>(&json).expect("a report"), report);
+            let End::Complete { file, bytes, checksum } = report.end else { panic!("{report:?}") };
+            assert_eq!(file, format!("{part}.7.part"));
+            let output = fs::read_to_string(work.path().join(file)).expect("a file");
+            assert_eq!(bytes, output.len() as u64);
+            let hash = xxhash_rust::xxh3::xxh3_128(output.as_bytes());
+            assert_eq!(checksum, format!("{hash:032x}"));
+            let found = report.stages.values().any(|stage| stage.exit_code == 0);
+            assert!(found || output.is_empty(), "{output}");
+            text += &output;
+        }
+        assert_eq!(text, "b\nb\nbb\n");
+        assert_eq!(names(work.path()), ["0.7.part", "1.7.part", "2.7.part"]);
+    }
+
+    #[test]
+    fn attempts_do_not_disturb_each_other() {
+        let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let job = job(folder.path(), "tr a-z A-Z <@/in", &[("in", "a\nb\n")], 1);
+        let reports = std::thread::scope(|scope| {
+            let attempts = [1, 2].map(|attempt| {
+                let (job, work) = (&job, work.path());
+                scope.spawn(move || run(job, 0, attempt, work).expect("it runs"))
+            });
+            attempts.map(|attempt| attempt.join().expect("no panic"))
+        });
+        let checksums = reports.map(|report| match report.end {
+            End::Complete { checksum, .. } => checksum,
+            End::Refused(why) => panic!("{why}"),
+        });
+        assert_eq!(checksums[0], checksums[1]);
+        assert_eq!(names(work.path()), ["0.1.part", "0.2.part"]);
+        let again = run(&job, 0, 2, work.path()).expect("the name is free again");
+        assert!(matches!(again.end, End::Complete { .. }));
+    }
+
+    #[test]
+    fn a_part_that_cannot_run_alone_is_refused_and_leaves_nothing() {
+        let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let mut job = job(folder.path(), "tr a-z A-Z <@/in", &[("in", "a\nb")], 2);
+        job.group.guard.terminated = true;
+        let report = run(&job, 1, 0, work.path()).expect("it runs");
+        assert!(matches!(&report.end, End::Refused(why) if !why.is_empty()), "{report:?}");
+        assert_eq!(names(work.path()), [""; 0]);
+    }
+
+    #[test]
+    fn trouble_with_the_worker_is_an_error() {
+        let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let files = [("in", "a\nb\n")];
+        let job = job(folder.path(), "tr a-z A-Z <@/in", &files, 1);
+        assert!(matches!(run(&job, 1, 0, work.path()), Err(AttemptError::NoPart { .. })));
+        let missing = folder.path().join("no folder");
+        assert!(matches!(run(&job, 0, 0, &missing), Err(AttemptError::Output { .. })));
+        let other = Writer { version: "0.0.1".to_owned(), ..Writer::default() };
+        let of_other = Job { contend: other, ..job.clone() };
+        assert!(matches!(run(&of_other, 0, 0, work.path()), Err(AttemptError::Version { .. })));
+        fs::write(folder.path().join("in"), "a\nb\nc\n").expect("own file");
+        assert!(matches!(run(&job, 0, 0, work.path()), Err(AttemptError::Changed { .. })));
+        fs::remove_file(folder.path().join("in")).expect("own file");
+        assert!(matches!(run(&job, 0, 0, work.path()), Err(AttemptError::Input { .. })));
+        assert_eq!(names(work.path()), [""; 0]);
+    }
+}

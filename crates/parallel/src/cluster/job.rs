@@ -1,0 +1,172 @@
+//! A job: a group that runs over parts of its files, as plain data in a file.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use contend_record::Writer;
+use serde::{Deserialize, Serialize};
+
+use crate::execute::parts;
+use crate::plan::ir::{Group, Plan, Source, Step};
+
+/// Name and version of the format.
+pub const FORMAT: &str = "contend.job/1";
+
+/// A group that runs over parts of its files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Name and version of the format: `contend.job/1`.
+    pub format: String,
+    /// The version of contend that planned the job. What it proved about the commands holds for that version.
+    pub contend: Writer,
+    /// The group, whose combination is for the outputs of all parts.
+    pub group: Group,
+    /// The files, in order.
+    pub files: Vec<JobFile>,
+    /// The ranges of the parts in the concatenated files, in bytes.
+    pub parts: Vec<Range<u64>>,
+    /// The directory in which the commands run. Relative names of files start there.
+    pub directory: PathBuf,
+}
+
+/// A file of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobFile {
+    /// The name, as in the pipeline.
+    pub name: String,
+    /// The size in bytes when the job was planned.
+    pub bytes: u64,
+}
+
+/// Why there is no job.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// The plan's first group cannot run over parts, for the given reason.
+    #[error("the pipeline does not start with stages that run over parts: {0}")]
+    NoParts(&'static str),
+    /// A file of the pipeline cannot be examined.
+    #[error("cannot read {file}")]
+    Input {
+        /// The name of the file.
+        file: String,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The file of the job cannot be read or written.
+    #[error("cannot read or write the job in {}", path.display())]
+    File {
+        /// The path of the file.
+        path: PathBuf,
+        /// Why that failed.
+        source: io::Error,
+    },
+    /// The file has no job, or one of another format.
+    #[error("{} is not a job of the format {FORMAT}", path.display())]
+    Format {
+        /// The path of the file.
+        path: PathBuf,
+    },
+}
+
+impl Job {
+    /// Divides the files that a plan's first group reads into at most `count` parts. Relative names start in
+    /// `directory`.
+    ///
+    /// # Errors
+    /// Returns an error if the plan does not start with a group over named files, if that group cannot run over parts,
+    /// or if a file cannot be examined.
+    pub fn new(
+        plan: &Plan,
+        count: u64,
+        contend: Writer,
+        directory: PathBuf,
+    ) -> Result<Self, JobError> {
+        let (Source::Files(names), Some(Step::Parallel(group))) =
+            (&plan.source, plan.steps.first())
+        else {
+            return Err(JobError::NoParts(
+                "its input is not named files, or its first stages run once",
+            ));
+        };
+        parts::of_part(group).map_err(JobError::NoParts)?;
+        let file = |name: &String| {
+            let data = fs::metadata(directory.join(name));
+            let bytes = data.map(|data| data.len());
+            let cannot = |source| JobError::Input { file: name.clone(), source };
+            Ok(JobFile { name: name.clone(), bytes: bytes.map_err(cannot)? })
+        };
+        let files: Vec<JobFile> = names.iter().map(file).collect::<Result<_, _>>()?;
+        let parts = parts::ranges(files.iter().map(|file| file.bytes).sum(), count);
+        let (format, group) = (FORMAT.to_owned(), group.clone());
+        Ok(Self { format, contend, group, files, parts, directory })
+    }
+
+    /// Reads a job from a file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or has no job of this format.
+    pub fn read(path: &Path) -> Result<Self, JobError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| JobError::File { path: path.to_owned(), source })?;
+        let job = serde_json::from_str(&text).ok().filter(|job: &Self| job.format == FORMAT);
+        job.ok_or_else(|| JobError::Format { path: path.to_owned() })
+    }
+
+    /// Writes the job to a new file, completely or not at all.
+    ///
+    /// # Errors
+    /// Returns an error if the file exists or cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), JobError> {
+        let write = || {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            let mut file = tempfile::Builder::new().prefix(".job-").tempfile_in(folder)?;
+            serde_json::to_writer(&mut file, self)?;
+            file.as_file().sync_all()?;
+            file.persist_noclobber(path).map_err(|error| error.error)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|source| JobError::File { path: path.to_owned(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attempt::testing::{job, plan};
+    use super::*;
+
+    #[test]
+    fn a_job_survives_being_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let job = job(folder.path(), "tr a-z A-Z <@/in", &[("in", "a\nb\nc\n")], 2);
+        assert_eq!(job.parts, [0..3, 3..6]);
+        let path = folder.path().join("job.json");
+        job.write(&path).expect("room");
+        assert_eq!(Job::read(&path).expect("a job"), job);
+        assert!(matches!(job.write(&path), Err(JobError::File { .. })), "it exists");
+        fs::write(&path, "{}").expect("own file");
+        assert!(matches!(Job::read(&path), Err(JobError::Format { .. })));
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn some_plans_have_no_job() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let new = |text: &str| {
+            Job::new(&plan(folder.path(), text), 2, Writer::default(), folder.path().to_owned())
+        };
+        fs::write(folder.path().join("in"), "a\n").expect("room");
+        assert!(matches!(new("tr a b"), Err(JobError::NoParts(_))), "standard input");
+        assert!(matches!(new("tac @/in"), Err(JobError::NoParts(_))), "a serial stage");
+        assert!(
+            matches!(new("uniq -d <@/in"), Err(JobError::NoParts(_))),
+            "a cut that is not local"
+        );
+        let plan = plan(folder.path(), "tr a b <@/in");
+        fs::remove_file(folder.path().join("in")).expect("own file");
+        let removed = Job::new(&plan, 2, Writer::default(), folder.path().to_owned());
+        assert!(matches!(removed, Err(JobError::Input { .. })), "{removed:?}");
+    }
+}

@@ -1,0 +1,17 @@
+//! Runs a group over parts of its files on several machines that can read them.
+//!
+//! ```text
+//!            ┌─ part 0, attempt 0 ─▶ work/0.0.part ─┐
+//! job.json ──┼─ part 1, attempt 0    (lost)         ├─▶ one attempt for each part ─▶ combine
+//!            └─ part 1, attempt 1 ─▶ work/1.1.part ─┘
+//! ```
+//!
+//! A [`Job`] has everything that a worker needs. An engine, such as a batch system, only starts workers; each runs
+//! one [`Attempt`] and prints its [`PartReport`]. Attempts do not know of each other, so that an engine may repeat
+//! one, or run two at the same time.
+
+mod attempt;
+mod job;
+
+pub use attempt::{Attempt, AttemptError, End, PartReport, StageReport};
+pub use job::{FORMAT, Job, JobError, JobFile};
