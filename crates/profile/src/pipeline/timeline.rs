@@ -128,6 +128,30 @@ impl Timeline {
         combine(&before, &after, |before, after| after.saturating_sub(before))
     }
 
+    /// Returns the mean fill of the pipe after `stage` between two times, in bytes, or `None` without samples there. Between two
+    /// points, samples are taken to be spread evenly, so that the mean is one of the samples' fills or between them.
+    pub fn mean_fill_between(&self, stage: usize, from: Duration, to: Duration) -> Option<f64> {
+        let [(bytes_before, samples_before), (bytes, samples)] =
+            [from, to].map(|time| self.fill_at(stage, time));
+        let samples = samples - samples_before;
+        (samples > 0.0).then(|| (bytes - bytes_before) / samples)
+    }
+
+    /// Returns the sums of the fills and the number of samples at `time`, with fractions of samples.
+    fn fill_at(&self, stage: usize, time: Duration) -> (f64, f64) {
+        let stages = self.stages();
+        let Some((before, share)) = self.position(time).filter(|_| stage < stages) else {
+            return (0.0, 0.0);
+        };
+        let fill =
+            |place: usize| self.counters.get(place * stages + stage).map(|it| it.output_fill);
+        let Some(first) = fill(before) else { return (0.0, 0.0) };
+        let next = fill(before + 1).unwrap_or(first);
+        let between =
+            |before: u64, after: u64| before as f64 + share * after.saturating_sub(before) as f64;
+        (between(first.bytes, next.bytes), between(first.samples, next.samples))
+    }
+
     /// Returns the increase of the critical times between two times. Between two points, they are
     /// taken to increase evenly. Returns `None` without points.
     pub fn critical_between(&self, from: Duration, to: Duration) -> Option<CriticalTime> {
@@ -254,6 +278,30 @@ mod tests {
             [counters(samples, 0), counters(0, samples)].into_iter(),
         );
         timeline
+    }
+
+    #[test]
+    fn the_mean_fill_is_never_more_than_the_fullest_sample() {
+        const FULL: u64 = 65_536;
+        let mut timeline = Timeline::default();
+        let fill = |samples: u64| {
+            let output_fill = FillSum { bytes: FULL * samples, samples };
+            Counters { output_fill, ..Counters::default() }
+        };
+        for number in 0..20_u32 {
+            let counters = [fill(u64::from(number)), Counters::default()];
+            timeline.sample(MILLISECOND * 10 * number, &critical(number), counters.into_iter());
+        }
+        // Intervals that contain a fraction of a sample, or one and a half.
+        for length in [3, 7, 13, 16] {
+            for start in 0..100 {
+                let from = MILLISECOND * start;
+                let mean = timeline.mean_fill_between(0, from, from + MILLISECOND * length);
+                assert!(mean.is_some_and(|mean| (mean - FULL as f64).abs() < 1.0), "{mean:?}");
+            }
+        }
+        assert_eq!(timeline.mean_fill_between(1, Duration::ZERO, MILLISECOND * 100), None);
+        assert_eq!(timeline.mean_fill_between(0, MILLISECOND * 900, MILLISECOND * 950), None);
     }
 
     #[test]

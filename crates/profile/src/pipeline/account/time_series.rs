@@ -39,12 +39,18 @@ pub fn time_series(run: &RawRun) -> Option<TimeSeries> {
     });
     let pipes = (0..run.fills.len()).map(|index| {
         let fills = borders.windows(2).map(|pair| {
-            let fill = run.timeline.between(index, pair[0], pair[1]).output_fill;
-            fill.bytes.checked_div(fill.samples)
+            let mean = run.timeline.mean_fill_between(index, pair[0], pair[1]);
+            mean.map(whole)
         });
         PipeSeries { mean_fill_bytes: fills.collect() }
     });
     Some(TimeSeries { interval_seconds: length, stages: stages.collect(), pipes: pipes.collect() })
+}
+
+/// Rounds a number of bytes to a whole one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a pipe has few bytes")]
+fn whole(bytes: f64) -> u64 {
+    bytes.round() as u64
 }
 
 /// Rounds a share to three decimal places: more are not measured, and take room in every record.
