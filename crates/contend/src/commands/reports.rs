@@ -92,16 +92,23 @@ pub fn write(record: &impl Reported, report: &str, to: Reports) -> Result<()> {
     shown.and(written)
 }
 
-/// Writes the record in the requested forms.
+/// Writes the record in the requested forms. Its figures have the label of the run, as those that
+/// `contend report` writes do.
 ///
 /// # Errors
 /// Returns the first error, after everything that can be written has been written.
 pub fn write_files(record: &dyn Reported, files: RecordFiles) -> Result<()> {
-    let RecordFiles { json, html, markdown, csv } = files;
+    let RecordFiles { json, html, markdown, csv, label } = files;
     let json = json.map_or(Ok(()), |file| file.write(&record.json()?));
     let html = html.map_or(Ok(()), |file| file.write(&record.html()?));
-    let exports = write_exports(|| record.workbook(), markdown, csv);
+    let workbook = || labelled(record.workbook(), &label);
+    let exports = write_exports(workbook, markdown, csv);
     json.and(html).and(exports)
+}
+
+/// Adds the label of a saved run to its tables, unless it is empty.
+fn labelled(workbook: Workbook, label: &str) -> Workbook {
+    if label.is_empty() { workbook } else { workbook.with_label(label) }
 }
 
 /// Writes the tables that `workbook` makes, if a format of them is requested.

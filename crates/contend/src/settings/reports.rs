@@ -31,6 +31,8 @@ pub struct RecordFiles {
     pub markdown: Option<ReportFile>,
     /// File for the record's figures as CSV.
     pub csv: Option<ReportFile>,
+    /// Label of the run in the history, which the figures have; empty if none.
+    pub label: String,
 }
 
 /// The files that the options name, as far as they are given.
@@ -70,9 +72,16 @@ impl RecordFiles {
             html: prepare(paths.html)?,
             markdown: prepare(paths.exports.export_markdown.as_deref())?,
             csv: prepare(paths.exports.export_csv.as_deref())?,
+            label: String::new(),
         };
         check_all_differ(files.named())?;
         Ok(files)
+    }
+
+    /// Adds the label of the run, if it has one.
+    #[must_use]
+    pub fn with_label(self, label: Option<&str>) -> Self {
+        Self { label: label.unwrap_or_default().to_owned(), ..self }
     }
 
     /// Returns the files with the options that name them.
@@ -108,6 +117,12 @@ impl Reports {
         let reports = Self { detail, output, files: RecordFiles::prepare(paths)? };
         check_all_differ(reports.files())?;
         Ok(reports)
+    }
+
+    /// Adds the label of the run, if it has one.
+    #[must_use]
+    pub fn with_label(self, label: Option<&str>) -> Self {
+        Self { files: self.files.with_label(label), ..self }
     }
 
     /// Returns the files with the options that name them.

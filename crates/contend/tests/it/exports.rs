@@ -247,6 +247,34 @@ fn verbs_write_exports() {
 }
 
 #[test]
+fn an_export_has_the_label_of_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let files = ["--store", "runs.db", "--export-csv", "out.csv", "--export-markdown", "out.md"];
+    let pipe: &[&str] = &["pipe", "--discard", "--no-advice", "seq 3"];
+    let versus: &[&str] =
+        &["pipe", "--runs", "2", "--stdin", "/dev/null", "--vs", "seq 3", "seq 2"];
+    let run: &[&str] = &["run", "seq 1000 | grep 7"];
+    let doctor: &[&str] = &["doctor", "--", "sleep", "0.2"];
+    let lab: &[&str] = &["lab", "run", "engine/clock", "--quick", "--budget", "0.1"];
+    for (number, words) in [pipe, versus, run, doctor, lab].into_iter().enumerate() {
+        let label = format!("label-{number}");
+        let options = files.iter().copied().chain(["--label", &label]);
+        let (verb, rest) = words.split_at(if words[0] == "lab" { 3 } else { 1 });
+        let arguments: Vec<&str> =
+            verb.iter().copied().chain(options).chain(rest.to_vec()).collect();
+        succeeds(folder, &arguments);
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+        let later = text(
+            &succeeds(folder, &["report", &label, "--store", "runs.db", "--format", "csv"]).stdout,
+        );
+        assert_eq!(read("out.csv"), later, "{words:?}");
+        assert!(later.lines().next().is_some_and(|heading| heading.ends_with(",label")), "{later}");
+        assert!(read("out.md").contains(&format!("- label: {label}\n")), "{words:?}");
+    }
+}
+
+#[test]
 fn an_export_to_standard_output_replaces_the_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let lab = &records()[5];

@@ -5,7 +5,7 @@ use contend_record::lab::Unit;
 use contend_record::stats::Ratio;
 
 use super::parameters::{self, distinct, heading, in_base_unit, quantity};
-use super::sheet::{Field, Quantity, Sheet, Workbook};
+use super::sheet::{Field, Notation, Quantity, Sheet, Workbook};
 
 /// A case in one of the compared runs.
 struct Entry<'a> {
@@ -68,12 +68,13 @@ fn fields<'a>(cases: &[&Case]) -> Vec<Field<'a, Entry<'a>>> {
         |entry: &Entry<'a>| &entry.case.parameters,
     ));
     for unit in distinct(cases.iter().filter_map(|case| Some(case.value.as_ref()?.unit))) {
-        fields.push(Field::figure(
+        let median = Field::figure(
             heading("median", unit),
             quantity(unit),
             "Median of the samples.",
             move |entry: &Entry<'a>| entry.median(entry.case.value.as_ref(), unit),
-        ));
+        );
+        fields.push(median.with_notation(Notation::Lab));
     }
     fields.extend(ratios());
     fields.extend([

@@ -116,8 +116,12 @@ fn place(name: &str, has_kinds: bool, book: &Workbook, sheet: &Sheet) -> Place {
     if has_kinds && name == ROW_KIND {
         return Place::RowKind;
     }
-    let in_row = sheet.columns.iter().position(|column| column.name == name);
-    let is_name = |(column, _): &(Column, Cell)| book.context_name(column) == name;
+    let in_row = sheet.columns.iter().position(|column| {
+        column.is_for_programs() && column.name == name // people may have a column of this name, too
+    });
+    let is_name = |(column, _): &(Column, Cell)| {
+        column.is_for_programs() && book.context_name(column) == name
+    };
     let in_context = || book.context.iter().position(is_name);
     in_row.map(Place::Row).or_else(|| in_context().map(Place::Context)).unwrap_or(Place::Nowhere)
 }

@@ -4,6 +4,7 @@ use contend_record::doctor::{DoctorRecord, Finding, Moments, ThreadState};
 
 use super::sheet::{Field, Quantity, Sheet, Workbook};
 use super::{name, origin};
+use crate::render::doctor::{cause_name, state_name, symptom_name};
 
 /// Returns the tables of a diagnosis.
 pub fn workbook(record: &DoctorRecord) -> Workbook {
@@ -56,7 +57,8 @@ fn whole() -> Vec<Field<'static, DoctorRecord>> {
 fn cause() -> Vec<Field<'static, Moments>> {
     type OfCause<'a> = Field<'a, Moments>;
     vec![
-        OfCause::label("cause", |moments| name(&moments.cause)),
+        OfCause::label("cause", |moments| name(&moments.cause)).for_programs(),
+        OfCause::detail("cause", |moments| cause_name(moments.cause)).for_people(),
         OfCause::figure(
             "time_seconds",
             Quantity::Seconds,
@@ -72,7 +74,8 @@ fn cause() -> Vec<Field<'static, Moments>> {
 fn state(thread_seconds: f64) -> Vec<Field<'static, (ThreadState, f64)>> {
     type OfState<'a> = Field<'a, (ThreadState, f64)>;
     vec![
-        OfState::label("state", |(state, _)| name(state)),
+        OfState::label("state", |(state, _)| name(state)).for_programs(),
+        OfState::detail("state", |(state, _)| state_name(*state)).for_people(),
         OfState::figure(
             "time_seconds",
             Quantity::Seconds,
@@ -93,7 +96,8 @@ fn finding<'a>() -> Vec<Field<'a, (usize, &'a Finding)>> {
     vec![
         // There may be several findings of one symptom.
         OfFinding::label("finding", |(number, _)| *number),
-        OfFinding::label("symptom", |(_, finding)| name(&finding.symptom)),
+        OfFinding::label("symptom", |(_, finding)| name(&finding.symptom)).for_programs(),
+        OfFinding::detail("symptom", |(_, finding)| symptom_name(finding.symptom)).for_people(),
         OfFinding::figure(
             "gain_share",
             Quantity::Share,

@@ -3,7 +3,7 @@
 use contend_record::lab::{Case, RunRecord};
 
 use super::parameters::{self, distinct, heading, in_base_unit, quantity};
-use super::sheet::{Field, Quantity, Sheet, Workbook};
+use super::sheet::{Field, Notation, Quantity, Sheet, Workbook};
 use super::{name, origin};
 
 /// Returns the tables of a run of the lab.
@@ -66,6 +66,7 @@ fn fields(cases: &[&Case]) -> Vec<Field<'static, Case>> {
             OfCase::figure(heading(statistic, unit), quantity(unit), help, move |case| {
                 value(case).filter(|_| case.unit == unit).map(|value| in_base_unit(value, unit))
             })
+            .with_notation(Notation::Lab)
         };
         fields.extend([
             column("median", "Median of the samples.", |case| case.median),

@@ -5,7 +5,9 @@
 //! record are shown unchanged: no character of them is markup. A pipe becomes a character reference,
 //! because renderers disagree on `\|` in a table.
 
-use super::sheet::{Cell, Column, Quantity, Sheet, Workbook};
+use contend_record::units::time;
+
+use super::sheet::{Cell, Column, Notation, Quantity, Sheet, Workbook};
 use crate::render::text::printable;
 use crate::render::units;
 
@@ -24,7 +26,7 @@ fn document(book: &Workbook) -> String {
     });
     for (place, (column, cell)) in shown.enumerate() {
         out.push_str(if place == 0 { "\n" } else { "" });
-        out.push_str(&format!("- {}: {}\n", title(column), formatted(cell, column.quantity)));
+        out.push_str(&format!("- {}: {}\n", title(column), formatted(cell, column)));
     }
     let has_several = book.sheets.len() > 1;
     for sheet in book.sheets.iter().filter(|sheet| !sheet.rows.is_empty()) {
@@ -49,8 +51,7 @@ fn table(sheet: &Sheet) -> String {
     let mut out = line(columns().map(title).collect());
     out.push_str(&line(shown.iter().map(|&index| alignment(sheet, index).to_owned()).collect()));
     for row in &sheet.rows {
-        let cells =
-            shown.iter().map(|&index| formatted(&row[index], sheet.columns[index].quantity));
+        let cells = shown.iter().map(|&index| formatted(&row[index], &sheet.columns[index]));
         out.push_str(&line(cells.collect()));
     }
     out
@@ -76,27 +77,37 @@ fn title(column: &Column) -> String {
     escaped(&words.collect::<Vec<_>>().join(" "))
 }
 
-fn formatted(cell: &Cell, quantity: Quantity) -> String {
+fn formatted(cell: &Cell, column: &Column) -> String {
     match cell {
         Cell::Empty => String::new(),
         Cell::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
         Cell::Text(text) => escaped(text),
-        Cell::Number(number) if *number < 0.0 => format!("-{}", figure(-number, quantity)),
-        Cell::Number(number) => figure(*number, quantity),
+        Cell::Number(number) if *number < 0.0 => format!("-{}", figure(-number, column)),
+        Cell::Number(number) => figure(*number, column),
     }
 }
 
 /// Formats a number of at least 0.
-fn figure(number: f64, quantity: Quantity) -> String {
-    match quantity {
-        // Below it, seconds are too coarse.
-        Quantity::Seconds if number > 0.0 && number < 1e-3 => units::nanoseconds(number * 1e9),
-        Quantity::Seconds => units::seconds(number),
+fn figure(number: f64, column: &Column) -> String {
+    match column.quantity {
+        Quantity::Seconds => seconds(number, column.notation),
         Quantity::Bytes => units::bytes(number),
         Quantity::Count => units::count(number),
         Quantity::Ratio => units::ratio(number),
         Quantity::Share => format!("{:.1}%", 100.0 * number),
         Quantity::Plain | Quantity::Instant => number.to_string(),
+    }
+}
+
+/// Formats a time of at least 0 seconds.
+fn seconds(number: f64, notation: Notation) -> String {
+    let is_short = number > 0.0 && number < 1e-3;
+    match notation {
+        Notation::Sentence => time(number),
+        Notation::Lab if number > 0.0 => units::nanoseconds(number * 1e9),
+        // Below it, seconds are too coarse.
+        Notation::Table if is_short => units::nanoseconds(number * 1e9),
+        Notation::Lab | Notation::Table => units::seconds(number),
     }
 }
 
@@ -119,6 +130,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sheet::Field;
     use super::*;
 
     #[test]
@@ -128,11 +140,29 @@ mod tests {
         assert_eq!(escaped("x\u{202e}y"), "x\\\\u{202e}y");
     }
 
+    fn shown(cell: impl Into<Cell>, quantity: Quantity, notation: Notation) -> String {
+        let help = "Only for a test.";
+        let field = Field::figure("figure", quantity, help, |(): &()| Cell::Empty);
+        let sheet = Sheet::new("row", "", [], vec![field.with_notation(notation)]);
+        formatted(&cell.into(), &sheet.columns[0])
+    }
+
     #[test]
     fn figures_are_formatted_for_people() {
-        let seconds = |number: f64| formatted(&number.into(), Quantity::Seconds);
+        let seconds = |number: f64| shown(number, Quantity::Seconds, Notation::Table);
         assert_eq!([0.0, 8.72e-8, 0.31, -1.25].map(seconds), ["0", "87.2ns", "310ms", "-1.25s"]);
-        assert_eq!(formatted(&65_536_u64.into(), Quantity::Bytes), "65.5kB");
-        assert_eq!(formatted(&0.125.into(), Quantity::Share), "12.5%");
+        assert_eq!(shown(65_536_u64, Quantity::Bytes, Notation::Table), "65.5kB");
+        assert_eq!(shown(0.125, Quantity::Share, Notation::Table), "12.5%");
+    }
+
+    #[test]
+    fn times_have_the_digits_of_the_terminal() {
+        let times = |notation| {
+            [8.72e-8, 0.0104, 0.008_02, 4.078].map(|time| shown(time, Quantity::Seconds, notation))
+        };
+        assert_eq!(times(Notation::Table), ["87.2ns", "10ms", "8.0ms", "4.08s"]);
+        assert_eq!(times(Notation::Lab), ["87.2ns", "10.4ms", "8.02ms", "4.08s"]);
+        assert_eq!(times(Notation::Sentence), ["0.0 ms", "10.4 ms", "8.0 ms", "4.08 s"]);
+        assert_eq!(shown(0.0, Quantity::Seconds, Notation::Lab), "0");
     }
 }

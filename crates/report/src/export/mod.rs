@@ -85,30 +85,57 @@ fn origin<T: 'static>(
     ]
 }
 
-/// Returns three columns for an estimate: its median, and the ends of its 95 % interval, which are
-/// empty with too few samples.
+/// A median, and how far the samples are spread around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    median: f64,
+    /// The 95 % interval of the median; `None` with too few samples.
+    ci95: Option<[f64; 2]>,
+    /// The smallest and the largest sample; `None` without samples, and if not all of them are known.
+    range: Option<[f64; 2]>,
+}
+
+impl Spread {
+    /// Returns the median, the ends of the interval, and those of the range.
+    fn figures(self) -> [Option<f64>; 5] {
+        let ends = |ends: Option<[f64; 2]>| ends.map_or([None; 2], |ends| ends.map(Some));
+        let ([low, high], [min, max]) = (ends(self.ci95), ends(self.range));
+        [Some(self.median), low, high, min, max]
+    }
+}
+
+impl From<&Estimate> for Spread {
+    fn from(estimate: &Estimate) -> Self {
+        let samples = || estimate.samples.iter().copied();
+        let range =
+            [samples().fold(f64::INFINITY, f64::min), samples().fold(f64::NEG_INFINITY, f64::max)];
+        Self {
+            median: estimate.median,
+            ci95: (estimate.samples.len() >= MIN_CI95_SAMPLES).then_some(estimate.ci95),
+            range: (!estimate.samples.is_empty()).then_some(range),
+        }
+    }
+}
+
+/// Returns five columns for an estimate: its median, the ends of its 95 % interval, and the smallest and
+/// the largest sample. The range is for programs, except after `runs` runs that are too few for an
+/// interval, of which people see it.
 fn estimate<'a, T>(
     quantity: (&str, Quantity),
-    help: [&'static str; 3],
-    value: impl Fn(&T) -> Option<&Estimate> + Copy + 'a,
-) -> [Field<'a, T>; 3] {
+    help: [&'static str; 5],
+    runs: usize,
+    value: impl Fn(&T) -> Option<Spread> + Copy + 'a,
+) -> [Field<'a, T>; 5] {
     let (name, quantity) = quantity;
     let unit = quantity.unit().unwrap_or_default();
-    let end = move |item: &T, end: usize| {
-        let estimate = value(item).filter(|one| one.samples.len() >= MIN_CI95_SAMPLES);
-        estimate.map(|estimate| estimate.ci95[end])
-    };
-    [
-        Field::figure(format!("{name}_{unit}"), quantity, help[0], move |item| {
-            value(item).map(|estimate| estimate.median)
-        }),
-        Field::figure(format!("{name}_ci95_low_{unit}"), quantity, help[1], move |item| {
-            end(item, 0)
-        }),
-        Field::figure(format!("{name}_ci95_high_{unit}"), quantity, help[2], move |item| {
-            end(item, 1)
-        }),
-    ]
+    let statistics = ["", "_ci95_low", "_ci95_high", "_min", "_max"];
+    std::array::from_fn(|place| {
+        let name = format!("{name}{}_{unit}", statistics[place]);
+        let field =
+            Field::figure(name, quantity, help[place], move |item| value(item)?.figures()[place]);
+        let is_for_people = place < 3 || (2..MIN_CI95_SAMPLES).contains(&runs);
+        if is_for_people { field } else { field.for_programs() }
+    })
 }
 
 /// Returns the name of a variant without fields, as JSON has it; empty for other values.

@@ -1,59 +1,86 @@
 //! The tables of a profiled pipeline: its stages.
 
-use contend_record::pipe::{Figure, PipeRecord, Stage};
+use contend_record::pipe::{Figure, Outcome, PipeRecord, Stage};
 
-use super::sheet::{Field, Quantity, Sheet, Workbook};
+use super::sheet::{Field, Notation, Quantity, Sheet, Workbook};
 use super::{estimate, origin};
+use crate::render::pipe::bottleneck_name;
 
 /// Returns the tables of a profiled pipeline.
 pub fn workbook(record: &PipeRecord) -> Workbook {
     let sheet = Sheet::new("stage", "Stages", &record.stages, stage(record));
-    Workbook::new("pipe", &record.command, record, whole(), vec![sheet])
+    Workbook::new("pipe", &record.command, record, whole(record), vec![sheet])
 }
 
-fn whole() -> Vec<Field<'static, PipeRecord>> {
+fn whole(record: &PipeRecord) -> Vec<Field<'static, PipeRecord>> {
     type Whole<'a> = Field<'a, PipeRecord>;
+    let seconds = |name: &str, help, value: fn(&PipeRecord) -> f64| {
+        Whole::figure(name, Quantity::Seconds, help, value).with_notation(Notation::Sentence)
+    };
     let mut fields = vec![
         Whole::label("pipeline", |record| record.command.clone()),
-        Whole::figure(
+        seconds(
             "wall_seconds",
-            Quantity::Seconds,
             "Wall time from the start of the stages to the end of the last one.",
             |record| record.wall_seconds,
         ),
-        Whole::figure(
-            "cpu_seconds",
-            Quantity::Seconds,
-            "User and system time of all stages.",
-            |record| record.total.user_seconds + record.total.system_seconds,
-        ),
+        seconds("cpu_seconds", "User and system time of all stages.", |record| {
+            record.total.user_seconds + record.total.system_seconds
+        }),
         Whole::figure(
             "exit_code",
             Quantity::Plain,
             "Exit status of the pipeline, as the shell would return it.",
-            |record| record.exit_code,
+            exit_code,
         ),
         Whole::figure("runs", Quantity::Count, "Number of runs with these medians.", |record| {
             record.runs.as_ref().map(|runs| runs.count)
         }),
     ];
-    fields.extend(estimate(
+    let median_wall = estimate(
         ("median_wall", Quantity::Seconds),
         [
             "Median wall time of several runs.",
             "Lower end of the 95 % interval of the median wall time.",
             "Upper end of the 95 % interval of the median wall time.",
+            "Wall time of the shortest of several runs.",
+            "Wall time of the longest of several runs.",
         ],
-        |record: &PipeRecord| record.runs.as_ref().map(|runs| &runs.wall_seconds),
-    ));
-    let bottleneck = Whole::detail("bottleneck", |record| record.bottleneck.evidence.clone());
-    fields.push(bottleneck.for_people());
+        record.runs.as_ref().map_or(0, |runs| runs.count),
+        |record: &PipeRecord| Some((&record.runs.as_ref()?.wall_seconds).into()),
+    );
+    fields.extend(median_wall.map(|field| field.with_notation(Notation::Sentence)));
+    fields.push(Whole::detail("bottleneck", bottleneck).for_people());
     fields.extend(origin(
         |record: &PipeRecord| &record.host,
         |record| record.contend.as_ref(),
         |record| &record.started_at,
     ));
     fields
+}
+
+/// Returns the exit status of the pipeline; `None` if it is unknown, because contend was attached to it.
+pub(super) fn exit_code(record: &PipeRecord) -> Option<i32> {
+    record.attached.is_none().then_some(record.exit_code)
+}
+
+/// Returns the exit status of a stage; `None` if the stage has not ended, or its status is unknown.
+fn exit_code_of_stage(stage: &Stage) -> Option<i32> {
+    match stage.outcome {
+        Outcome::Unknown | Outcome::Unobserved | Outcome::Running => None,
+        Outcome::Exited
+        | Outcome::Killed(_)
+        | Outcome::NotFound
+        | Outcome::NotExecutable
+        | Outcome::Interrupted(_) => Some(stage.exit_code),
+    }
+}
+
+/// Returns the name of the bottleneck and the evidence for it.
+fn bottleneck(record: &PipeRecord) -> String {
+    let name = bottleneck_name(&record.bottleneck, &record.stages, usize::MAX);
+    let name = name.strip_prefix("Bottleneck: ").unwrap_or(&name); // the column says so
+    format!("{name}. {}", record.bottleneck.evidence).trim_end().to_owned()
 }
 
 fn stage(record: &PipeRecord) -> Vec<Field<'_, Stage>> {
@@ -120,7 +147,7 @@ fn stage(record: &PipeRecord) -> Vec<Field<'_, Stage>> {
             |stage| stage.first_output_seconds,
         )
         .for_programs(),
-        OfStage::figure("exit_code", Quantity::Plain, "Exit status.", |stage| stage.exit_code),
+        OfStage::figure("exit_code", Quantity::Plain, "Exit status.", exit_code_of_stage),
         OfStage::detail("is_bottleneck", |stage| record.bottleneck.stage == Some(stage.index)),
         OfStage::detail("approximate", |stage| {
             let names: Vec<&str> = stage.approximate.iter().copied().map(column_of).collect();

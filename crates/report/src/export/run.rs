@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contend_record::run::{RunRecord, Stage, StageOutcome};
+use contend_record::run::{Outcome, RunRecord, Stage, StageOutcome};
 
 use super::sheet::{Field, Quantity, Sheet, Workbook};
 use super::{name, origin};
+use crate::render::run::peak_memory_of_all;
 
 /// A stage of the plan, or of the outcome, or both.
 struct Entry<'a> {
@@ -47,6 +48,16 @@ fn stages(record: &RunRecord, pipeline: Option<usize>) -> Vec<Entry<'_>> {
     indices.into_iter().map(entry).collect()
 }
 
+/// Returns the outcomes of a run and of the pipelines that its shell passed to contend.
+fn outcomes(record: &RunRecord) -> impl Iterator<Item = &Outcome> {
+    std::iter::once(record).chain(&record.pipelines).filter_map(|run| run.outcome.as_ref())
+}
+
+/// Returns the sum of a figure over a run and its pipelines; `None` without an outcome of the run.
+fn sum(record: &RunRecord, figure: fn(&Outcome) -> f64) -> Option<f64> {
+    record.outcome.as_ref().map(|_| outcomes(record).map(figure).sum())
+}
+
 fn whole() -> Vec<Field<'static, RunRecord>> {
     type Whole<'a> = Field<'a, RunRecord>;
     let mut fields = vec![
@@ -58,19 +69,19 @@ fn whole() -> Vec<Field<'static, RunRecord>> {
             "own_cpu_seconds",
             Quantity::Seconds,
             "CPU time of contend itself.",
-            |record| record.outcome.as_ref().map(|outcome| outcome.own_cpu_seconds),
+            |record| sum(record, |outcome| outcome.own_cpu_seconds),
         ),
         Whole::figure(
             "peak_memory_bytes",
             Quantity::Bytes,
             "Peak memory of contend and its commands together.",
-            |record| record.outcome.as_ref().and_then(|outcome| outcome.peak_memory_bytes),
+            |record| outcomes(record).filter_map(peak_memory_of_all).max(),
         ),
         Whole::figure("input_bytes", Quantity::Bytes, "Bytes cut into chunks.", |record| {
-            record.outcome.as_ref().map(|outcome| outcome.input_bytes)
+            sum(record, |outcome| outcome.input_bytes as f64)
         }),
         Whole::figure("chunks", Quantity::Count, "Number of chunks.", |record| {
-            record.outcome.as_ref().map(|outcome| outcome.parts)
+            sum(record, |outcome| outcome.parts as f64)
         }),
         Whole::figure(
             "jobs",

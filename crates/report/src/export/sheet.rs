@@ -46,6 +46,7 @@ pub(super) struct Column {
     pub quantity: Quantity,
     pub role: Role,
     pub audience: Audience,
+    pub notation: Notation,
     /// What a figure is, in one sentence; empty for other columns.
     pub help: &'static str,
 }
@@ -90,6 +91,17 @@ pub(super) enum Audience {
     Programs,
 }
 
+/// How times are formatted for people. Each is that of a part of the terminal's reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// Two or three digits, as in most tables: `12ms`.
+    Table,
+    /// Three digits, as in sentences and headlines: `12.5 ms`.
+    Sentence,
+    /// Three digits, down to nanoseconds, as in reports of the lab: `12.5ms`, `87.2ns`.
+    Lab,
+}
+
 impl Column {
     pub(super) fn is_for_people(&self) -> bool {
         self.audience != Audience::Programs
@@ -100,7 +112,8 @@ impl Column {
     }
 
     fn new(name: impl Into<String>, quantity: Quantity, role: Role, help: &'static str) -> Self {
-        Self { name: name.into(), quantity, role, audience: Audience::Everyone, help }
+        let (audience, notation) = (Audience::Everyone, Notation::Table);
+        Self { name: name.into(), quantity, role, audience, notation, help }
     }
 }
 
@@ -155,6 +168,13 @@ impl<'a, T> Field<'a, T> {
     #[must_use]
     pub(super) fn for_programs(mut self) -> Self {
         self.column.audience = Audience::Programs;
+        self
+    }
+
+    /// Formats times for people in the given way.
+    #[must_use]
+    pub(super) fn with_notation(mut self, notation: Notation) -> Self {
+        self.column.notation = notation;
         self
     }
 

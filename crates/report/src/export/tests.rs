@@ -70,6 +70,13 @@ fn cells(csv: &str) -> Vec<Vec<String>> {
     rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
 }
 
+/// Returns the cells of a column, row by row.
+fn column(books: &[Workbook], name: &str) -> Vec<String> {
+    let rows = cells(&csv(books).expect("CSV"));
+    let place = rows[0].iter().position(|heading| heading == name).expect(name);
+    rows[1..].iter().map(|row| row[place].clone()).collect()
+}
+
 #[test]
 fn a_profile_has_its_stages() {
     insta::assert_snapshot!("pipe", formats(shortened(PIPE, "stages", 2)));
@@ -195,6 +202,149 @@ fn a_script_has_no_figures_of_its_stages() {
 }
 
 #[test]
+fn a_script_has_the_sums_over_its_pipelines() {
+    let record: run::RunRecord = serde_json::from_str(RUN).expect("a record");
+    let outcome = |chunks, own_cpu_seconds, own_max_rss_bytes, peak_memory_bytes| run::Outcome {
+        own_cpu_seconds,
+        own_max_rss_bytes,
+        peak_memory_bytes,
+        input_bytes: 10 * chunks,
+        parts: chunks,
+        ..run::Outcome::default()
+    };
+    let run_with = |outcome| run::RunRecord { outcome: Some(outcome), ..record.clone() };
+    let pipelines = [outcome(3, 0.25, 3000, Some(2000)), outcome(4, 0.125, 500, Some(1000))];
+    let script = run::RunRecord {
+        plan: None,
+        pipelines: pipelines.map(run_with).to_vec(),
+        ..run_with(outcome(0, 0.5, 9000, None))
+    };
+    let books = [run(&script)];
+    let first = |name: &str| column(&books, name).swap_remove(0);
+    assert_eq!(first("run_own_cpu_seconds"), "0.875");
+    assert_eq!(first("run_peak_memory_bytes"), "3000");
+    assert_eq!(first("run_input_bytes"), "70");
+    assert_eq!(first("run_chunks"), "7");
+    let without = [run(&run::RunRecord { outcome: None, ..record })];
+    assert_eq!(column(&without, "run_input_bytes")[0], "");
+}
+
+#[test]
+fn the_peak_memory_of_a_run_is_that_of_the_report() {
+    let mut record: run::RunRecord = serde_json::from_str(RUN).expect("a record");
+    let outcome = record.outcome.as_mut().expect("an outcome");
+    outcome.own_max_rss_bytes = 373_616_640;
+    outcome.command_max_rss_bytes = 190_496_768;
+    outcome.peak_memory_bytes = Some(366_624_768);
+    let report = crate::render::run::statistics(&record, 200);
+    assert!(report.contains("all processes 374MB"), "{report}");
+    let books = [run(&record)];
+    assert_eq!(column(&books, "run_peak_memory_bytes")[0], "373616640");
+    assert!(markdown(&books).contains("- peak memory: 374MB\n"), "{}", markdown(&books));
+}
+
+#[test]
+fn an_exit_status_that_is_unknown_is_empty() {
+    let record: pipe::PipeRecord = serde_json::from_str(PIPE).expect("a record");
+    let with = |outcome| {
+        let mut record = record.clone();
+        record.stages[0].outcome = outcome;
+        [pipe(&record)]
+    };
+    for outcome in [pipe::Outcome::Running, pipe::Outcome::Unobserved, pipe::Outcome::Unknown] {
+        let books = with(outcome);
+        assert_eq!(column(&books, "exit_code")[..2], ["", "0"]);
+        assert_eq!(column(&books, "pipe_exit_code")[0], "0");
+    }
+    assert_eq!(column(&with(pipe::Outcome::Killed(9)), "exit_code")[0], "0");
+    let attached = pipe::Attached { pids: vec![7], has_ended: false };
+    let mut running = pipe::PipeRecord { attached: Some(attached), ..record };
+    for stage in &mut running.stages {
+        stage.outcome = pipe::Outcome::Running;
+    }
+    let books = [pipe(&running)];
+    assert!(column(&books, "exit_code").iter().all(String::is_empty));
+    assert!(column(&books, "pipe_exit_code").iter().all(String::is_empty));
+    assert!(!markdown(&books).contains("exit code"), "{}", markdown(&books));
+    assert!(!openmetrics(&books).expect("one record").contains("exit_code"));
+    let mut compared: versus::VersusRecord = serde_json::from_str(VERSUS).expect("a record");
+    compared.variants[0].profile = running;
+    assert_eq!(column(&[versus(&compared)], "exit_code"), ["", "0"]);
+}
+
+#[test]
+fn the_bottleneck_is_named_before_the_evidence() {
+    let mut record: pipe::PipeRecord = serde_json::from_str(PIPE).expect("a record");
+    let evidence = record.bottleneck.evidence.clone();
+    let text = markdown(&[pipe(&record)]);
+    let line = format!("- bottleneck: stage 5, sort -rn (CPU-bound). {evidence}\n");
+    assert!(text.contains(&line), "{text}");
+    record.bottleneck = pipe::Bottleneck::default();
+    let text = markdown(&[pipe(&record)]);
+    assert!(text.contains("- bottleneck: No bottleneck found.\n"), "{text}");
+}
+
+#[test]
+fn a_few_rounds_have_a_range_in_every_format() {
+    let mut record: versus::VersusRecord = serde_json::from_str(VERSUS).expect("a record");
+    let heading = "| wall | wall 95 % low | wall 95 % high | CPU |";
+    let text = markdown(&[versus(&record)]);
+    assert!(text.contains(heading), "six rounds have an interval: {text}");
+    record.rounds = 3;
+    for variant in &mut record.variants {
+        variant.wall_seconds.samples = vec![0.25, 0.125, 0.5];
+        if let Some(ratio) = &mut variant.ratios {
+            ratio.wall.samples = vec![1.5, 0.5, 1.0];
+        }
+    }
+    let books = [versus(&record)];
+    let text = markdown(&books);
+    assert!(text.contains("| wall | wall min | wall max | CPU |"), "{text}");
+    assert!(text.contains("| wall ratio | wall min ratio | wall max ratio |"), "{text}");
+    assert!(text.contains(" | 125ms | 500ms | "), "{text}");
+    assert_eq!(column(&books, "wall_min_seconds"), ["0.125", "0.125"]);
+    assert_eq!(column(&books, "wall_max_ratio"), ["", "1.5"]);
+    assert_eq!(column(&books, "wall_ci95_low_seconds"), ["", ""]);
+    let metrics = openmetrics(&books).expect("one record");
+    assert!(metrics.contains("contend_versus_variant_wall_max_seconds{"), "{metrics}");
+}
+
+#[test]
+fn a_few_runs_of_a_profile_have_a_range() {
+    let record: pipe::PipeRecord = serde_json::from_str(PIPE).expect("a record");
+    let estimate = |samples: &[f64]| contend_record::stats::Estimate {
+        median: samples[0],
+        ci95: [0.375, 0.625],
+        samples: samples.to_vec(),
+    };
+    let with = |samples: &[f64]| {
+        let runs = pipe::Runs {
+            count: samples.len(),
+            wall_seconds: estimate(samples),
+            cpu_seconds: estimate(samples),
+            same_bottleneck: 1,
+            stages: Vec::new(),
+        };
+        [pipe(&pipe::PipeRecord { runs: Some(runs), ..record.clone() })]
+    };
+    let (few, many) = (with(&[0.5, 0.0125, 0.75]), with(&[0.5, 0.25, 0.75, 0.5, 0.5, 0.5]));
+    let range = "- median wall min: 12.5 ms\n- median wall max: 750 ms\n";
+    assert!(markdown(&few).contains(range), "{}", markdown(&few));
+    assert!(!markdown(&many).contains("median wall min"), "{}", markdown(&many));
+    assert_eq!(column(&many, "pipe_median_wall_min_seconds")[0], "0.25");
+}
+
+#[test]
+fn people_read_words_and_programs_identifiers() {
+    let books = [workbook(DOCTOR).expect("a record")];
+    let (text, metrics) = (markdown(&books), openmetrics(&books).expect("one record"));
+    assert!(text.contains("| some CPUs busy, no other thread ready |"), "{text}");
+    assert!(text.contains("| 1 | Contended lock |") && !text.contains("serial"), "{text}");
+    assert!(column(&books, "cause").contains(&"serial".to_owned()));
+    assert!(metrics.contains("cause=\"serial\"") && metrics.contains("state=\"runnable\""));
+}
+
+#[test]
 fn no_text_of_a_record_breaks_a_format() {
     let hostile =
         "=1+1\r\n\"a\", <script>b</script> | `c` *d* [e](f) \\ \u{202e}\u{1b}[2J $g$\t~h~";
@@ -209,6 +359,22 @@ fn no_text_of_a_record_breaks_a_format() {
         });
         assert!(checked > 5, "{checked}");
     }
+}
+
+#[test]
+fn figures_of_the_lab_have_three_digits() {
+    let mut run: lab::RunRecord = serde_json::from_str(LAB[2]).expect("a record");
+    run.cases.truncate(1);
+    run.cases[0].unit = lab::Unit::Nanoseconds;
+    (run.cases[0].median, run.cases[0].ci95) = (Some(10.4e6), Some([8.02e6, 13.8e6]));
+    let text = markdown(&[self::lab(&run)]);
+    assert!(text.contains("| 10.4ms | 8.02ms | 13.8ms |"), "{text}");
+    let mut compared: compare::CompareRecord = serde_json::from_str(COMPARE).expect("a record");
+    compared.cases.truncate(1);
+    let figure = compared.cases[0].value.as_mut().expect("a figure");
+    (figure.unit, figure.medians[0]) = (lab::Unit::Nanoseconds, Some(10.4e6));
+    let text = markdown(&[self::compare(&compared)]);
+    assert!(text.contains("| 10.4ms |"), "{text}");
 }
 
 /// Checks that the formats are valid, whatever the texts of the record.

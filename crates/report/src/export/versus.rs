@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use contend_record::versus::{Variant, VersusRecord};
+use contend_record::stats::Estimate;
+use contend_record::versus::{Ratios, Variant, VersusRecord};
 
 use super::sheet::{Field, Quantity, Sheet, Workbook};
-use super::{estimate, origin};
+use super::{Spread, estimate, origin, pipe};
 
 /// Returns the tables of a comparison of pipelines.
 pub fn workbook(record: &VersusRecord) -> Workbook {
@@ -60,13 +61,14 @@ fn variant(record: &VersusRecord) -> Vec<Field<'static, Variant>> {
     fields.push(OfVariant::figure("runs", Quantity::Count, "Number of runs.", |variant| {
         variant.wall_seconds.samples.len()
     }));
-    fields.extend(figures());
+    fields.extend(figures(record));
     fields.extend([
         OfVariant::figure(
             "exit_code",
             Quantity::Plain,
             "Exit status of the last run that failed, or 0.",
-            |variant| variant.exit_code,
+            // That of a saved pipeline is unknown if contend was attached to it.
+            |variant| pipe::exit_code(&variant.profile).map(|_| variant.exit_code),
         ),
         OfVariant::detail("output_equal", |variant| variant.output_equal),
         OfVariant::detail("difference", |variant| variant.difference.clone()),
@@ -74,16 +76,30 @@ fn variant(record: &VersusRecord) -> Vec<Field<'static, Variant>> {
     fields
 }
 
-fn figures() -> impl Iterator<Item = Field<'static, Variant>> {
-    let times = [
+fn figures(record: &VersusRecord) -> impl Iterator<Item = Field<'static, Variant>> {
+    let all = times(record.rounds).into_iter().chain(ratios(record.rounds, record.in_turn));
+    // Wall times and their ratios have their intervals in tables for people, too.
+    all.enumerate().flat_map(|(number, fields)| {
+        let is_of_wall = number.is_multiple_of(3);
+        fields.into_iter().enumerate().map(move |(place, field)| {
+            if is_of_wall || place == 0 { field } else { field.for_programs() }
+        })
+    })
+}
+
+fn times(rounds: usize) -> [[Field<'static, Variant>; 5]; 3] {
+    [
         estimate(
             ("wall", Quantity::Seconds),
             [
                 "Median wall time.",
                 "Lower end of the 95 % interval of the wall time.",
                 "Upper end of the 95 % interval of the wall time.",
+                "Shortest wall time.",
+                "Longest wall time.",
             ],
-            |variant: &Variant| Some(&variant.wall_seconds),
+            rounds,
+            |variant: &Variant| Some((&variant.wall_seconds).into()),
         ),
         estimate(
             ("cpu", Quantity::Seconds),
@@ -91,8 +107,11 @@ fn figures() -> impl Iterator<Item = Field<'static, Variant>> {
                 "Median user and system time of all stages.",
                 "Lower end of the 95 % interval of the CPU time.",
                 "Upper end of the 95 % interval of the CPU time.",
+                "Shortest CPU time.",
+                "Longest CPU time.",
             ],
-            |variant: &Variant| Some(&variant.cpu_seconds),
+            rounds,
+            |variant: &Variant| Some((&variant.cpu_seconds).into()),
         ),
         estimate(
             ("max_rss", Quantity::Bytes),
@@ -100,19 +119,31 @@ fn figures() -> impl Iterator<Item = Field<'static, Variant>> {
                 "Median of the largest resident set size of any one process.",
                 "Lower end of the 95 % interval of the largest resident set size.",
                 "Upper end of the 95 % interval of the largest resident set size.",
+                "Largest resident set size in the run in which it was smallest.",
+                "Largest resident set size in the run in which it was largest.",
             ],
-            |variant: &Variant| Some(&variant.max_rss_bytes),
+            rounds,
+            |variant: &Variant| Some((&variant.max_rss_bytes).into()),
         ),
-    ];
-    let ratios = [
+    ]
+}
+
+fn ratios(rounds: usize, in_turn: bool) -> [[Field<'static, Variant>; 5]; 3] {
+    let spread = move |variant: &Variant, of: fn(&Ratios) -> &Estimate| {
+        variant.ratios.as_ref().map(|ratios| ratio(of(ratios), in_turn))
+    };
+    [
         estimate(
             ("wall", Quantity::Ratio),
             [
                 "Wall time as a ratio to that of the first pipeline.",
                 "Lower end of the 95 % interval of the ratio of wall times.",
                 "Upper end of the 95 % interval of the ratio of wall times.",
+                "Smallest ratio of wall times.",
+                "Largest ratio of wall times.",
             ],
-            |variant: &Variant| variant.ratios.as_ref().map(|ratios| &ratios.wall),
+            rounds,
+            move |variant: &Variant| spread(variant, |ratios| &ratios.wall),
         ),
         estimate(
             ("cpu", Quantity::Ratio),
@@ -120,8 +151,11 @@ fn figures() -> impl Iterator<Item = Field<'static, Variant>> {
                 "CPU time as a ratio to that of the first pipeline.",
                 "Lower end of the 95 % interval of the ratio of CPU times.",
                 "Upper end of the 95 % interval of the ratio of CPU times.",
+                "Smallest ratio of CPU times.",
+                "Largest ratio of CPU times.",
             ],
-            |variant: &Variant| variant.ratios.as_ref().map(|ratios| &ratios.cpu),
+            rounds,
+            move |variant: &Variant| spread(variant, |ratios| &ratios.cpu),
         ),
         estimate(
             ("max_rss", Quantity::Ratio),
@@ -129,16 +163,50 @@ fn figures() -> impl Iterator<Item = Field<'static, Variant>> {
                 "Largest resident set size as a ratio to that of the first pipeline.",
                 "Lower end of the 95 % interval of the ratio of resident set sizes.",
                 "Upper end of the 95 % interval of the ratio of resident set sizes.",
+                "Smallest ratio of resident set sizes.",
+                "Largest ratio of resident set sizes.",
             ],
-            |variant: &Variant| variant.ratios.as_ref().map(|ratios| &ratios.memory),
+            rounds,
+            move |variant: &Variant| spread(variant, |ratios| &ratios.memory),
         ),
-    ];
-    let all = times.into_iter().chain(ratios).enumerate();
-    // Wall times and their ratios have their intervals in tables for people, too.
-    all.flat_map(|(number, fields)| {
-        let is_of_wall = number.is_multiple_of(3);
-        fields.into_iter().enumerate().map(move |(place, field)| {
-            if is_of_wall || place == 0 { field } else { field.for_programs() }
-        })
-    })
+    ]
+}
+
+/// Returns the spread of a ratio. The samples of saved runs are not the ratios of all pairs of runs. The range of
+/// these is known only if it stands in for the interval, for which there are too few runs.
+fn ratio(estimate: &Estimate, in_turn: bool) -> Spread {
+    let spread = Spread::from(estimate);
+    let range = match spread.ci95 {
+        _ if in_turn => spread.range,
+        None => spread.range.map(|_| estimate.ci95),
+        Some(_) => None,
+    };
+    Spread { range, ..spread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(samples: &[f64]) -> Estimate {
+        Estimate { median: samples[0], ci95: [0.4, 0.6], samples: samples.to_vec() }
+    }
+
+    #[test]
+    fn a_few_samples_have_a_range_instead_of_an_interval() {
+        let few = Spread::from(&estimate(&[3.0, 2.0, 4.0]));
+        assert_eq!((few.ci95, few.range), (None, Some([2.0, 4.0])));
+        let many = Spread::from(&estimate(&[3.0, 2.0, 4.0, 1.0, 5.0, 3.0]));
+        assert_eq!((many.ci95, many.range), (Some([0.4, 0.6]), Some([1.0, 5.0])));
+        assert_eq!(Spread::from(&Estimate { samples: Vec::new(), ..estimate(&[1.0]) }).range, None);
+    }
+
+    #[test]
+    fn the_range_of_a_ratio_of_saved_runs_is_that_of_all_pairs() {
+        let few = ratio(&estimate(&[0.5, 0.5]), false);
+        assert_eq!((few.ci95, few.range), (None, Some([0.4, 0.6])));
+        let many = ratio(&estimate(&[0.5; 6]), false);
+        assert_eq!((many.ci95, many.range), (Some([0.4, 0.6]), None));
+        assert_eq!(ratio(&estimate(&[0.5, 0.5]), true).range, Some([0.5, 0.5]));
+    }
 }

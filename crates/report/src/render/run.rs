@@ -315,19 +315,28 @@ pub(super) fn resources(outcome: &Outcome) -> String {
 fn peak_memory(outcome: &Outcome) -> String {
     let own = outcome.own_max_rss_bytes;
     let mut peaks = format!("contend {}", bytes(own as f64));
-    // The kernel counts the memory of contend as the child's until the child executes its program,
-    // so a smaller command is not visible.
-    let command = outcome.command_max_rss_bytes;
-    let is_visible = command > own + own / 20;
-    if is_visible {
+    if let Some(command) = visible_command_memory(outcome) {
         let _ = write!(peaks, ", largest command {}", bytes(command as f64));
     }
-    // Sampling may miss a short peak, but the sum is never below the largest part.
-    if let Some(sampled) = outcome.peak_memory_bytes {
-        let all = sampled.max(own).max(if is_visible { command } else { 0 });
+    if let Some(all) = peak_memory_of_all(outcome) {
         let _ = write!(peaks, ", all processes {}", bytes(all as f64));
     }
     peaks
+}
+
+/// Returns the peak memory of contend and its commands together, in bytes; `None` if it was not sampled.
+pub(crate) fn peak_memory_of_all(outcome: &Outcome) -> Option<u64> {
+    // Sampling may miss a short peak, but the sum is never below the largest part.
+    let command = visible_command_memory(outcome).unwrap_or(0);
+    outcome.peak_memory_bytes.map(|sampled| sampled.max(outcome.own_max_rss_bytes).max(command))
+}
+
+/// Returns the peak memory of the largest command, in bytes; `None` if it is not known.
+fn visible_command_memory(outcome: &Outcome) -> Option<u64> {
+    // The kernel counts the memory of contend as the child's until the child executes its program,
+    // so a smaller command is not visible.
+    let (own, command) = (outcome.own_max_rss_bytes, outcome.command_max_rss_bytes);
+    (command > own.saturating_add(own / 20)).then_some(command)
 }
 
 /// Renders a table with a row for each stage. In a parallel run, dropped stages, and sorts that

@@ -32,7 +32,7 @@ use super::text::printable;
 use super::units::{bytes, counted, seconds};
 pub(super) use summary::facts;
 pub(super) use tables::ending;
-pub(super) use verdict::bottleneck_name;
+pub(crate) use verdict::bottleneck_name;
 
 /// Minimum wall time, in seconds, for which CPU time is shown as a share of wall time. In shorter
 /// runs, the work of starting and ending the stages, which the kernel does not count, dominates.

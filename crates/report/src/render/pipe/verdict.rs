@@ -50,11 +50,7 @@ fn is_failure(id: FindingId) -> bool {
 }
 
 /// Returns the name of the bottleneck in a sentence, in at most `width` columns if possible.
-pub(in crate::render) fn bottleneck_name(
-    bottleneck: &Bottleneck,
-    stages: &[Stage],
-    width: usize,
-) -> String {
+pub(crate) fn bottleneck_name(bottleneck: &Bottleneck, stages: &[Stage], width: usize) -> String {
     match (bottleneck.kind, bottleneck.stage) {
         (BottleneckKind::Stage, Some(index)) => {
             let stage = stages.get(index.wrapping_sub(1)); // numbers begin with 1
