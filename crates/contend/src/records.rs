@@ -56,6 +56,17 @@ pub fn saved(store: &Path, number: i64) -> Result<(Entry, String)> {
     Ok(run.ok_or_else(missing)?)
 }
 
+/// Returns why a text without a schema is not a record, to follow its name in a message.
+pub fn without_schema(text: &str) -> String {
+    if text.trim().is_empty() {
+        return "the file is empty".to_owned();
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => "it is not a record of contend".to_owned(),
+        Err(error) => format!("not valid JSON: {error}"),
+    }
+}
+
 /// Returns the name of a record's schema; empty if the text is not a record.
 pub fn schema_of(text: &str) -> String {
     let value: Result<serde_json::Value, _> = serde_json::from_str(text);

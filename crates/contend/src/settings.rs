@@ -170,7 +170,8 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         json: measurement.json.as_deref(),
         html: measurement.html.as_deref(),
         exports: &measurement.exports,
-    })?;
+    })?
+    .with_label(measurement.label.as_deref());
     Ok(Lab::Run(Box::new(LabRun {
         title,
         label: measurement.label.clone().unwrap_or_default(),
@@ -563,8 +564,8 @@ fn store(given: StoreArgs) -> Result<PathBuf, UsageError> {
         return Ok(path);
     }
     let data = user_directory("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-        let message = "cannot save runs: neither XDG_DATA_HOME nor HOME is set; use --store FILE or \
-                       --no-store";
+        let message = "the store of saved runs is unknown: neither XDG_DATA_HOME nor HOME is set; use \
+                       --store FILE";
         UsageError(message.to_owned())
     })?;
     Ok(data.join("contend/contend.db"))

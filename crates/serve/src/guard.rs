@@ -99,7 +99,7 @@ impl Guard {
             return Err(Refusal::Origin);
         }
         let path = uri.path().strip_prefix('/').unwrap_or_default();
-        let (token, rest) = path.split_once('/').ok_or(Refusal::Token)?;
+        let (token, rest) = path.split_once('/').unwrap_or((path, "")); // the first page
         if !self.token.is(token) {
             return Err(Refusal::Token);
         }
@@ -254,7 +254,8 @@ mod tests {
         let get = |path: &str| admitted(&Method::GET, path, &[HOST]);
         assert_eq!(get("/TOKEN/"), Ok("/".to_owned()));
         assert_eq!(get("/TOKEN/run/7?x=%2F"), Ok("/run/7?x=%2F".to_owned()));
-        for path in ["/", "/run/7", "/TOKEN", "/TOKEN0/", "//TOKEN/", "/x/TOKEN/", "/?TOKEN/"] {
+        assert_eq!(get("/TOKEN"), Ok("/".to_owned()));
+        for path in ["/", "/run/7", "/TOKEN0/", "//TOKEN/", "/x/TOKEN/", "/?TOKEN/"] {
             assert_eq!(get(path), Err(Refusal::Token), "{path}");
         }
     }

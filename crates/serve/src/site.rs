@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::sse::{KeepAlive, Sse};
@@ -143,9 +144,15 @@ async fn run(State(site): Shared, Path(id): Path<String>) -> Response {
     .await
 }
 
-async fn label(State(site): Shared, Path(id): Path<String>, body: Bytes) -> Response {
+async fn label(
+    State(site): Shared,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     respond(site, move |site| {
         let id = number(&id)?;
+        let body =
+            body.map_err(|_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the label is too long"))?;
         let label = query::label(&body)
             .ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the form has no label"))?;
         let store = &site.content.store;

@@ -130,7 +130,7 @@ fn list(path: &Path, filter: &Filter, max: usize, files: RecordFiles) -> Result<
     let exists = path.exists();
     let entries = if exists { Store::open_to_read(path)?.list(filter, max)? } else { Vec::new() };
     let has_stdout = files.has_stdout();
-    let RecordFiles { json, markdown, csv, html: _ } = files;
+    let RecordFiles { json, markdown, csv, html: _, label: _ } = files;
     let json = json.map_or(Ok(()), |file| file.write(&render::json::history(&entries)?));
     let exports = reports::write_exports(|| export::history(&entries), markdown, csv);
     json.and(exports)?;

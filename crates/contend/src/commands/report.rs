@@ -91,7 +91,7 @@ fn parsed(text: &str) -> Result<Box<dyn Reported>, String> {
         "" if text.starts_with('[') => {
             return Err("it has several records: give the records themselves".to_owned());
         }
-        "" => return Err("it is not a record of contend".to_owned()),
+        "" => return Err(records::without_schema(text)),
         other => {
             return Err(format!("this version of contend does not know the schema {other}"));
         }

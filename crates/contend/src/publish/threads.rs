@@ -14,6 +14,8 @@ use crate::records::save::Redaction;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two updates, as a multiple of the time that one takes, if that is longer than [`INTERVAL`].
 const INTERVAL_RATIO: u32 = 50;
+/// Longest time between two updates. The first one takes longer than the others, as it looks up symbols.
+const MAX_INTERVAL: Duration = Duration::from_secs(2);
 
 /// States that have a line of their own, with their names.
 const STATES: [(ThreadState, &str); 4] = [
@@ -69,7 +71,7 @@ impl PublishedThreads {
         let cpu = self.rates[0].add(time, &[Some(record.cpu_seconds)]);
         let values = vec![cpu, self.rates[1].add(time, &states)];
         self.publisher.update(record.diagnosis, values);
-        self.due = elapsed + INTERVAL.max(INTERVAL_RATIO * begun.elapsed());
+        self.due = elapsed + (INTERVAL_RATIO * begun.elapsed()).clamp(INTERVAL, MAX_INTERVAL);
     }
 
     /// Publishes how the observation ended, and the number under which it was saved, if it was.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
 use contend_report::compare::SavedRuns;
+use contend_report::render::history::kind;
 
 use super::named::{self, Text};
 use super::{RecordFiles, RecordPaths};
@@ -59,6 +60,42 @@ pub fn compare(args: CompareArgs) -> Result<Compare> {
     Ok(Compare { runs, files: RecordFiles::prepare(paths)? })
 }
 
+/// Checks that records can be compared with the first one. Returns the place of one that cannot, and why.
+fn check_kinds(texts: &[Text]) -> Result<(), (usize, String)> {
+    let kinds: Vec<String> = texts
+        .iter()
+        .map(|text| match records::schema_of(&text.json) {
+            schema if schema.is_empty() => schema,
+            schema => kind(&schema).to_owned(),
+        })
+        .collect();
+    let is_of_pipelines = |kind: &str| ["pipe", "versus", "run"].contains(&kind);
+    for (place, (kind, text)) in kinds.iter().zip(texts).enumerate() {
+        let is_like_first =
+            *kind == kinds[0] || is_of_pipelines(kind) && is_of_pipelines(&kinds[0]);
+        let what = match kind.as_str() {
+            "" => records::without_schema(&text.json),
+            "doctor" => {
+                "it is a diagnosis of `contend doctor`; compare the program's wall time before and \
+                         after a change, for instance with `contend pipe --vs`"
+                    .to_owned()
+            }
+            kind if is_of_pipelines(kind) && !records::is_of_pipelines(&text.json) => {
+                let schema = records::schema_of(&text.json);
+                format!("this version of contend does not know the schema {schema}")
+            }
+            _ if !is_like_first => format!(
+                "it is a record of the kind {kind}, and the first one is of the kind {}: compare runs of \
+                 the lab, or runs of pipelines",
+                kinds[0]
+            ),
+            _ => continue,
+        };
+        return Err((place, what));
+    }
+    Ok(())
+}
+
 /// Parses records, which must be of the same kind.
 ///
 /// # Errors
@@ -72,13 +109,7 @@ pub fn compared_runs(origins: Vec<Origin>, texts: &[Text]) -> Result<ComparedRun
         };
         UsageError(format!("cannot compare {name}: {what}"))
     };
-    let is_diagnosis =
-        |text: &Text| records::schema_of(&text.json) == contend_record::doctor::SCHEMA;
-    if let Some(place) = texts.iter().position(is_diagnosis) {
-        let what = "it is a diagnosis of `contend doctor`; compare the program's wall time before and \
-                    after a change, for instance with `contend pipe --vs`";
-        return Err(wrong(place, what.to_owned()).into());
-    }
+    check_kinds(texts).map_err(|(place, what)| wrong(place, what))?;
     let are_pipelines = texts.first().is_some_and(|first| records::is_of_pipelines(&first.json));
     if are_pipelines {
         let read = |(place, text): (usize, &Text)| {

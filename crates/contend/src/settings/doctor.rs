@@ -77,7 +77,8 @@ pub fn doctor(args: DoctorArgs) -> Result<Doctor> {
         html: args.html.as_deref(),
         exports: &args.exports,
     };
-    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
+    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?
+        .with_label(args.save.label.as_deref());
     let trace = args.trace.map(|path| TraceFile::prepare(&path, reports.files())).transpose()?;
     let stacks = args.export_folded.as_deref().map(ReportFile::prepare).transpose()?;
     if let Some(stacks) = &stacks {

@@ -145,7 +145,8 @@ pub fn pipe(args: PipeArgs) -> Result<Pipe> {
         html: args.html.as_deref(),
         exports: &args.exports,
     };
-    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?;
+    let reports = Reports::prepare(detail, args.output.as_deref(), paths)?
+        .with_label(args.save.label.as_deref());
     let trace = args.trace.map(|path| TraceFile::prepare(&path, reports.files())).transpose()?;
     if let Some(path) = &args.advice.from {
         let record = saved_record(path)?;

@@ -84,7 +84,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     }
     let json = json.as_deref().map(Path::new);
     let html = args.html.as_deref();
-    let files = RecordFiles::prepare(RecordPaths { json, html, exports: &args.exports })?;
+    let files = RecordFiles::prepare(RecordPaths { json, html, exports: &args.exports })?
+        .with_label(args.save.label.as_deref());
     let to_stdout = files.named().find(|(_, file)| file.is_stdout() && !args.explain);
     if let Some((option, _)) = to_stdout {
         return Err(UsageError(format!(

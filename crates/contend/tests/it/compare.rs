@@ -195,17 +195,26 @@ fn a_file_without_a_lab_run_is_reported() {
     let folder = two_runs();
     let path = folder.path();
     let whole = std::fs::read_to_string(path.join("a.json")).expect("it is there");
-    let files: [(&str, &str, &str); 8] = [
+    let files: [(&str, &str, &str); 9] = [
         ("empty", "", "cannot compare empty: the file is empty"),
         ("cut", &whole[..200], "cannot compare cut: not valid JSON: EOF while parsing"),
         ("text", "median 5", "cannot compare text: not valid JSON: expected value"),
-        ("other", "[1]", "cannot compare other: not written by `contend lab --json`"),
+        ("other", "[1]", "cannot compare other: it is not a record of contend"),
+        (
+            "new",
+            "{\"schema\": \"contend.pipe/99\"}",
+            "cannot compare new: this version of contend does not know the schema contend.pipe/99",
+        ),
         (
             "new",
             "{\"schema\": \"contend.lab/2\"}",
             "the schema is contend.lab/2, expected contend.lab/1",
         ),
-        ("pipe", "{\"schema\": \"contend.pipe/1\"}", "the schema is contend.pipe/1, expected"),
+        (
+            "pipe",
+            "{\"schema\": \"contend.pipe/1\"}",
+            "cannot compare pipe: it is a record of the kind pipe, and the first one is of the kind lab",
+        ),
         ("half", "{\"schema\": \"contend.lab/1\"}", "damaged record: missing field"),
         ("odd", &whole.replace("\"suite\":null", "\"suite\":5"), "damaged record"),
     ];

@@ -88,7 +88,7 @@ fn mistakes_are_named_and_write_nothing() {
         assert!(error.contains(expected), "{arguments:?}: {error}");
         assert!(!folder.path().join("page.html").exists(), "{arguments:?}");
     };
-    fails(&["text", "--html", "page.html"], "cannot make a report of text: it is not a record");
+    fails(&["text", "--html", "page.html"], "cannot make a report of text: not valid JSON: ");
     fails(&["other.json", "--html", "page.html"], "does not know the schema contend.none/1");
     fails(&["damaged.json", "--html", "page.html"], "damaged record");
     fails(&["missing", "--html", "page.html"], "no file 'missing', and no saved run");

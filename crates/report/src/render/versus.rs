@@ -55,7 +55,7 @@ pub fn report(record: &VersusRecord, detail: Detail, width: usize) -> String {
 }
 
 /// Returns the record without control characters in its commands and messages.
-fn visible(record: &VersusRecord) -> VersusRecord {
+pub(super) fn visible(record: &VersusRecord) -> VersusRecord {
     let mut record = record.clone();
     for variant in &mut record.variants {
         variant.command = printable(&variant.command);
@@ -305,41 +305,57 @@ fn rows(record: &VersusRecord, width: usize) -> String {
 
 /// Writes whether all outputs are the same, or how they differ.
 fn outputs(out: &mut String, record: &VersusRecord, width: usize) {
-    let different: Vec<_> =
-        record.variants.iter().filter(|one| one.output_equal == Some(false)).collect();
+    if let Some(same) = same_outputs(record) {
+        paragraph(out, "", &same, width);
+    }
+    for difference in output_differences(record) {
+        let _ = write!(out, "{WARN}!{WARN:#} ");
+        paragraph_after(out, 2, &difference, width);
+    }
+}
+
+/// Says in a sentence that all outputs are the same. `None` if they are not, or if any is unknown, as those of
+/// saved runs are.
+pub(super) fn same_outputs(record: &VersusRecord) -> Option<String> {
+    let are_same = record.variants.iter().all(|one| one.output_equal == Some(true));
+    let what = if record.variants.len() > 1 { "All outputs" } else { "The outputs of all runs" };
+    are_same.then(|| format!("{what} are the same, byte for byte."))
+}
+
+/// Returns how each output differs that does, in a sentence. Empty if any output is unknown.
+pub(super) fn output_differences(record: &VersusRecord) -> Vec<String> {
     if record.variants.iter().any(|one| one.output_equal.is_none()) {
-        return; // the outputs of saved runs are unknown
+        return Vec::new();
     }
-    if different.is_empty() {
-        let what =
-            if record.variants.len() > 1 { "All outputs" } else { "The outputs of all runs" };
-        paragraph(out, "", &format!("{what} are the same, byte for byte."), width);
-        return;
-    }
-    for variant in different {
+    let different = record.variants.iter().filter(|one| one.output_equal == Some(false));
+    let sentence = |variant: &Variant| {
         let is_first = variant.ratios.is_none();
         let what = if is_first { "changes from run to run" } else { "differs" };
         let difference = variant.difference.as_deref().unwrap_or_default();
-        let _ = write!(out, "{WARN}!{WARN:#} ");
-        let text = format!("The output of {} {what}: {difference}.", variant.name);
-        paragraph_after(out, 2, &text, width);
-    }
+        format!("The output of {} {what}: {difference}.", variant.name)
+    };
+    different.map(sentence).collect()
 }
 
 /// Writes which stages make the difference between the first pipeline and each other one.
 fn reasons(out: &mut String, record: &VersusRecord, detail: Detail, width: usize) {
-    let Some((first, others)) = record.variants.split_first() else { return };
-    let most = if detail == Detail::Full { others.len() } else { MAX_REASONS };
-    for variant in others.iter().take(most) {
-        for reason in reason::reasons(first, variant) {
-            paragraph(out, "- ", &reason, width);
-        }
+    let others = record.variants.len().saturating_sub(1);
+    let most = if detail == Detail::Full { others } else { MAX_REASONS };
+    for reason in reasons_for(record, most) {
+        paragraph(out, "- ", &reason, width);
     }
-    if let Some(more @ 1..) = others.len().checked_sub(most) {
+    if let Some(more @ 1..) = others.checked_sub(most) {
         let text =
             format!("  the stages of {} with --verbose", counted(more as u64, "more pipeline"));
         super::layout::dimmed(out, &text, width);
     }
+}
+
+/// Returns sentences about the bottlenecks of the pipelines, and about the stages that make the difference between
+/// the first pipeline and each other one, for at most `most` others.
+pub(super) fn reasons_for(record: &VersusRecord, most: usize) -> Vec<String> {
+    let Some((first, others)) = record.variants.split_first() else { return Vec::new() };
+    others.iter().take(most).flat_map(|variant| reason::reasons(first, variant)).collect()
 }
 
 /// Writes the results of the conditions.

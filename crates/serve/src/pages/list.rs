@@ -112,10 +112,10 @@ fn row(root: &str, entry: &Entry) -> Markup {
             td.number { a href={ (root) "run/" (id) } { (id) } }
             td.time { (time(&entry.started_at)) }
             td { (printable(kind(&entry.schema))) }
-            td { a href={ (root) "run/" (id) } { code dir="auto" { (measured(entry)) } } }
-            td { (printable(&entry.ending)) }
-            td { (printable(&entry.label)) }
-            td { (printable(&entry.host)) }
+            td.measured { a href={ (root) "run/" (id) } { code dir="auto" { (measured(entry)) } } }
+            td.label { (printable(&entry.ending)) }
+            td.label { (printable(&entry.label)) }
+            td.label { (printable(&entry.host)) }
         }
     }
 }

@@ -64,7 +64,7 @@ fn can_be_tried(record: &PipeRecord) -> bool {
 
 /// Returns the model's prediction for the unchanged pipeline, or the measurement if the record has
 /// no prediction.
-fn unchanged(record: &PipeRecord) -> Prediction {
+pub(super) fn unchanged(record: &PipeRecord) -> Prediction {
     record.predicted_unchanged.clone().unwrap_or(Prediction {
         wall_seconds: Some(record.wall_seconds),
         cpu_seconds: record.total.user_seconds + record.total.system_seconds,
@@ -73,7 +73,7 @@ fn unchanged(record: &PipeRecord) -> Prediction {
 
 /// Returns, in a sentence, why only CPU times are predicted, or `None` if wall times are predicted,
 /// too.
-fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
+pub(super) fn why_no_wall_times(record: &PipeRecord) -> Option<String> {
     if unchanged(record).wall_seconds.is_some() {
         return None;
     }

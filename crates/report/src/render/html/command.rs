@@ -1,5 +1,5 @@
 //! The command lines that make records like those of the pages again, with the options that the records show.
-//! Other options, such as `--stdin`, are not recorded.
+//! Other options, such as `--stdin`, are not recorded; the pages name some of them.
 
 use contend_record::advice::Trial;
 use contend_record::doctor::{DoctorRecord, Relation};
@@ -13,12 +13,53 @@ const DEFAULT_SHELL: &str = "bash";
 /// Time limit of `--try` without `--budget`, in seconds.
 const DEFAULT_BUDGET_SECONDS: f64 = 30.0;
 
+/// A command line that a page shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CommandLine {
+    pub text: String,
+    pub purpose: Purpose,
+}
+
+/// What a command line does again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It measures again. The record does not keep some options, for example `unrecorded`.
+    Measurement { unrecorded: &'static [&'static str] },
+    /// It compares the same saved runs.
+    Comparison,
+}
+
+impl CommandLine {
+    fn measuring(text: String, unrecorded: &'static [&'static str]) -> Self {
+        Self { text, purpose: Purpose::Measurement { unrecorded } }
+    }
+
+    /// Returns the words before the command line.
+    pub(super) fn label(&self) -> &'static str {
+        match self.purpose {
+            Purpose::Measurement { .. } => "To measure again",
+            Purpose::Comparison => "Command",
+        }
+    }
+
+    /// Says which options the command line may lack. `None` if the record keeps all of them.
+    pub(super) fn note(&self) -> Option<String> {
+        let Purpose::Measurement { unrecorded } = self.purpose else { return None };
+        let options = match unrecorded {
+            [] => return None,
+            [one] => (*one).to_owned(),
+            [others @ .., last] => format!("{} or {last}", others.join(", ")),
+        };
+        Some(format!("Options that the record does not keep, such as {options}, are missing."))
+    }
+}
+
 /// Returns the command line that profiles the pipeline of a record.
-pub(super) fn of_pipe(record: &PipeRecord) -> String {
+pub(super) fn of_pipe(record: &PipeRecord) -> CommandLine {
     if let Some(attached) = &record.attached {
         // All stages are found from any of them.
         let pid = attached.pids.first().map_or_else(|| "PID".to_owned(), ToString::to_string);
-        return format!("contend pipe --pid {pid}");
+        return CommandLine::measuring(format!("contend pipe --pid {pid}"), &["--for"]);
     }
     let mut words = vec!["contend pipe".to_owned()];
     words.extend(shell_option(&record.shell));
@@ -26,7 +67,8 @@ pub(super) fn of_pipe(record: &PipeRecord) -> String {
     words.extend(record.trial.iter().flat_map(trial_options));
     words.extend(record.what_if.iter().map(|one| format!("--what-if {}", quote(&one.question))));
     words.push(argument(&record.command));
-    words.join(" ")
+    let unrecorded = &["--stdin", "--setup", "--pipefail", "--discard"];
+    CommandLine::measuring(words.join(" "), unrecorded)
 }
 
 /// Returns the options of a trial of rewrites.
@@ -48,10 +90,11 @@ fn trial_options(trial: &Trial) -> Vec<String> {
 }
 
 /// Returns the command line that makes a comparison of pipelines again. `None` without a pipeline.
-pub(super) fn of_versus(record: &VersusRecord) -> Option<String> {
+pub(super) fn of_versus(record: &VersusRecord) -> Option<CommandLine> {
     let (first, others) = record.variants.split_first()?;
     if !record.in_turn {
-        return of_saved_runs(&record.variants);
+        let text = of_saved_runs(&record.variants)?;
+        return Some(CommandLine { text, purpose: Purpose::Comparison });
     }
     let mut words = vec!["contend pipe".to_owned()];
     words.extend(shell_option(&record.shell));
@@ -66,7 +109,7 @@ pub(super) fn of_versus(record: &VersusRecord) -> Option<String> {
     // The pipelines of `--scan` have the values of their parameters filled in.
     words.extend(others.iter().map(|other| format!("--vs {}", quote_text(&other.command))));
     words.push(argument(&first.command));
-    Some(words.join(" "))
+    Some(CommandLine::measuring(words.join(" "), &["--stdin", "--setup", "--pipefail"]))
 }
 
 /// Returns the command line that compares saved runs, from the words for their origins. `None` if there are no
@@ -94,23 +137,27 @@ fn of_saved_runs(variants: &[Variant]) -> Option<String> {
 }
 
 /// Returns the command line that observes the program of a diagnosis.
-pub(super) fn of_doctor(record: &DoctorRecord) -> String {
+pub(super) fn of_doctor(record: &DoctorRecord) -> CommandLine {
     if record.started {
-        let tries = if record.trials.is_some() { " --try" } else { "" };
+        let (tries, unrecorded): (_, &[_]) = match record.trials {
+            Some(_) => (" --try", &["--for", "--runs", "--budget", "--prepare"]),
+            None => ("", &["--for"]),
+        };
         // The words of the command are already quoted.
-        return format!("contend doctor{tries} -- {}", record.command);
+        let text = format!("contend doctor{tries} -- {}", record.command);
+        return CommandLine::measuring(text, unrecorded);
     }
     let named = record.processes.iter().filter(|process| process.relation == Relation::Named);
     let mut pids: Vec<String> = named.map(|process| process.pid.to_string()).collect();
     if pids.is_empty() {
         pids.push("PID".to_owned());
     }
-    format!("contend doctor {}", pids.join(" "))
+    CommandLine::measuring(format!("contend doctor {}", pids.join(" ")), &["--for"])
 }
 
 /// Returns the command line that runs the pipeline or the script of a record in parallel. `None` if the record
 /// does not say which of the two it is.
-pub(super) fn of_run(record: &RunRecord) -> Option<String> {
+pub(super) fn of_run(record: &RunRecord) -> Option<CommandLine> {
     let mut words = vec!["contend run".to_owned(), format!("--jobs {}", record.jobs)];
     if record.outcome.is_none() {
         words.push("--explain".to_owned());
@@ -122,7 +169,8 @@ pub(super) fn of_run(record: &RunRecord) -> Option<String> {
         Kind::Text => argument(&record.command),
         Kind::Script => script(&record.command),
     });
-    Some(words.join(" "))
+    let unrecorded = &["--memory", "--map", "--shell", "--pipefail"];
+    Some(CommandLine::measuring(words.join(" "), unrecorded))
 }
 
 /// What contend has run.
@@ -197,7 +245,7 @@ mod tests {
     fn a_profile_has_the_options_that_its_record_shows() {
         let mut record =
             PipeRecord { command: "sort x | uniq".to_owned(), ..PipeRecord::default() };
-        assert_eq!(of_pipe(&record), "contend pipe 'sort x | uniq'");
+        assert_eq!(of_pipe(&record).text, "contend pipe 'sort x | uniq'");
         record.runs = Some(Runs {
             count: 10,
             wall_seconds: estimate(),
@@ -213,9 +261,9 @@ mod tests {
             bottleneck: String::new(),
         }];
         let expected = "contend pipe --shell dash --runs 10 --what-if 'cpus 8' 'sort x | uniq'";
-        assert_eq!(of_pipe(&record), expected);
+        assert_eq!(of_pipe(&record).text, expected);
         record.attached = Some(Attached { pids: vec![7, 8], has_ended: true });
-        assert_eq!(of_pipe(&record), "contend pipe --pid 7");
+        assert_eq!(of_pipe(&record).text, "contend pipe --pid 7");
     }
 
     #[test]
@@ -233,7 +281,8 @@ mod tests {
     #[test]
     fn a_comparison_has_all_of_its_pipelines() {
         let mut record: VersusRecord = serde_json::from_str(VERSUS).expect("a record");
-        let line = |record: &VersusRecord| of_versus(record).unwrap_or_default();
+        let line =
+            |record: &VersusRecord| of_versus(record).map(|line| line.text).unwrap_or_default();
         assert_eq!(
             line(&record),
             "contend pipe --runs 6 --seed 564203 --vs 'sort -n numbers.txt | tail -n 1' \
@@ -257,13 +306,13 @@ mod tests {
     fn a_diagnosis_has_its_command_or_its_processes() {
         let command = "python3 'a b.py'".to_owned();
         let mut record = DoctorRecord { started: true, command, ..DoctorRecord::default() };
-        assert_eq!(of_doctor(&record), "contend doctor -- python3 'a b.py'");
+        assert_eq!(of_doctor(&record).text, "contend doctor -- python3 'a b.py'");
         record.trials = Some(RemedyTrial {
             trial: Trial::without_candidates(TrialInput::Own, 60.0),
             output_compared: true,
             remedies: Vec::new(),
         });
-        assert_eq!(of_doctor(&record), "contend doctor --try -- python3 'a b.py'");
+        assert_eq!(of_doctor(&record).text, "contend doctor --try -- python3 'a b.py'");
         record.started = false;
         let process = |pid, relation| Process { pid, relation, ..Process::default() };
         record.processes = vec![
@@ -271,7 +320,7 @@ mod tests {
             process(8, Relation::Descendant),
             process(9, Relation::Named),
         ];
-        assert_eq!(of_doctor(&record), "contend doctor 7 9");
+        assert_eq!(of_doctor(&record).text, "contend doctor 7 9");
     }
 
     #[test]
@@ -282,7 +331,7 @@ mod tests {
             outcome: Some(Outcome::default()),
             ..RunRecord::default()
         };
-        let line = of_run;
+        let line = |record: &RunRecord| of_run(record).map(|line| line.text);
         let plan = PlanRecord { stages: Vec::new(), source: SourceRecord::Own, steps: Vec::new() };
         let mut pipeline = RunRecord { plan: Some(plan), ..run("sort x") };
         assert_eq!(line(&pipeline).as_deref(), Some("contend run --jobs 2 'sort x'"));
@@ -301,5 +350,23 @@ mod tests {
         let script = RunRecord { left, ..run("a.sh") };
         assert_eq!(line(&script).as_deref(), Some("contend run --jobs 2 --file a.sh"));
         assert_eq!(line(&run("cd /")), None, "a pipeline or a script");
+    }
+
+    #[test]
+    fn options_that_are_not_recorded_are_named() {
+        let note = |line: CommandLine| line.note().unwrap_or_default();
+        let pipe = of_pipe(&PipeRecord::default());
+        assert_eq!(pipe.label(), "To measure again");
+        assert!(note(pipe).contains("such as --stdin, --setup, --pipefail or --discard, are"));
+        let only = "Options that the record does not keep, such as --for, are missing.";
+        assert_eq!(note(of_doctor(&DoctorRecord::default())), only);
+        let mut record: VersusRecord = serde_json::from_str(VERSUS).expect("a record");
+        assert!(note(of_versus(&record).expect("pipelines")).contains("--setup or --pipefail"));
+        record.in_turn = false;
+        for variant in &mut record.variants {
+            variant.origin = Some("run 7, 2026-01-02 03:04:05".to_owned());
+        }
+        let saved = of_versus(&record).expect("saved runs");
+        assert_eq!((saved.label(), saved.note()), ("Command", None));
     }
 }

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::chart::rows::{self, Row};
 use super::chart::{COLOURS, Colour};
 use super::frame::{Figure, Page};
+use super::lab::short_name;
 use super::table::{Cell, Table};
 use super::{machine, number_of};
 use crate::render::compare::section::{
@@ -25,6 +26,9 @@ use crate::render::units::ratio;
 const MAX_BARS: usize = 40;
 /// Largest number of runs with bars, each in its own colour. The table has all runs.
 const MAX_DRAWN_RUNS: usize = COLOURS;
+
+/// The ratio of equal figures, at which a line goes through the bars.
+const EQUAL: [f64; 1] = [1.0];
 
 /// Returns the page of a comparison.
 ///
@@ -121,9 +125,18 @@ fn runs(record: &CompareRecord) -> Table {
     table
 }
 
-/// The ratios of all cases of an experiment.
+/// The ratios of all cases of an experiment; without any, only the figures of the runs.
 fn experiment(record: &CompareRecord, name: &str, cases: &[&Case]) -> Figure {
     let bars = bars(record, cases);
+    if bars.is_empty() {
+        return Figure {
+            title: printable(name),
+            legend: Vec::new(),
+            chart: html! {},
+            table: table(record, cases),
+            method: method(record, cases, &bars),
+        };
+    }
     let drawn = record.runs.iter().enumerate().take(MAX_DRAWN_RUNS).skip(1);
     let alternative = format!(
         "Bars of {name}: the ratio of each case in {} to the first run, which is the line at 1.",
@@ -133,46 +146,52 @@ fn experiment(record: &CompareRecord, name: &str, cases: &[&Case]) -> Figure {
     Figure {
         title: format!("{}: ratio to the first run", printable(name)),
         legend: drawn.map(|(number, run)| (Colour(number), printable(&run.name))).collect(),
-        chart: rows::draw(shown, &rows::scale(shown), ratio, &[1.0], &alternative),
+        chart: rows::draw(shown, &rows::scale_with(shown, &EQUAL), ratio, &EQUAL, &alternative),
         table: table(record, cases),
-        method: method(record, cases, bars.len() - shown.len()),
+        method: method(record, cases, &bars),
     }
 }
 
 /// Returns how the ratios were computed, and what the chart lacks.
-fn method(record: &CompareRecord, cases: &[&Case], more_bars: usize) -> String {
-    let mut method =
-        "Ratios of medians; thin lines are 95 % intervals (percentile bootstrap).".to_owned();
-    if more_bars > 0 {
-        method.push_str(&format!(" {more_bars} more ratios are in the table."));
+fn method(record: &CompareRecord, cases: &[&Case], bars: &[Row]) -> String {
+    let mut sentences = vec![match bars {
+        [] => "Medians.".to_owned(),
+        _ if bars.iter().any(|bar| bar.interval.is_some()) => {
+            "Ratios of medians; thin lines are 95 % intervals (percentile bootstrap).".to_owned()
+        }
+        _ => "Ratios of medians.".to_owned(),
+    }];
+    if let Some(more @ 1..) = bars.len().checked_sub(MAX_BARS) {
+        sentences.push(format!("{more} more ratios are in the table."));
     }
-    let more_runs = record.runs.len().saturating_sub(MAX_DRAWN_RUNS);
-    if more_runs > 0 {
-        let more = number_of(more_runs, "more run");
-        method.push_str(&format!(" The ratios of {more} are only in the table."));
+    if let (Some(more @ 1..), [_, ..]) = (record.runs.len().checked_sub(MAX_DRAWN_RUNS), bars) {
+        let more = number_of(more, "more run");
+        sentences.push(format!("The ratios of {more} are only in the table."));
     }
     let lacks_first = |case: &&&Case| !case.sides.first().is_some_and(Side::is_measured);
     let lacking = cases.iter().filter(lacks_first).count();
     if let (1.., Some(first)) = (lacking, record.runs.first()) {
         let cases = number_of(lacking, "case");
-        method.push_str(&format!(" No ratios of {cases}, as run {} lacks them.", first.name));
+        sentences.push(format!("No ratios of {cases}, as run {} lacks them.", first.name));
     }
     let quantity = cases.first().map_or("", |case| quantity_of(case));
     if !quantity.is_empty() {
-        method.push_str(&format!(" Figures: {quantity}."));
+        sentences.push(format!("Figures: {quantity}."));
     }
-    method
+    sentences.join(" ")
 }
 
-/// Returns a bar for each ratio of the runs that have bars.
+/// Returns a bar for each ratio of the runs that have bars. Its label names the case, and its figure the run.
 fn bars(record: &CompareRecord, cases: &[&Case]) -> Vec<Row> {
     let mut bars = Vec::new();
     for case in cases {
         let Some(value) = &case.value else { continue };
+        let label = short_name(*case, cases);
         let runs = record.runs.iter().zip(&value.ratios).enumerate().take(MAX_DRAWN_RUNS);
         bars.extend(
-            runs.skip(1)
-                .filter_map(|(number, (run, found))| Some(bar(case, run, number, found.as_ref()?))),
+            runs.skip(1).filter_map(|(number, (run, found))| {
+                Some(bar(&label, run, number, found.as_ref()?))
+            }),
         );
     }
     bars
@@ -221,9 +240,9 @@ fn median(figures: Option<&Figures>, run: usize, mark: Option<char>) -> Cell {
     )
 }
 
-fn bar(case: &Case, run: &Run, number: usize, found: &Ratio) -> Row {
-    let name = format!("{} {}", printable(&run.name), printable(&case.parameters.to_string()));
-    Row { interval: found.ci95, ..Row::bar(name, found.ratio, text(found), Colour(number)) }
+fn bar(label: &str, run: &Run, number: usize, found: &Ratio) -> Row {
+    let value = format!("{}: {}", printable(&run.name), text(found));
+    Row { interval: found.ci95, ..Row::bar(label, found.ratio, value, Colour(number)) }
 }
 
 /// Returns a ratio with the mark of a doubtful one, and with its interval or its range.
@@ -234,14 +253,19 @@ fn text(found: &Ratio) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use contend_record::Warning;
+    use contend_record::compare::Origin;
     use contend_record::lab::{self, Metric, View};
     use contend_record::parameters::Parameters;
     use contend_record::warning::WarningId;
 
+    use super::super::lab::tests::labels;
     use super::*;
     use crate::compare::compare;
     use crate::compare::tests::{case, run};
+    use crate::render::testing::LAB;
 
     /// Returns the page of a comparison, without its record.
     fn page_of(runs: Vec<Vec<lab::Case>>) -> String {
@@ -337,5 +361,45 @@ mod tests {
         assert!(!text.contains("class=\"mark c0\""), "the first run has no bar");
         assert!(text.contains("The ratios of 3 more runs are only in the table."), "{text}");
         assert!(text.contains("L ratio") && text.contains(">12.0 [12.0, 12.0]</td>"), "{text}");
+    }
+
+    #[test]
+    fn the_labels_of_a_run_are_distinct_and_without_constant_parameters() {
+        for json in [LAB[0], LAB[4]] {
+            let record: lab::RunRecord = serde_json::from_str(json).expect("a record");
+            let origin = |number| Origin::Kept { number, label: String::new() };
+            let record = compare(&[(origin(1), record.clone()), (origin(2), record)]);
+            for name in record.experiments() {
+                let cases: Vec<&Case> =
+                    in_tables(&record).filter(|case| case.experiment == name).collect();
+                let figure = experiment(&record, name, &cases).markup().into_string();
+                let labels = labels(&figure);
+                let distinct: HashSet<&str> = labels.iter().copied().collect();
+                assert_eq!(distinct.len(), labels.len(), "{name}: {labels:?}");
+                assert!(labels.iter().all(|label| !label.contains('…')), "{labels:?}");
+            }
+        }
+        let text = page_of(vec![vec![case(1, &[1.0; 9]), case(2, &[1.0; 9])]; 2]);
+        assert_eq!(labels(&text), ["n=1", "n=2"], "the kind is constant");
+        assert!(text.contains(">B: 1.00~ [1.00, 1.00]</text>"), "{text}");
+    }
+
+    #[test]
+    fn an_experiment_without_ratios_has_no_chart() {
+        let text = page_of(vec![
+            vec![],
+            vec![case(1, &[1.0; 9]), case(2, &[1.0; 9])],
+            vec![case(1, &[1.0; 9]), case(2, &[1.0; 9])],
+        ]);
+        assert!(text.contains("<figcaption>units/create</figcaption>"), "{text}");
+        assert!(text.contains("Medians. No ratios of 2 cases, as run A lacks them."), "{text}");
+        assert!(!text.contains("<svg"), "{text}");
+    }
+
+    #[test]
+    fn the_line_of_equal_figures_is_at_its_proportional_place() {
+        let text = page_of(vec![vec![case(1, &[2.0; 9])], vec![case(1, &[1.0; 9])]]);
+        assert!(text.contains(r#"x="0%" width="50%""#), "{text}");
+        assert!(text.contains(r#"<line class="divider" x1="100%" x2="100%""#), "{text}");
     }
 }

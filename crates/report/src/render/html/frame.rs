@@ -10,6 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
 use super::chart::Colour;
+use super::command::CommandLine;
 use super::table::Table;
 use crate::render::advice::pasted;
 use crate::render::text::printable;
@@ -122,9 +123,14 @@ impl Page<'_> {
     }
 }
 
-/// Returns the command line that makes the record again, with its label, for the result of a page.
-pub(super) fn made_with(command: &str) -> Markup {
-    html! { p.again { "To measure again: " code { (pasted(command)) } } }
+/// Returns the command line that makes the record again, with its label and what it lacks, for the result of a page.
+pub(super) fn made_with(command: &CommandLine) -> Markup {
+    html! {
+        p.again {
+            (command.label()) ": " code { (pasted(&command.text)) }
+            @if let Some(note) = command.note() { " " (note) }
+        }
+    }
 }
 
 /// Returns the record in a page that this module has made, as JSON; `None` for another page.
@@ -186,6 +192,7 @@ fn short(subject: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::Purpose;
     use super::*;
 
     fn empty_page() -> Page<'static> {
@@ -249,10 +256,16 @@ mod tests {
 
     #[test]
     fn a_command_can_be_pasted() {
-        let command = "contend pipe 'cut -d\t <a\nsort'";
-        let page = Page { result: made_with(command), ..empty_page() }.render();
-        let shown = ": <code>contend pipe 'cut -d\t &lt;a\nsort'</code></p>";
-        assert!(page.contains(shown), "{page}");
+        let text = "contend pipe 'cut -d\t <a\nsort'".to_owned();
+        let mut command = CommandLine { text, purpose: Purpose::Comparison };
+        let page =
+            |command: &CommandLine| Page { result: made_with(command), ..empty_page() }.render();
+        let shown = ">Command: <code>contend pipe 'cut -d\t &lt;a\nsort'</code></p>";
+        assert!(page(&command).contains(shown), "{}", page(&command));
+        command.purpose = Purpose::Measurement { unrecorded: &["--stdin", "--setup"] };
+        let note = "</code> Options that the record does not keep, such as --stdin or --setup, are missing.</p>";
+        assert!(page(&command).contains("To measure again: <code>contend pipe"));
+        assert!(page(&command).contains(note), "{}", page(&command));
     }
 
     #[test]

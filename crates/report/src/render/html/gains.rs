@@ -11,8 +11,8 @@ use super::frame::Figure;
 use super::label;
 use super::table::{Cell, Table};
 use crate::render::advice::{
-    basis_of_predictions, brackets, candidate_name, change, change_with_interval, ends,
-    verdict_name,
+    basis_of_predictions, brackets, candidate_name, change, change_with_interval, ends, unchanged,
+    verdict_name, why_no_wall_times,
 };
 use crate::render::text::printable;
 use crate::render::units::{counted, ratio};
@@ -22,8 +22,25 @@ struct Tried<'a> {
     name: String,
     command: &'a str,
     measured: &'a Measurement,
-    /// Predicted wall time, as a ratio to the unchanged one.
+    /// Predicted time, as a ratio to the unchanged one.
     predicted: Option<f64>,
+}
+
+/// A time that changes of a pipeline save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quantity {
+    WallTime,
+    /// It is predicted even on a busy machine, on which wall times are not.
+    CpuTime,
+}
+
+impl Quantity {
+    fn name(self) -> &'static str {
+        match self {
+            Self::WallTime => "wall time",
+            Self::CpuTime => "CPU time",
+        }
+    }
 }
 
 /// Returns the figure of the remedies of a diagnosis that were tried.
@@ -34,37 +51,58 @@ pub(super) fn remedies(trial: &RemedyTrial) -> Figure {
         measured: &remedy.measured,
         predicted: None,
     });
-    figure("Wall time with each remedy", &tried.collect::<Vec<_>>(), trial.trial.rounds)
+    let tried: Vec<Tried<'_>> = tried.collect();
+    let title = "Wall time with each remedy";
+    figure(title, Quantity::WallTime, &tried, trial.trial.rounds)
 }
 
 /// Returns the figure of the rewrites of a pipeline; `None` without rewrites.
 pub(super) fn rewrites(record: &PipeRecord) -> Option<Figure> {
-    let unchanged = record
-        .predicted_unchanged
-        .as_ref()
-        .and_then(|unchanged| unchanged.wall_seconds)
-        .unwrap_or(record.wall_seconds);
-    let ratio = |candidate: &Candidate| Some(candidate.predicted_wall_seconds? / unchanged);
+    if record.candidates.is_empty() {
+        return None;
+    }
+    let quantity = quantity(record);
+    let unchanged = unchanged(record);
+    let ratio = |candidate: &Candidate| match quantity {
+        Quantity::WallTime => Some(candidate.predicted_wall_seconds? / unchanged.wall_seconds?),
+        Quantity::CpuTime => Some(candidate.predicted_cpu_seconds? / unchanged.cpu_seconds),
+    };
     let tried = record.candidates.iter().map(|candidate| Tried {
         name: candidate_name(candidate),
         command: &candidate.command,
         measured: &candidate.measured,
-        predicted: ratio(candidate),
+        predicted: ratio(candidate).filter(|ratio| ratio.is_finite()),
     });
     let tried: Vec<Tried<'_>> = tried.collect();
-    if tried.is_empty() {
-        return None;
-    }
-    let rounds = record.trial.as_ref().map_or(0, |trial| trial.rounds);
-    let figure = figure("Wall time with each change", &tried, rounds);
-    let basis = basis_of_predictions(record).map(|basis| format!(" {basis}"));
-    Some(Figure { method: figure.method + &basis.unwrap_or_default(), ..figure })
+    let rounds = match quantity {
+        Quantity::WallTime => record.trial.as_ref().map_or(0, |trial| trial.rounds),
+        Quantity::CpuTime => 0,
+    };
+    let title = match quantity {
+        Quantity::WallTime => "Wall time with each change",
+        Quantity::CpuTime => "CPU time with each change",
+    };
+    let figure = figure(title, quantity, &tried, rounds);
+    let why = why_no_wall_times(record).filter(|_| quantity == Quantity::CpuTime);
+    let notes = why.into_iter().chain(basis_of_predictions(record));
+    let method = [figure.method].into_iter().chain(notes).collect::<Vec<_>>().join(" ");
+    Some(Figure { method, ..figure })
 }
 
-fn figure(title: &str, tried: &[Tried<'_>], rounds: usize) -> Figure {
+/// Returns the time that the figure of the rewrites shows: CPU time if only that is known.
+fn quantity(record: &PipeRecord) -> Quantity {
+    let candidates = || record.candidates.iter();
+    let has_wall = unchanged(record).wall_seconds.is_some()
+        && candidates().any(|one| one.predicted_wall_seconds.is_some());
+    let is_measured = candidates().any(|one| one.measured.wall_ratio.is_some());
+    let has_cpu = candidates().any(|one| one.predicted_cpu_seconds.is_some());
+    if has_cpu && !has_wall && !is_measured { Quantity::CpuTime } else { Quantity::WallTime }
+}
+
+fn figure(title: &str, quantity: Quantity, tried: &[Tried<'_>], rounds: usize) -> Figure {
     let mut bars = vec![Row::bar("unchanged", 1.0, "1.00", Colour::NEUTRAL)];
-    let headings =
-        ["change", "#wall time", "#CPU time", "#predicted wall time", "result", "command"];
+    let predicted = format!("#predicted {}", quantity.name());
+    let headings = ["change", "#wall time", "#CPU time", &predicted, "result", "command"];
     let mut table = Table::new(&headings);
     for change in tried {
         bars.push(row(change));
@@ -83,17 +121,18 @@ fn figure(title: &str, tried: &[Tried<'_>], rounds: usize) -> Figure {
     Figure {
         title: title.to_owned(),
         legend: Vec::new(),
-        chart: rows::draw(&bars, &scale, self::ratio, &[1.0], &alternative(tried)),
+        chart: rows::draw(&bars, &scale, self::ratio, &[1.0], &alternative(quantity, tried)),
         table,
         method: method(tried, rounds),
     }
 }
 
 /// Describes the chart in a sentence or two. A change with another output is not praised, however fast it is.
-fn alternative(tried: &[Tried<'_>]) -> String {
+fn alternative(quantity: Quantity, tried: &[Tried<'_>]) -> String {
     let ratio_of = |one: &Tried<'_>| Some(one.measured.wall_ratio.as_ref()?.median);
     if tried.iter().all(|one| ratio_of(one).is_none()) {
-        return "Bars of predicted wall time as a ratio to the unchanged command.".to_owned();
+        let time = quantity.name();
+        return format!("Bars of predicted {time} as a ratio to the unchanged command.");
     }
     let has_same_output = |one: &&Tried<'_>| one.measured.verdict != Verdict::Wrong;
     let best = tried
@@ -162,6 +201,8 @@ fn colour(verdict: Verdict) -> Colour {
 
 #[cfg(test)]
 mod tests {
+    use contend_record::advice::{Prediction, RewriteId, Safety};
+
     use super::*;
 
     fn measured(median: f64, samples: usize, verdict: Verdict) -> Measurement {
@@ -181,9 +222,9 @@ mod tests {
     fn a_change_with_another_output_is_not_praised() {
         let wrong = measured(0.5, 6, Verdict::Wrong);
         let faster = measured(0.8, 6, Verdict::Faster);
-        let text = alternative(&[tried(&wrong), tried(&faster)]);
+        let text = alternative(Quantity::WallTime, &[tried(&wrong), tried(&faster)]);
         assert!(text.ends_with("The shortest is Faster at 0.80."), "{text}");
-        let text = alternative(&[tried(&wrong)]);
+        let text = alternative(Quantity::WallTime, &[tried(&wrong)]);
         assert!(
             text.ends_with(
                 "None with the same output is shorter than that of the unchanged command."
@@ -192,9 +233,15 @@ mod tests {
         );
         assert!(row(&tried(&wrong)).value.ends_with(", WRONG OUTPUT"));
         let slower = measured(1.2, 6, Verdict::Slower);
-        assert!(alternative(&[tried(&slower)]).contains("None with the same output"));
+        assert!(
+            alternative(Quantity::WallTime, &[tried(&slower)])
+                .contains("None with the same output")
+        );
         let untried = Measurement::default();
-        assert!(alternative(&[tried(&untried)]).starts_with("Bars of predicted wall time"));
+        assert!(
+            alternative(Quantity::WallTime, &[tried(&untried)])
+                .starts_with("Bars of predicted wall time")
+        );
     }
 
     #[test]
@@ -211,5 +258,51 @@ mod tests {
             let method = method(&[tried], rounds);
             assert!(method.ends_with(words), "{method}");
         }
+    }
+
+    /// Returns the record of a pipeline with a change. `wall` is the wall time, in seconds, that the model predicts for
+    /// the unchanged pipeline.
+    fn predicted(wall: Option<f64>) -> PipeRecord {
+        let candidate = Candidate {
+            rewrite: RewriteId::DropCat,
+            rewrites: Vec::new(),
+            variant: None,
+            stages: vec![1],
+            command: "sort <f".to_owned(),
+            safety: Safety::Always,
+            reason: String::new(),
+            predicted_wall_seconds: wall.map(|wall| wall / 2.0),
+            predicted_interval: None,
+            predicted_cpu_seconds: Some(4.0),
+            predicted_cpu_interval: None,
+            basis: None,
+            measured: Measurement::default(),
+        };
+        let mut record = PipeRecord {
+            candidates: vec![candidate],
+            predicted_unchanged: Some(Prediction { wall_seconds: wall, cpu_seconds: 5.0 }),
+            ..PipeRecord::default()
+        };
+        record.observation.others_cpu_share = Some(0.74);
+        record
+    }
+
+    #[test]
+    fn without_wall_times_the_cpu_times_are_shown_with_the_reason() {
+        let figure = |wall| rewrites(&predicted(wall)).expect("a change").markup().into_string();
+        let busy = figure(None);
+        for expected in [
+            "<figcaption>CPU time with each change</figcaption>",
+            ">predicted −20 %</text>",
+            "Wall times are not predicted, because other programs used 74 % of the CPU time",
+            "predicted CPU time",
+        ] {
+            assert!(busy.contains(expected), "{expected}: {busy}");
+        }
+        assert_eq!(busy.matches("<rect").count(), 2, "{busy}");
+        let quiet = figure(Some(3.0));
+        assert!(quiet.contains("<figcaption>Wall time with each change</figcaption>"), "{quiet}");
+        assert!(quiet.contains(">predicted −50 %</text>"), "{quiet}");
+        assert!(!quiet.contains("are not predicted"), "{quiet}");
     }
 }

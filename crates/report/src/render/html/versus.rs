@@ -1,16 +1,16 @@
 //! The page of a comparison of pipelines.
 
 use contend_record::stats::Estimate;
-use contend_record::versus::VersusRecord;
+use contend_record::versus::{Variant, VersusRecord};
 use maud::{Markup, html};
 
 use super::chart::rows::{self, Row};
 use super::chart::{Colour, Format};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{command, label, number_of, origin, pipe};
+use super::{command, label, machine, number_of, origin, pipe};
 use crate::render::text::printable;
-use crate::render::units::{bytes, counted, ratio, seconds};
+use crate::render::units::{bytes, ratio, seconds};
 use crate::render::versus;
 
 /// Returns the page of a comparison.
@@ -22,16 +22,26 @@ pub fn page(record: &VersusRecord) -> serde_json::Result<String> {
     let subject = commands.join(" vs ");
     let mut facts = vec![
         number_of(record.variants.len(), "pipeline"),
-        number_of(record.rounds, "round"),
         if record.in_turn { "in turn" } else { "at different times" }.to_owned(),
     ];
+    if record.in_turn {
+        facts.insert(1, number_of(record.rounds, "round"));
+    }
     if record.interrupted {
         facts.push("interrupted".to_owned());
     }
     let mut times = vec![wall(record)];
     times.extend(ratios(record));
-    let mut sections =
-        vec![("Times".to_owned(), html! { @for figure in &times { (figure.markup()) } })];
+    let visible = versus::visible(record);
+    let mut sections = vec![
+        ("Pipelines".to_owned(), pipelines(&visible)),
+        ("Times".to_owned(), html! { @for figure in &times { (figure.markup()) } }),
+    ];
+    let reasons = versus::reasons_for(&visible, usize::MAX);
+    if !reasons.is_empty() {
+        let list = html! { ul { @for reason in &reasons { li { (reason) } } } };
+        sections.push(("Bottlenecks and stages that differ".to_owned(), list));
+    }
     let conditions = record.conditions.iter().filter(|tested| !tested.holds_for.is_empty());
     let failed: Vec<String> = conditions
         .map(|tested| format!("{}: {}", tested.condition, tested.holds_for.join(", ")))
@@ -46,26 +56,71 @@ pub fn page(record: &VersusRecord) -> serde_json::Result<String> {
     }
     let page = Page {
         subject: &subject,
-        kind: "pipe --vs",
+        kind: if record.in_turn { "pipe --vs" } else { "compare" },
         facts,
         result: result(record),
         sections,
         warnings: record.warnings.iter().map(|warning| warning.message.clone()).collect(),
-        origin: origin(&record.host, record.contend.as_ref(), &record.started_at),
+        origin: origin_of(record),
         record: serde_json::to_string(record)?,
     };
     Ok(page.render())
 }
 
-/// Says how the pipelines compare, as the report in the terminal does.
+/// Returns where the figures come from, for the end of the page. Saved runs have their starts in the list of
+/// pipelines, and also their machines if these differ.
+fn origin_of(record: &VersusRecord) -> Vec<(&'static str, String)> {
+    if record.in_turn {
+        return origin(&record.host, record.contend.as_ref(), &record.started_at);
+    }
+    let mut origin = Vec::new();
+    if !machines_differ(record) {
+        origin.push(("Machine", machine(&record.host)));
+    }
+    origin.extend(record.contend.as_ref().map(|writer| ("Compared with", writer.to_string())));
+    origin
+}
+
+/// Returns whether the pipelines ran on different machines.
+fn machines_differ(record: &VersusRecord) -> bool {
+    let machine = |variant: &Variant| machine(&variant.profile.host);
+    !record.in_turn && record.variants.windows(2).any(|pair| machine(&pair[0]) != machine(&pair[1]))
+}
+
+/// Lists the pipelines by the names that the rest of the page uses.
+fn pipelines(record: &VersusRecord) -> Markup {
+    let has_machine = machines_differ(record);
+    let facts = |variant: &Variant| {
+        let parameters = variant.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let mut facts: Vec<String> = parameters.collect();
+        if !record.in_turn {
+            facts.extend(variant.origin.clone());
+            facts.push(number_of(variant.wall_seconds.samples.len(), "run"));
+        }
+        facts.extend(has_machine.then(|| machine(&variant.profile.host)));
+        facts.join("; ")
+    };
+    html! {
+        ul {
+            @for variant in &record.variants {
+                @let facts = facts(variant);
+                li {
+                    strong { (variant.name) } " " code { (variant.command) }
+                    @if !facts.is_empty() { " (" (facts) ")" }
+                }
+            }
+        }
+    }
+}
+
+/// Says how the pipelines compare and whether their outputs differ, as the report in the terminal does.
 fn result(record: &VersusRecord) -> Markup {
     let Some((clause, figures)) = versus::result(record) else { return html! {} };
-    let differing = record.variants.iter().filter(|one| one.output_equal == Some(false)).count();
+    let visible = versus::visible(record);
     html! {
         p { strong { (printable(&clause)) } (printable(&figures)) "." }
-        @if differing > 0 {
-            p { "The output of " (counted(differing as u64, "pipeline")) " differs from that of the first." }
-        }
+        @if let Some(same) = versus::same_outputs(&visible) { p { (same) } }
+        @for difference in versus::output_differences(&visible) { p.warning { (difference) } }
         @if let Some(command) = command::of_versus(record) { (made_with(&command)) }
     }
 }
@@ -150,7 +205,7 @@ fn ratios(record: &VersusRecord) -> Option<Figure> {
     let first = record.variants.first().map(|variant| printable(&variant.name)).unwrap_or_default();
     let alternative =
         format!("Bars of wall times as ratios to that of {first}, which is the line at 1.");
-    let scale = rows::scale(&bars);
+    let scale = rows::scale_with(&bars, &[1.0]);
     let of_what = if record.in_turn {
         "Ratios of two runs of the same round"
     } else {
@@ -255,5 +310,77 @@ mod tests {
     fn the_command_that_compares_again_is_near_the_head() {
         let page = page(&record(6)).expect("JSON");
         assert!(page.contains("<code>contend pipe --runs 6 --seed 564203 --vs "), "{page}");
+    }
+
+    /// Returns the page of a record, without its record.
+    fn markup(record: &VersusRecord) -> String {
+        let page = page(record).expect("JSON");
+        page.split_once("<script").expect("the record comes last").0.to_owned()
+    }
+
+    #[test]
+    fn the_line_of_equal_times_is_at_its_proportional_place() {
+        let mut record = record(1);
+        let ratios = record.variants[1].ratios.as_mut().expect("ratios");
+        ratios.wall = Estimate::from_samples(vec![0.62], 1).expect("a sample");
+        let text = ratios_of(&record);
+        assert!(text.contains(r#"x="0%" width="62%""#), "{text}");
+        assert!(text.contains(r#"<line class="divider" x1="100%" x2="100%""#), "{text}");
+    }
+
+    fn ratios_of(record: &VersusRecord) -> String {
+        ratios(record).expect("a figure").chart.into_string()
+    }
+
+    #[test]
+    fn the_pipelines_their_outputs_and_the_reasons_are_on_the_page() {
+        let mut record = record(6);
+        record.variants[0].parameters = [("n".to_owned(), "<1>".to_owned())].into();
+        for variant in &mut record.variants {
+            (variant.output_equal, variant.difference) = (Some(true), None);
+        }
+        let text = markup(&record);
+        let (before, _) = text.split_once("<h2>Times</h2>").expect("a heading");
+        for expected in [
+            "<strong>A</strong> <code>sort numbers.txt | tail -n 1</code> (n=&lt;1&gt;)</li>",
+            "<strong>B</strong> <code>sort -n numbers.txt | tail -n 1</code></li>",
+            "<p>All outputs are the same, byte for byte.</p>",
+        ] {
+            assert!(before.contains(expected), "{expected}: {before}");
+        }
+        for reason in versus::reasons_for(&record, 1) {
+            assert!(text.contains(&format!("<li>{reason}</li>")), "{reason}: {text}");
+        }
+        assert!(
+            text.contains("<li>Stage 1 of A `sort numbers.txt` became stage 1 of B "),
+            "{text}"
+        );
+        record.variants[1].output_equal = Some(false);
+        record.variants[1].difference = Some("line 1, byte 1: `9` instead of `<`".to_owned());
+        let text = markup(&record);
+        let expected = "The output of B differs: line 1, byte 1: `9` instead of `&lt;`.</p>";
+        assert!(text.contains(expected) && !text.contains("byte for byte"), "{text}");
+    }
+
+    #[test]
+    fn saved_runs_have_their_origins_and_numbers_of_runs() {
+        let mut record = record(6);
+        record.in_turn = false;
+        for (variant, number) in record.variants.iter_mut().zip(1..) {
+            variant.origin = Some(format!("run {number}, 2026-01-02 03:04:05"));
+            (variant.output_equal, variant.difference) = (None, None);
+        }
+        record.variants[1].wall_seconds.samples.truncate(1);
+        record.rounds = 1;
+        let text = markup(&record);
+        assert!(text.contains("<p class=\"kind\">contend compare</p>"), "{text}");
+        assert!(text.contains("(run 1, 2026-01-02 03:04:05; 6 runs)</li>"), "{text}");
+        assert!(text.contains("(run 2, 2026-01-02 03:04:05; 1 run)</li>"), "{text}");
+        assert!(!text.contains("1 round") && !text.contains("byte for byte"), "{text}");
+        assert!(text.contains("Command: <code>contend compare 1 2</code></p>"), "{text}");
+        record.variants[1].profile.host.cpu_model = "another processor".to_owned();
+        let text = markup(&record);
+        assert!(text.contains("05; 1 run; ") && text.contains("another processor"), "{text}");
+        assert!(!text.contains("<dt>Machine</dt>"), "{text}");
     }
 }

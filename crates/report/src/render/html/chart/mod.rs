@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Scale ── value → position from 0 to 1, and its ticks
-//!   ├─ rows ───── bars, stacked bars and spans of time, one row below the other
+//!   ├─ rows ───── bars, points, stacked bars and spans of time, one row below the other
 //!   ├─ lanes ──── stacked shares over time, one lane below the other
 //!   └─ plot ───── points with intervals, and lines, over two axes
 //! graph ───────── nodes in two columns, and edges between them

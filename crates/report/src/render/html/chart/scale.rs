@@ -42,6 +42,11 @@ impl Scale {
         Self { low, high, is_log: true }
     }
 
+    /// Returns whether the scale is logarithmic.
+    pub(in crate::render::html) fn is_log(&self) -> bool {
+        self.is_log
+    }
+
     /// Returns whether a linear scale has values on both sides of 0.
     pub(in crate::render::html) fn crosses_zero(&self) -> bool {
         !self.is_log && self.low < 0.0 && self.high > 0.0

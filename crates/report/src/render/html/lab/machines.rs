@@ -11,7 +11,7 @@ use super::super::frame::{Figure, Page};
 use super::super::table::{Cell, Table};
 use super::super::{machine, number_of};
 use super::{
-    MAX_BARS, case_name, cases_of, disturbances, facts, format_of, interval_text, models,
+    MAX_BARS, axis, case_name, cases_of, facts, format_of, interval_text, marks, method, models,
     short_name, title, unmeasured,
 };
 use crate::compare;
@@ -170,13 +170,16 @@ fn figure(runs: &[(String, &RunRecord)], all: &[Matched<'_>], name: &str, unit: 
         .flat_map(|row| row.cases.iter().flatten().copied())
         .filter(|case| is_measured(case))
         .collect();
-    let bars = bars(runs, &known, unit);
-    let alternative =
-        format!("Bars of {name} for each of {} and each case.", number_of(runs.len(), "run"));
-    let scale = rows::scale(&bars);
+    let mut bars = bars(runs, &known, unit);
+    let scale = rows::bars_or_points(&mut bars);
+    let alternative = format!(
+        "{} of {name} for each of {} and each case.",
+        marks(&scale),
+        number_of(runs.len(), "run")
+    );
     let more = match measured.len() - bars.len() {
         0 => String::new(),
-        more => format!(" {more} more bars are left out; the table has all cases."),
+        more => format!(" {more} more figures are only in the table."),
     };
     Figure {
         title: title(name, unit),
@@ -187,14 +190,11 @@ fn figure(runs: &[(String, &RunRecord)], all: &[Matched<'_>], name: &str, unit: 
             .collect(),
         chart: rows::draw(&bars, &scale, format_of(unit), &[], &alternative),
         table: table(runs, &known, unit),
-        method: format!(
-            "Medians with 95 % intervals, on a common scale.{}{more}",
-            disturbances(&measured)
-        ),
+        method: format!("{}{}{more}", method(&measured), axis(&scale)),
     }
 }
 
-/// Returns a bar for each case and run, at most [`MAX_BARS`].
+/// Returns a bar for each case and run, at most [`MAX_BARS`]. Its label names the case, and its figure the run.
 fn bars(runs: &[(String, &RunRecord)], known: &[&Matched<'_>], unit: Unit) -> Vec<Row> {
     let format = format_of(unit);
     let mut bars = Vec::new();
@@ -202,8 +202,8 @@ fn bars(runs: &[(String, &RunRecord)], known: &[&Matched<'_>], unit: Unit) -> Ve
         let label = short_name(*row, known);
         for (run, case) in row.cases.iter().enumerate() {
             let Some((case, median)) = of_unit(*case, unit) else { continue };
-            let label = format!("{}: {label}", printable(&runs[run].0));
-            let bar = Row::bar(label, median, interval_text(case, format), Colour(run));
+            let value = format!("{}: {}", printable(&runs[run].0), interval_text(case, format));
+            let bar = Row::bar(label.clone(), median, value, Colour(run));
             bars.push(Row { interval: case.ci95, ..bar });
         }
     }
@@ -240,6 +240,7 @@ mod tests {
     use contend_record::stats::Line;
     use contend_record::warning::WarningId;
 
+    use super::super::tests::labels;
     use super::*;
     use crate::render::lab::sample;
 
@@ -308,5 +309,16 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn the_method_follows_from_the_samples_and_runs_are_in_the_figures() {
+        let one = || sample::record(None, vec![case(96, 1e9), case(19, 1e12)]);
+        let text = text(&[one(), one()]);
+        assert!(text.contains("Medians of 2 samples for each case. The axis is log"), "{text}");
+        assert!(!text.contains("95 %"), "{text}");
+        assert_eq!(labels(&text), ["turns=96", "turns=96", "turns=19", "turns=19"]);
+        assert!(text.contains(">one: 1.00s</text>") && text.contains(">two: 1.00s</text>"));
+        assert!(text.contains("data-text=\"turns=96: two: 1.00s\""), "{text}");
     }
 }

@@ -4,7 +4,7 @@
 //! hand-offs between CPUs ─────────────▶ heat map
 //! a number that takes many values ────▶ points over it, a series for each of the other parameters,
 //!                                       and the lines or scaling laws through them
-//! otherwise ──────────────────────────▶ a bar for each case
+//! otherwise ──────────────────────────▶ a bar for each case, or a point on a logarithmic axis
 //! percentiles ────────────────────────▶ a second figure with the parts up to each
 //! ```
 //!
@@ -20,7 +20,7 @@ mod models;
 mod percentiles;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use contend_record::lab::{Case, Ending, Metric, RunRecord, Unit, View};
 use contend_record::parameters::{Parameters, Value};
@@ -161,13 +161,16 @@ fn figures(record: &RunRecord, name: &str, cases: &[&Case]) -> Vec<Figure> {
 fn figure(record: &RunRecord, name: &str, unit: Unit, cases: &[&Case]) -> Figure {
     let format = format_of(unit);
     let has_document = cases.iter().any(|case| reported(record, case).is_some());
+    let mut method = method(cases);
     let plotted = match cases.first().map(|case| case.view) {
         Some(View::CpuPairs) => Some((Vec::new(), cpu_pairs::draw(cases, format))),
         _ => swept(cases).map(|over| plotted(record, name, &over, unit, cases)),
     };
-    let (legend, chart) =
-        plotted.unwrap_or_else(|| (Vec::new(), bars(record, name, cases, format)));
-    let mut method = method(cases);
+    let (legend, chart) = plotted.unwrap_or_else(|| {
+        let (chart, scale) = bars(record, name, cases, format);
+        method.push_str(axis(&scale));
+        (Vec::new(), chart)
+    });
     if has_document {
         method.push_str(DOCUMENT);
     }
@@ -178,6 +181,16 @@ fn figure(record: &RunRecord, name: &str, unit: Unit, cases: &[&Case]) -> Figure
         table: table::of_cases(record, cases),
         method,
     }
+}
+
+/// Returns a sentence about a logarithmic axis of rows, after a space; empty for a linear one.
+fn axis(scale: &Scale) -> &'static str {
+    if scale.is_log() { " The axis is logarithmic." } else { "" }
+}
+
+/// Returns what the marks of rows on a scale are.
+fn marks(scale: &Scale) -> &'static str {
+    if scale.is_log() { "Points" } else { "Bars" }
 }
 
 fn title(name: &str, unit: Unit) -> String {
@@ -388,9 +401,9 @@ fn documented(
     cases.iter().filter_map(point).collect()
 }
 
-/// Draws a bar for each case.
-fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> Markup {
-    let bars: Vec<Row> = cases
+/// Draws a bar or a point for each case. Also returns the scale.
+fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> (Markup, Scale) {
+    let mut bars: Vec<Row> = cases
         .iter()
         .take(MAX_BARS)
         .map(|case| {
@@ -405,12 +418,14 @@ fn bars(record: &RunRecord, name: &str, cases: &[&Case], format: Format) -> Mark
             }
         })
         .collect();
-    let alternative = format!("Bars of {name} for each case. {}", extremes(cases, format));
-    let scale = rows::scale(&bars);
-    html! {
+    let scale = rows::bars_or_points(&mut bars);
+    let alternative =
+        format!("{} of {name} for each case. {}", marks(&scale), extremes(cases, format));
+    let chart = html! {
         (rows::draw(&bars, &scale, format, &[], &alternative))
         @if cases.len() > MAX_BARS { p { (cases.len() - MAX_BARS) " more cases are in the table." } }
-    }
+    };
+    (chart, scale)
 }
 
 fn extremes(cases: &[&Case], format: Format) -> String {
@@ -428,7 +443,7 @@ fn extremes(cases: &[&Case], format: Format) -> String {
 }
 
 /// Names a case by the parameters in which the cases differ.
-fn short_name<T: AsRef<Parameters>>(case: &T, cases: &[&T]) -> String {
+pub(super) fn short_name<T: AsRef<Parameters>>(case: &T, cases: &[&T]) -> String {
     let parameters = case.as_ref();
     let differs =
         |name: &str| cases.iter().any(|other| T::as_ref(other).get(name) != parameters.get(name));

@@ -152,3 +152,39 @@ fn the_page_says_what_the_terminal_says_about_saved_runs() {
         }
     }
 }
+
+/// Returns the labels of the rows of charts.
+pub(in super::super) fn labels(markup: &str) -> Vec<&str> {
+    let labels = markup.split("<text class=\"label\"").skip(1);
+    labels.filter_map(|rest| Some(rest.split_once('>')?.1.split_once('<')?.0)).collect()
+}
+
+#[test]
+fn the_labels_of_a_chart_are_distinct() {
+    let record: RunRecord = serde_json::from_str(LAB[0]).expect("a record");
+    let text = markup(&record);
+    for chart in text.split("<svg class=\"chart\"").skip(1) {
+        let chart = chart.split_once("</svg>").expect("an end").0;
+        let labels = labels(chart);
+        let distinct: std::collections::HashSet<&str> = labels.iter().copied().collect();
+        assert_eq!(distinct.len(), labels.len(), "{labels:?}");
+        assert!(labels.iter().all(|label| !label.contains('…')), "{labels:?}");
+    }
+}
+
+#[test]
+fn cases_of_very_different_times_are_points_on_a_logarithmic_axis() {
+    let kinds = |values: [f64; 3]| {
+        let case = |(kind, value): (&str, f64)| {
+            let mut case = case(1, value);
+            case.parameters = Parameters::new().with("kind", kind);
+            case
+        };
+        ["thread", "fork", "exec"].into_iter().zip(values).map(case).collect()
+    };
+    let far = text(kinds([1.0, 1e3, 1e6]));
+    assert!(far.contains("<circle class=\"mark c0\" cx=\"50%\""), "{far}");
+    assert!(far.contains("The axis is logarithmic.") && far.contains("\"Points of units/create"));
+    let near = text(kinds([1.0, 50.0, 100.0]));
+    assert!(near.contains("<rect class=\"mark c0\"") && !near.contains("logarithmic"), "{near}");
+}
