@@ -1,7 +1,7 @@
 //! Accepts connections, and answers their requests.
 //!
-//! Whoever can connect needs no token to do that, so connections are limited in number, and one without a
-//! request is closed after [`HEAD_TIMEOUT`].
+//! Opening a connection needs no token. So the number of connections is limited, and one that sends no request is
+//! closed after [`HEAD_TIMEOUT`].
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -54,8 +54,8 @@ fn open(server: &Server, live: Option<&Path>) -> Option<NamedTempFile> {
     }
 }
 
-/// Writes a page to a new file that only this user can read, beside the directory `live` or, without it, in that for
-/// temporary files.
+/// Writes a page to a new file that only this user can read: beside the directory `live`, or in the directory for
+/// temporary files if `live` is `None`.
 fn private_file(live: Option<&Path>, page: &str) -> io::Result<NamedTempFile> {
     let folder = live.and_then(Path::parent).map_or_else(std::env::temp_dir, Path::to_owned);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;

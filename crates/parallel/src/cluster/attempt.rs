@@ -264,25 +264,14 @@ pub fn checksum(file: &mut File) -> io::Result<String> {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use contend_shell::environment::Environment;
-
     use super::*;
     use crate::plan::ir::Plan;
-    use crate::plan::planner::{self, Situation};
-    use crate::plan::text::{self, Reading};
+    use crate::plan::testing::planned;
 
-    /// Plans a pipeline. `@` in its text stands for a folder.
+    /// Plans a pipeline, after replacing each `@` in its text with the path of a folder.
     pub fn plan(folder: &Path, text: &str) -> Plan {
         let text = text.replace('@', &folder.display().to_string());
-        let Reading::Commands { stages, .. } = text::read(&text) else { panic!("{text}") };
-        let environment = Environment::for_tests("C");
-        let situation = Situation {
-            environment: &environment,
-            annotations: &[],
-            input_bytes: None,
-            output_is_terminal: false,
-        };
-        planner::plan(&stages, &situation)
+        planned(&text)
     }
 
     /// Returns the job of a pipeline, after writing its files into a folder.

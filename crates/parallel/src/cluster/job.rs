@@ -19,7 +19,7 @@ pub const FORMAT: &str = "contend.job/1";
 pub struct Job {
     /// Name and version of the format: `contend.job/1`.
     pub format: String,
-    /// The version of contend that planned the job. What it proved about the commands holds for that version.
+    /// The version of contend that planned the job. Only the same version runs its parts.
     pub contend: Writer,
     /// The group, whose combination is for the outputs of all parts.
     pub group: Group,

@@ -147,13 +147,10 @@ mod tests {
     use std::io::Seek as _;
     use std::process::{Command, Stdio};
 
-    use contend_shell::environment::Environment;
-
     use super::super::testing::{Setting, file, read};
     use super::*;
     use crate::plan::ir::{Plan, Step};
-    use crate::plan::planner::{self, Situation};
-    use crate::plan::text::{self, Reading};
+    use crate::plan::testing::planned;
 
     /// Pipelines whose plan consists of one group, with every kind of combination that parts can have.
     const PIPELINES: &[&str] = &[
@@ -175,15 +172,7 @@ mod tests {
     ];
 
     fn group_of(text: &str) -> Group {
-        let Reading::Commands { stages, .. } = text::read(text) else { panic!("{text}") };
-        let environment = Environment::for_tests("C");
-        let situation = Situation {
-            environment: &environment,
-            annotations: &[],
-            input_bytes: None,
-            output_is_terminal: false,
-        };
-        let Plan { steps, .. } = planner::plan(&stages, &situation);
+        let Plan { steps, .. } = planned(text);
         match <[Step; 1]>::try_from(steps) {
             Ok([Step::Parallel(group)]) => group,
             other => panic!("{text}: {other:?}"),

@@ -18,4 +18,6 @@ pub mod ir;
 pub mod planner;
 pub(crate) mod rates;
 pub mod script;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod text;

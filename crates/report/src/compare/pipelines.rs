@@ -111,8 +111,8 @@ pub fn compare_pipelines(runs: Vec<SavedRuns>) -> Option<VersusRecord> {
             let (own, base) = (of(&runs), of(&first));
             // A figure may be 0 in both runs, such as the CPU time of a short one.
             let by = |base: &f64| base.max(f64::MIN_POSITIVE);
-            // Runs at different times are not pairs. As many quotients as the smaller side has runs say how many
-            // the ratio stands on, and all pairs would be too many.
+            // Runs at different times are not pairs, and all combinations would be too many. One quotient for each
+            // run of the smaller side keeps the number of samples right.
             let quotients = own.iter().zip(base).map(|(own, base)| own / by(base));
             let mut ratios = estimate(quotients.collect())?;
             if let Some(ratio) = Ratio::of(own, base, SEED) {

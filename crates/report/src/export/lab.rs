@@ -29,7 +29,7 @@ fn whole() -> Vec<Field<'static, RunRecord>> {
     type Whole<'a> = Field<'a, RunRecord>;
     let mut fields = vec![
         Whole::label("suite", |record| record.suite.clone()),
-        // Two runs of different experiments are told apart by them.
+        // They distinguish runs of different experiments.
         Whole::label("experiments", |record| {
             record.suite.is_none().then(|| record.experiments().join(" "))
         })

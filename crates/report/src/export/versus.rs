@@ -24,7 +24,7 @@ fn title(record: &VersusRecord) -> String {
 fn whole() -> Vec<Field<'static, VersusRecord>> {
     type Whole<'a> = Field<'a, VersusRecord>;
     let mut fields = vec![
-        // Two comparisons of different pipelines are told apart by them.
+        // They distinguish comparisons of different pipelines.
         Whole::label("pipelines", title).for_people(),
         Whole::figure(
             "rounds",
@@ -172,8 +172,8 @@ fn ratios(rounds: usize, in_turn: bool) -> [[Field<'static, Variant>; 5]; 3] {
     ]
 }
 
-/// Returns the spread of a ratio. The samples of saved runs are not the ratios of all pairs of runs. The range of
-/// these is known only if it stands in for the interval, for which there are too few runs.
+/// Returns the spread of a ratio. Saved runs have samples for only some pairs of runs. The range over all pairs is known
+/// only with too few runs for an interval: the record then has the range in its place.
 fn ratio(estimate: &Estimate, in_turn: bool) -> Spread {
     let spread = Spread::from(estimate);
     let range = match spread.ci95 {

@@ -67,7 +67,7 @@ pub fn page(record: &CompareRecord) -> serde_json::Result<String> {
     Ok(page.render())
 }
 
-/// Says to which run the ratios are, what they mean, and what the signs in the tables do.
+/// Returns the baseline of the ratios, their meaning, and the legend of the signs in the tables.
 fn result(record: &CompareRecord) -> Markup {
     let baseline = record.runs.first().map_or("", |run| run.name.as_str());
     let mut units: Vec<&str> = Vec::new();

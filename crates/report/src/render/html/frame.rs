@@ -123,7 +123,7 @@ impl Page<'_> {
     }
 }
 
-/// Returns the command line that makes the record again, with its label and what it lacks, for the result of a page.
+/// Renders the command line that makes the record again, and names the options that it lacks.
 pub(super) fn made_with(command: &CommandLine) -> Markup {
     html! {
         p.again {
