@@ -1,6 +1,6 @@
 //! `contend doctor`: observes a program, and reports why it does not use the CPUs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,6 +22,7 @@ use contend_sys::child::{self, ExitStatus, Which};
 use contend_sys::interrupt::Signals;
 use contend_sys::{Pid, Signal, spawn};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::advice::input::CommandInput;
@@ -135,6 +136,21 @@ struct Examined {
     published: Option<PublishedThreads>,
 }
 
+/// Returns whether a command could not be started, with the given error, because no such program was found.
+/// The system reports a directory in `PATH` that this user may not search as a lack of permission.
+fn is_missing(program: &OsStr, error: &io::Error) -> bool {
+    let is_name = !program.as_encoded_bytes().contains(&b'/');
+    let exists = || {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| folder.join(program).exists())
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound => true,
+        io::ErrorKind::PermissionDenied => is_name && !exists(),
+        _ => false,
+    }
+}
+
 /// Starts a command, observes it, and returns its exit status.
 fn run_command(
     words: &[OsString],
@@ -164,8 +180,9 @@ fn run_command(
     let child = match spawn::spawn(&mut command, &redirected, signals.mask_before(), Signal::TERM) {
         Ok(child) => child,
         Err(error) => {
+            let is_missing = is_missing(&words[0], &error);
+            let error = if is_missing { io::Error::from(Errno::NOENT) } else { error };
             output::error(&format!("cannot execute {}: {error}", command_line(&words[..1])));
-            let is_missing = error.kind() == io::ErrorKind::NotFound;
             return Ok(Exit::Shell(if is_missing { 127 } else { 126 }));
         }
     };

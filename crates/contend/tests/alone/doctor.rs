@@ -11,8 +11,8 @@ use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
 use serde_json::Value;
 
-use crate::run_exclusively;
 use crate::support::{Child, Command, contend, has, number, skip, text};
+use crate::{in_quiet, run_exclusively};
 
 /// Maximum number of observations of a program. Other programs may disturb one.
 const MAX_ATTEMPTS: u64 = 3;
@@ -118,6 +118,54 @@ fn every_symptom_has_a_program() {
     assert_eq!(tested, all);
 }
 
+/// Two processes that exchange bytes without pause switch so often that their switches are recorded in
+/// bursts. With a trace, which has no gaps, the figures are about the same.
+#[test]
+fn very_many_context_switches_are_recorded_in_bursts() {
+    const TEST: &str = "very_many_context_switches_are_recorded_in_bursts";
+    const SCRIPT: &str = "import os, sys\n\
+                          (a, b), (c, d) = os.pipe(), os.pipe()\n\
+                          child = os.fork() == 0\n\
+                          source, sink = (a, d) if child else (c, b)\n\
+                          for _ in range(60000):\n    \
+                              child or os.write(sink, b'x')\n    \
+                              os.read(source, 1)\n    \
+                              child and os.write(sink, b'x')\n\
+                          child or os.wait()\n";
+    if !has("python3") {
+        return skip(TEST, "there is no python3");
+    }
+    in_quiet(|| {
+        if let Some(reason) = why_no_switches() {
+            return skip(TEST, &format!("context switches are not recorded: {reason}"));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let report = folder.path().join("report").display().to_string();
+        let trace = folder.path().join("trace.json").display().to_string();
+        let command = ["--", "taskset", "-c", "0", "python3", "-c", SCRIPT];
+        let bursts = doctor(&[&["--output", &report], &command[..]].concat());
+        let recorded = number(&bursts["observation"]["switches_share"]);
+        assert!(recorded > 0.0 && recorded < 0.9, "{bursts:#}");
+        let report = std::fs::read_to_string(&report).expect("a report");
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains("context switches for "), "{report}");
+
+        let whole = doctor(&[&["--output", "/dev/null", "--trace", &trace], &command[..]].concat());
+        assert_eq!(whole["observation"]["switches_share"], 1.0);
+        for cause in ["busy", "serial", "idle"] {
+            let (part, all) = (share_of(&bursts, cause), share_of(&whole, cause));
+            assert!((part - all).abs() < 0.25, "{cause}: {part} and {all}: {bursts:#}");
+        }
+    });
+}
+
+/// Returns the share of the time for which this is why CPUs were unused.
+fn share_of(record: &Value, cause: &str) -> f64 {
+    let moments = record["moments"].as_array().expect("moments");
+    let found = moments.iter().find(|moment| moment["cause"] == cause);
+    found.map_or(0.0, |moment| number(&moment["share"]))
+}
+
 impl Case {
     /// Builds the program in `folder` if it has to be compiled, and returns the words that start it, or
     /// the name of a missing compiler or interpreter.
@@ -177,11 +225,17 @@ impl Case {
     fn record(&self, command: &[String], variant: &str) -> Value {
         let words: Vec<&str> = command.iter().map(String::as_str).chain([variant, SEED]).collect();
         match self.observed {
-            Observed::All => doctor(&[&["--"], words.as_slice()].concat()),
+            Observed::All => doctor(&[&["--output", "/dev/null", "--"], words.as_slice()].concat()),
             Observed::Middle => {
                 let program = Running::start(&words);
                 std::thread::sleep(WARM_UP);
-                doctor(&["--for", OBSERVED, &program.pid().as_raw_nonzero().to_string()])
+                doctor(&[
+                    "--output",
+                    "/dev/null",
+                    "--for",
+                    OBSERVED,
+                    &program.pid().as_raw_nonzero().to_string(),
+                ])
             }
         }
     }
@@ -216,7 +270,7 @@ fn doctor(arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let json: PathBuf = folder.path().join("record.json");
     let mut command = Command::new(contend());
-    command.args(["doctor", "--output", "/dev/null", "--json"]).arg(&json).args(arguments);
+    command.args(["doctor", "--json"]).arg(&json).args(arguments);
     let output = command.output().expect("contend starts");
     let record = std::fs::read_to_string(json).unwrap_or_default();
     serde_json::from_str(&record).unwrap_or_else(|_| panic!("{record}{}", text(&output.stderr)))
@@ -224,7 +278,7 @@ fn doctor(arguments: &[&str]) -> Value {
 
 /// Returns why contend may not record context switches here; `None` if it may.
 fn why_no_switches() -> Option<String> {
-    let record = doctor(&["--", "sleep", "0.1"]);
+    let record = doctor(&["--output", "/dev/null", "--", "sleep", "0.1"]);
     let layers = record["observation"]["layers"].as_array().expect("layers");
     let switches = layers.iter().find(|layer| layer["id"] == "switches").expect("a layer");
     (switches["used"] != true).then(|| switches["reason"].to_string())

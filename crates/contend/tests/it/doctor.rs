@@ -9,7 +9,7 @@ use contend_sys::{Pid, Signal};
 use rustix::process::{kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::support::{Child, Command, contend, has, skip, text, wait_until};
+use crate::support::{Child, Command, contend, skip, text, wait_until};
 
 /// A shell with a script, which is killed at the end.
 struct Running(Child);
@@ -119,49 +119,6 @@ fn the_source_of_wake_ups_is_named() {
         assert!(report.contains(&format!("Not seen: wake-ups ({reason}).")), "{report}");
         let expected = if switches["used"] == true { "inferred" } else { "context switches" };
         assert!(reason.contains(expected), "{reason}");
-    }
-}
-
-/// Two processes that exchange bytes without pause switch so often that their switches are recorded in
-/// bursts. With a trace, which has no gaps, the figures are about the same.
-#[test]
-fn very_many_context_switches_are_recorded_in_bursts() {
-    let test = "very_many_context_switches_are_recorded_in_bursts";
-    let script = "import os, sys\n\
-                  (a, b), (c, d) = os.pipe(), os.pipe()\n\
-                  child = os.fork() == 0\n\
-                  source, sink = (a, d) if child else (c, b)\n\
-                  for _ in range(60000):\n    \
-                      child or os.write(sink, b'x')\n    \
-                      os.read(source, 1)\n    \
-                      child and os.write(sink, b'x')\n\
-                  child or os.wait()\n";
-    if !has("python3") {
-        return skip(test, "there is no python3");
-    }
-    let command = ["--", "taskset", "-c", "0", "python3", "-c", script];
-    let bursts = record(&command);
-    checks::check(&bursts);
-    if !is_used(&bursts, "switches") {
-        return skip(test, "context switches cannot be recorded");
-    }
-    let share = figure(&bursts, "/observation/switches_share");
-    assert!(share > 0.0 && share < 0.9, "{bursts:#}");
-    let report = text(&doctor(&command).stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(report.contains("context switches for "), "{report}");
-
-    let folder = tempfile::tempdir().expect("a folder");
-    let trace = folder.path().join("trace.json").display().to_string();
-    let whole = record(&[&["--trace", &trace], &command[..]].concat());
-    assert_eq!(whole["observation"]["switches_share"], 1.0);
-    let share_of = |record: &Value, cause: &str| -> f64 {
-        let moments = record["moments"].as_array().expect("moments");
-        let found = moments.iter().find(|moment| moment["cause"] == cause);
-        found.map_or(0.0, |moment| figure(moment, "/share"))
-    };
-    for cause in ["busy", "serial", "idle"] {
-        let (part, all) = (share_of(&bursts, cause), share_of(&whole, cause));
-        assert!((part - all).abs() < 0.25, "{cause}: {part} and {all}: {bursts:#}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Tests with programs that end, stop, multiply or hide, and with few resources and permissions. The
 //! figures of each record must fit together ([`super::checks`]).
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -252,10 +254,39 @@ fn few_descriptors_suffice_for_many_threads() {
 }
 
 #[test]
+fn a_missing_command_is_missing_even_if_a_directory_in_path_is_closed() {
+    let test = "a_missing_command_is_missing_even_if_a_directory_in_path_is_closed";
+    let folder = PublicFolder::new();
+    let program = folder.install(contend(), "contend", 0o755);
+    let closed = folder.path().join("closed");
+    std::fs::create_dir(&closed).expect("room");
+    std::fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("own directory");
+    std::fs::write(folder.path().join("plain"), "").expect("room");
+    let path = format!("{}:{}:/bin:/usr/bin", closed.display(), folder.path().display());
+    for (name, code, why) in
+        [("no-such-command", 127, "No such file or directory"), ("plain", 126, "Permission denied")]
+    {
+        let Some(mut command) = as_nobody(test, &program) else { return };
+        let output = command.args(["doctor", "--", name]).env("PATH", &path).output();
+        let output = output.expect("it starts");
+        let message = text(&output.stderr);
+        assert!(
+            message.starts_with(&format!("contend: cannot execute {name}: {why}")),
+            "{message}"
+        );
+        assert_eq!(output.status.code(), Some(code), "{message}");
+    }
+}
+
+#[test]
 fn two_hundred_processes_are_observed() {
     let sleepers: Vec<Running> = (0..200).map(|_| Running::start("exec sleep 1000")).collect();
     let ids: Vec<String> = sleepers.iter().map(Running::id).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    wait_until("they sleep", || {
+        let command_line = |id: &&str| std::fs::read(format!("/proc/{id}/cmdline"));
+        ids.iter().all(|id| command_line(id).unwrap_or_default().starts_with(b"sleep\0"))
+    });
     let record = record(&[&["--for", "500ms"], &ids[..]].concat());
     assert!(figure(&record, "/observation/processes") >= 200.0, "{record:#}");
     assert!(mean_threads(&record) > 100.0, "{record:#}");
