@@ -1,6 +1,8 @@
 // Takes the screenshots of the book: node screenshots.mjs FOLDER
 //
-// Environment: as for the tests in this folder. The pages are made from the records in testdata.
+// Environment: as for the tests in this folder. Most pages are made from the records in testdata. Those of the lab and of
+// `compare` are measured, which takes two minutes; the machine should be idle. The page of the lab needs a font with
+// Japanese characters.
 
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -18,8 +20,6 @@ const PAGES = {
   run: "records/run-1-work.json",
   doctor: "records/doctor-1-time-series.json",
   versus: "records/versus-1.json",
-  compare: "records/compare-1.json",
-  lab: "lab/synchronisation.json",
 };
 
 const target = process.argv[2];
@@ -54,13 +54,19 @@ for (const [name, record] of Object.entries(PAGES)) {
   execFileSync(process.env.CONTEND, ["report", "-", "--html", file], { input: text });
   await picture(pathToFileURL(file).href, name);
 }
-for (const label of ["before", "after"]) {
-  const line = "seq 300000 | sort | uniq -c | tail -n 1";
-  execFileSync(
-    process.env.CONTEND,
-    ["pipe", "--label", label, "--store", store, "--discard", "--no-advice", line],
-    { stdio: "ignore" },
-  );
+function contend(...words) {
+  execFileSync(process.env.CONTEND, words, { stdio: "ignore" });
+}
+const pages = { lab: path.join(folder, "lab.html"), compare: path.join(folder, "compare.html") };
+contend("lab", "suite", "synchronisation", "--no-store", "--html", pages.lab);
+for (const [label, sort] of [["before", "sort"], ["after", "LC_ALL=C sort"]]) {
+  const line = `seq 300000 | ${sort} | uniq -c | tail -n 1`;
+  const options = ["--label", label, "--store", store, "--runs", "7", "--discard", "--no-advice"];
+  contend("pipe", ...options, line);
+}
+contend("compare", "--store", store, "1", "2", "--html", pages.compare);
+for (const [name, file] of Object.entries(pages)) {
+  await picture(pathToFileURL(file).href, name);
 }
 const server = await serve();
 await picture(server.url, "serve");

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::chart::Colour;
 use super::command::CommandLine;
+use super::prose;
 use super::table::Table;
 use crate::render::advice::pasted;
 use crate::render::text::printable;
@@ -102,7 +103,7 @@ impl Page<'_> {
                     }
                     main {
                         div.result { (self.result) }
-                        @for warning in &self.warnings { p.warning { strong { "Warning: " } (printable(warning)) } }
+                        @for warning in &self.warnings { p.warning { strong { "Warning: " } (prose(warning)) } }
                         @for (heading, content) in &self.sections {
                             section { h2 { (heading) } (content) }
                         }

@@ -34,6 +34,7 @@ pub use run::page as run;
 pub use versus::page as versus;
 
 use contend_record::{Host, Writer};
+use maud::{Markup, html};
 
 use super::text::printable;
 use super::units::{bytes, counted, cpus};
@@ -63,6 +64,21 @@ fn machine(host: &Host) -> String {
 fn label(command: &str) -> String {
     const MAX_COLUMNS: usize = 48;
     super::layout::cut(&printable(command), MAX_COLUMNS)
+}
+
+/// Renders a sentence of a record: made visible, with the texts between two backticks as code. A sentence with an odd number
+/// of backticks, such as one that quotes a command with backticks, stays as it is.
+fn prose(text: &str) -> Markup {
+    let text = printable(text);
+    let pieces: Vec<&str> = text.split('`').collect();
+    if pieces.len().is_multiple_of(2) {
+        return html! { (text) };
+    }
+    html! {
+        @for (index, piece) in pieces.iter().enumerate() {
+            @if index % 2 == 0 { (piece) } @else { code { (piece) } }
+        }
+    }
 }
 
 /// Returns an exit code in words; `None` for success.

@@ -37,6 +37,16 @@ fn pages_contain_their_records() {
 }
 
 #[test]
+fn texts_between_backticks_are_code() {
+    let shown = |text: &str| prose(text).into_string();
+    assert_eq!(shown("no code"), "no code");
+    assert_eq!(shown("`a|b` and `<c>`"), "<code>a|b</code> and <code>&lt;c&gt;</code>");
+    assert_eq!(shown("`echo `date``` is odd"), "`echo `date``` is odd");
+    assert_eq!(shown("an ` alone"), "an ` alone");
+    assert_eq!(shown("`\u{1b}[2J`"), "<code>␛[2J</code>");
+}
+
+#[test]
 fn charts_have_numbers_tables_and_alternatives() {
     for (record, page) in all() {
         let markup = page.split_once("<script").expect("the record comes last").0;

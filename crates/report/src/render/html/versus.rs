@@ -8,7 +8,7 @@ use super::chart::rows::{self, Row};
 use super::chart::{Colour, Format};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{command, label, machine, number_of, origin, pipe};
+use super::{command, label, machine, number_of, origin, pipe, prose};
 use crate::render::text::printable;
 use crate::render::units::{bytes, ratio, seconds};
 use crate::render::versus;
@@ -39,7 +39,7 @@ pub fn page(record: &VersusRecord) -> serde_json::Result<String> {
     ];
     let reasons = versus::reasons_for(&visible, usize::MAX);
     if !reasons.is_empty() {
-        let list = html! { ul { @for reason in &reasons { li { (reason) } } } };
+        let list = html! { ul { @for reason in &reasons { li { (prose(reason)) } } } };
         sections.push(("Bottlenecks and stages that differ".to_owned(), list));
     }
     let conditions = record.conditions.iter().filter(|tested| !tested.holds_for.is_empty());
@@ -120,7 +120,7 @@ fn result(record: &VersusRecord) -> Markup {
     html! {
         p { strong { (printable(&clause)) } (printable(&figures)) "." }
         @if let Some(same) = versus::same_outputs(&visible) { p { (same) } }
-        @for difference in versus::output_differences(&visible) { p.warning { (difference) } }
+        @for difference in versus::output_differences(&visible) { p.warning { (prose(&difference)) } }
         @if let Some(command) = command::of_versus(record) { (made_with(&command)) }
     }
 }
@@ -349,16 +349,17 @@ mod tests {
             assert!(before.contains(expected), "{expected}: {before}");
         }
         for reason in versus::reasons_for(&record, 1) {
+            let reason = prose(&reason).into_string();
             assert!(text.contains(&format!("<li>{reason}</li>")), "{reason}: {text}");
         }
         assert!(
-            text.contains("<li>Stage 1 of A `sort numbers.txt` became stage 1 of B "),
+            text.contains("<li>Stage 1 of A <code>sort numbers.txt</code> became stage 1 of B "),
             "{text}"
         );
         record.variants[1].output_equal = Some(false);
         record.variants[1].difference = Some("line 1, byte 1: `9` instead of `<`".to_owned());
         let text = markup(&record);
-        let expected = "The output of B differs: line 1, byte 1: `9` instead of `&lt;`.</p>";
+        let expected = "The output of B differs: line 1, byte 1: <code>9</code> instead of <code>&lt;</code>.</p>";
         assert!(text.contains(expected) && !text.contains("byte for byte"), "{text}");
     }
 

@@ -15,7 +15,7 @@ use super::chart::rows::{self, Row};
 use super::chart::{Colour, Scale};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{command, exit, gains, number_of, origin};
+use super::{command, exit, gains, number_of, origin, prose};
 use crate::render::doctor::{cause_name, layer_name, observed, state_name, symptom_name};
 use crate::render::text::printable;
 use crate::render::units::{counted, cpus, percent, ratio, seconds};
@@ -90,9 +90,9 @@ fn finding(number: usize, finding: &Finding) -> Markup {
     let more = finding.threads.len() - named.len();
     html! {
         article {
-            h3 { (number) ". " (symptom_name(finding.symptom)) @if let Some(gain) = gain { ": up to " (gain) " shorter" } }
-            p { (printable(&finding.message)) }
-            p { strong { "Remedy: " } (printable(&finding.remedy)) }
+            h3 { (number) ". " (symptom_name(finding.symptom)) @if let Some(gain) = gain { ": would save about " (gain) " of the time" } }
+            p { (prose(&finding.message)) }
+            p { strong { "Remedy: " } (prose(&finding.remedy)) }
             @if let Some(command) = &finding.command { pre { code { (printable(command)) } } }
             dl {
                 @if !finding.argument.is_empty() { dt { "Estimated from" } dd { (printable(&finding.argument)) } }

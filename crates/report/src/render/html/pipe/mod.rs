@@ -14,7 +14,7 @@ use super::chart::Colour;
 use super::chart::rows::{self, Row};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{command, gains, label, number_of, origin};
+use super::{command, gains, label, number_of, origin, prose};
 use crate::render::advice::{all_answers, basis_of_predictions, note_on_answers, pasted};
 use crate::render::pipe::bar::Activity;
 use crate::render::pipe::{self, bottleneck_name, ending};
@@ -54,7 +54,8 @@ fn facts(record: &PipeRecord) -> Vec<String> {
 fn sections(record: &PipeRecord) -> Vec<(String, Markup)> {
     let mut sections = Vec::new();
     if !record.findings.is_empty() {
-        let list = html! { ul { @for finding in &record.findings { li { (printable(&finding.message)) } } } };
+        let list =
+            html! { ul { @for finding in &record.findings { li { (prose(&finding.message)) } } } };
         sections.push(("Findings".to_owned(), list));
     }
     if let Some(figure) = gains::rewrites(record) {
@@ -104,7 +105,7 @@ fn result(record: &PipeRecord) -> Markup {
     let winner = record.trial.as_ref().and_then(|trial| record.candidates.get(trial.winner?));
     let bottleneck = bottleneck_name(&record.bottleneck, &record.stages, MAX_BOTTLENECK_COLUMNS);
     html! {
-        p { strong { (printable(&bottleneck)) "." } " " (printable(&record.bottleneck.evidence)) }
+        p { strong { (printable(&bottleneck)) "." } " " (prose(&record.bottleneck.evidence)) }
         @if let Some(winner) = winner {
             p { "Use this instead:" }
             pre { code { (pasted(&winner.command)) } }

@@ -12,7 +12,7 @@ use super::chart::Colour;
 use super::chart::rows::{self, Row};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
-use super::{command, exit, label, number_of, origin};
+use super::{command, exit, label, number_of, origin, prose};
 use crate::render::run::{others_left, resources, result as how_it_ran, stage_figures};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, seconds};
@@ -87,7 +87,7 @@ fn result(record: &RunRecord) -> Markup {
         p {
             strong { (runs) }
             // The statistics of an unchanged run begin with the reason.
-            @if is_parallel || record.outcome.is_none() { ": " (printable(&record.decision.why)) }
+            @if is_parallel || record.outcome.is_none() { ": " (prose(&record.decision.why)) }
             "."
             @if let Some(expected) = expected { " The stages were expected to need " (seconds(expected)) " of CPU time." }
         }
@@ -102,7 +102,7 @@ fn statistics(record: &RunRecord, outcome: &Outcome) -> Markup {
     let (how, figures) = how_it_ran(record, outcome);
     html! {
         p { (how) ": " (printable(&figures)) }
-        @for reason in &outcome.in_one_piece { p { "As a whole: " (printable(reason)) } }
+        @for reason in &outcome.in_one_piece { p { "As a whole: " (prose(reason)) } }
         // A script's are those of its pipelines.
         @if record.plan.is_some() { p { (resources(outcome)) } }
         @if let Some(check) = &outcome.check { p { (compared(check, outcome)) } }
