@@ -69,6 +69,7 @@ fn main() -> ExitCode {
                 .map(|(processes, threads)| Concurrency { processes, threads });
             serve_connections(&model, &answer, concurrency, connections.unwrap_or(1))
         }
+        Verb::Part(args) => commands::part::run(&args),
         Verb::Generate(args) => commands::generate::run(&args),
     };
     exit_code(result)

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod history;
 pub mod json;
 pub mod lab;
+pub mod part;
 pub mod pipe;
 pub mod remedies;
 pub mod report;
@@ -117,6 +118,8 @@ pub enum Verb {
         /// Connections that it has to keep open.
         connections: Option<u64>,
     },
+    #[command(hide = true, name = contend_parallel::cluster::PART_VERB)]
+    Part(part::PartArgs),
     Generate(generate::GenerateArgs),
 }
 

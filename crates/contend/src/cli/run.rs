@@ -86,7 +86,35 @@ pub struct RunArgs {
     pub save: SaveArgs,
 
     #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    #[command(flatten)]
     pub execution: ExecutionArgs,
+}
+
+/// Options for a run over parts. They are hidden until there is an engine for several machines.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// Run the first stages over parts of their files, with ENGINE: local.
+    #[arg(long, value_name = "ENGINE", value_enum, hide = true)]
+    #[arg(conflicts_with_all = ["file", "trace", "part_size"])]
+    pub on: Option<EngineArg>,
+
+    /// Divide the files into N parts.
+    #[arg(long, value_name = "N", requires = "on", hide = true)]
+    #[arg(value_parser = super::whole_number::<u64>(1..=100_000))]
+    pub parts: Option<u64>,
+
+    /// Directory that all machines can read and write, for a work directory [default: the current directory].
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath, hide = true)]
+    pub work: Option<PathBuf>,
+}
+
+/// An engine that runs parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineArg {
+    /// Processes on this machine.
+    Local,
 }
 
 const EXAMPLES: &str = "\

@@ -10,6 +10,7 @@ pub mod generate;
 pub mod history;
 pub mod json;
 pub mod lab;
+pub mod part;
 pub mod pipe;
 pub mod remedies;
 pub mod report;

@@ -6,8 +6,9 @@ mod file;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
+use contend_parallel::cluster::{Cluster, EngineKind};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -19,9 +20,12 @@ use super::script::{check_is_command, script_arguments, tip_on_permission};
 use super::{RecordFiles, RecordPaths, TraceFile, publish, shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
-use crate::cli::run::{ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in};
+use crate::cli::run::{
+    ClusterArgs, EngineArg, ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in,
+};
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
+use crate::version;
 
 /// Name of standard input and standard output on the command line.
 const STANDARD_NAME: &str = "-";
@@ -98,6 +102,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let publish = publish(args.publish)?;
     let save = args.save;
     let settings = Settings {
+        cluster: cluster(args.cluster)?,
         explain: args.explain,
         check: args.check,
         stats: args.stats,
@@ -112,6 +117,20 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
     let request = Request { what, settings };
     Ok(Run { request, progress, files, trace, script_command, tip, publish, save })
+}
+
+/// Returns what runs parts, if an engine is given.
+fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
+    let Some(engine) = args.on else { return Ok(None) };
+    let engine = match engine {
+        EngineArg::Local => EngineKind::Local,
+    };
+    let work = args.work.unwrap_or_else(|| ".".into());
+    if !work.is_dir() {
+        return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
+    }
+    let program = std::env::current_exe().context("cannot find the program contend")?;
+    Ok(Some(Cluster { engine, parts: args.parts, work, contend: version::writer(), program }))
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of

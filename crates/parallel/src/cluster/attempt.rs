@@ -1,6 +1,5 @@
 //! An attempt at a part of a job, on the machine of the worker.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -9,10 +8,10 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use contend_record::Writer;
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::job::Job;
+use super::report::{End, PartReport};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
 
@@ -32,53 +31,9 @@ pub struct Attempt<'a> {
     pub work: &'a Path,
 }
 
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// The output of the part is in a file.
-    Complete {
-        /// The name of the file in the work directory.
-        file: String,
-        /// The size of the file in bytes.
-        bytes: u64,
-        /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
-        checksum: String,
-    },
-    /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
-    /// attempt would end in the same way.
-    Refused(String),
-}
-
-/// What a worker reports of an attempt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartReport {
-    /// The index of the part.
-    pub part: usize,
-    /// The number of the attempt.
-    pub attempt: u64,
-    /// How it ended.
-    pub end: End,
-    /// Exit codes and costs of the stages, by index.
-    pub stages: BTreeMap<usize, StageReport>,
-    /// Wall time in seconds.
-    pub wall_seconds: f64,
-}
-
-/// The exit code and costs of a stage in an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct StageReport {
-    /// The exit code, as a shell reports it.
-    pub exit_code: i32,
-    /// CPU time in seconds.
-    pub cpu_seconds: f64,
-    /// Number of processes that were started.
-    pub starts: u64,
-}
-
 /// Why an attempt failed. Another one, perhaps on another machine, may succeed.
 #[derive(Debug, thiserror::Error)]
-pub enum AttemptError {
+pub(super) enum AttemptError {
     /// The job has no such part.
     #[error("the job has {count} parts, and none with the index {part}")]
     NoPart {
@@ -127,19 +82,47 @@ pub enum AttemptError {
 }
 
 impl Attempt<'_> {
-    /// Runs the part. Its output appears under its name once it is complete and on disk. The current directory must be
-    /// that of the job; `own` is the version of this contend.
+    /// Runs the part, and writes a report into the work directory, also if the attempt fails. `own` is the version of
+    /// this contend, and `host` the name of this machine. The current directory must be that of the job.
+    ///
+    /// # Errors
+    /// Returns an error if the report cannot be written.
+    pub fn run_and_report(
+        &self,
+        own: &Writer,
+        host: String,
+        settings: Settings,
+        launcher: &Launcher,
+    ) -> io::Result<PartReport> {
+        let begun = Instant::now();
+        let tally = Tally::default();
+        let end = self.run(own, settings, launcher, &tally);
+        let end = end.unwrap_or_else(|error| End::Failed(message(&error)));
+        let stages = tally.stages().into_iter();
+        let report = PartReport {
+            part: self.part,
+            attempt: self.attempt,
+            host,
+            end,
+            stages: stages.map(|(stage, tally)| (stage, tally.into())).collect(),
+            wall_seconds: begun.elapsed().as_secs_f64(),
+        };
+        report.write(self.work)?;
+        Ok(report)
+    }
+
+    /// Runs the part. Its output appears under its name once it is complete and on disk.
     ///
     /// # Errors
     /// Returns an error if the attempt failed for a reason other than the commands and their input. It then leaves no
     /// file.
-    pub fn run(
+    fn run(
         &self,
         own: &Writer,
         settings: Settings,
         launcher: &Launcher,
-    ) -> Result<PartReport, AttemptError> {
-        let begun = Instant::now();
+        tally: &Tally,
+    ) -> Result<End, AttemptError> {
         let Job { contend, group, files, parts, .. } = self.job;
         let count = parts.len();
         let range = parts.get(self.part).ok_or(AttemptError::NoPart { part: self.part, count })?;
@@ -147,36 +130,21 @@ impl Attempt<'_> {
             return Err(AttemptError::Version { planned: contend.clone(), own: own.clone() });
         }
         self.check_files()?;
-        let tally = Tally::default();
-        let local = Local { settings, launcher, tally: &tally, prefix: Mutex::default() };
+        let local = Local { settings, launcher, tally, prefix: Mutex::default() };
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
-        let part = parts::of_part(group);
-        let end = match part {
-            Err(why) => End::Refused(why.to_owned()),
-            Ok(part) => {
-                let output = Output::create(self)?;
-                let file = output.writer()?;
-                match local.run_part(&part, &names, range.clone(), file) {
-                    Ok(PartEnd::Complete) => output.keep()?,
-                    Ok(PartEnd::Refused(why)) => End::Refused(why),
-                    Err(ExecuteError::Failed { .. }) => {
-                        End::Refused("a command failed on a part".to_owned())
-                    }
-                    Err(error) => return Err(error.into()),
-                }
+        let part = match parts::of_part(group) {
+            Ok(part) => part,
+            Err(why) => return Ok(End::Refused(why.to_owned())),
+        };
+        let output = Output::create(self)?;
+        match local.run_part(&part, &names, range.clone(), output.writer()?) {
+            Ok(PartEnd::Complete) => output.keep(),
+            Ok(PartEnd::Refused(why)) => Ok(End::Refused(why)),
+            Err(ExecuteError::Failed { .. }) => {
+                Ok(End::Refused("a command failed on a part".to_owned()))
             }
-        };
-        let stage = |(stage, tally): (usize, crate::execute::StageTally)| {
-            let report = StageReport {
-                exit_code: tally.status,
-                cpu_seconds: tally.cpu.as_secs_f64(),
-                starts: tally.starts,
-            };
-            (stage, report)
-        };
-        let stages = tally.stages().into_iter().map(stage).collect();
-        let wall_seconds = begun.elapsed().as_secs_f64();
-        Ok(PartReport { part: self.part, attempt: self.attempt, end, stages, wall_seconds })
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Checks that the files are those of the job, as far as their sizes tell.
@@ -191,6 +159,12 @@ impl Attempt<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the message of an error with its causes.
+fn message(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The output of an attempt. Its file is removed when the value is dropped, unless it is kept.
@@ -279,7 +253,8 @@ pub(super) mod testing {
         for (name, text) in files {
             fs::write(folder.join(name), text).expect("room");
         }
-        Job::new(&plan(folder, text), count, Writer::default(), folder.to_owned()).expect("a job")
+        let plan = plan(folder, text);
+        Job::new(&plan, |_| count, Writer::default(), folder.to_owned()).expect("a job")
     }
 }
 
@@ -291,12 +266,13 @@ mod tests {
     use super::testing::job;
     use super::*;
 
-    fn run(job: &Job, part: usize, attempt: u64, work: &Path) -> Result<PartReport, AttemptError> {
+    fn run(job: &Job, part: usize, attempt: u64, work: &Path) -> io::Result<PartReport> {
         let signals = Signals::block().expect("signals");
         let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
         let settings =
             Settings { jobs: 2, memory: 64 << 20, chunk_bytes: Some(8), folder: work.to_owned() };
-        Attempt { job, part, attempt, work }.run(&Writer::default(), settings, &launcher)
+        let attempt = Attempt { job, part, attempt, work };
+        attempt.run_and_report(&Writer::default(), "host".to_owned(), settings, &launcher)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -318,7 +294,8 @@ mod tests {
         let mut text = String::new();
         for part in 0..3 {
             let report = run(&job, part, 7, work.path()).expect("it runs");
-            let json = serde_json::to_string(&report).expect("JSON");
+            let json = fs::read_to_string(work.path().join(format!("{part}.7.json")));
+            let json = json.expect("a report");
             assert_eq!(serde_json::from_str::<PartReport>(&json).expect("a report"), report);
             let End::Complete { file, bytes, checksum } = report.end else { panic!("{report:?}") };
             assert_eq!(file, format!("{part}.7.part"));
@@ -331,7 +308,8 @@ mod tests {
             text += &output;
         }
         assert_eq!(text, "b\nb\nbb\n");
-        assert_eq!(names(work.path()), ["0.7.part", "1.7.part", "2.7.part"]);
+        let outputs = ["0.7.json", "0.7.part", "1.7.json", "1.7.part", "2.7.json", "2.7.part"];
+        assert_eq!(names(work.path()), outputs);
     }
 
     #[test]
@@ -347,12 +325,11 @@ mod tests {
         });
         let checksums = reports.map(|report| match report.end {
             End::Complete { checksum, .. } => checksum,
-            End::Refused(why) => panic!("{why}"),
+            End::Refused(why) | End::Failed(why) => panic!("{why}"),
         });
         assert_eq!(checksums[0], checksums[1]);
-        assert_eq!(names(work.path()), ["0.1.part", "0.2.part"]);
-        let again = run(&job, 0, 2, work.path()).expect("the name is free again");
-        assert!(matches!(again.end, End::Complete { .. }));
+        assert_eq!(names(work.path()), ["0.1.json", "0.1.part", "0.2.json", "0.2.part"]);
+        assert!(run(&job, 0, 2, work.path()).is_err(), "there is a report of this attempt");
     }
 
     #[test]
@@ -362,24 +339,30 @@ mod tests {
         job.group.guard.terminated = true;
         let report = run(&job, 1, 0, work.path()).expect("it runs");
         assert!(matches!(&report.end, End::Refused(why) if !why.is_empty()), "{report:?}");
-        assert_eq!(names(work.path()), [""; 0]);
+        assert_eq!(names(work.path()), ["1.0.json"]);
     }
 
     #[test]
-    fn trouble_with_the_worker_is_an_error() {
+    fn trouble_with_the_worker_is_reported() {
         let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let files = [("in", "a\nb\n")];
         let job = job(folder.path(), "tr a-z A-Z <@/in", &files, 1);
-        assert!(matches!(run(&job, 1, 0, work.path()), Err(AttemptError::NoPart { .. })));
-        let missing = folder.path().join("no folder");
-        assert!(matches!(run(&job, 0, 0, &missing), Err(AttemptError::Output { .. })));
+        let mut attempt = 0;
+        let mut fails = |job: &Job, part: usize, expected: &str| {
+            attempt += 1;
+            let report = run(job, part, attempt, work.path()).expect("room for the report");
+            let End::Failed(why) = report.end else { panic!("{report:?}") };
+            assert!(why.contains(expected), "{why}");
+        };
+        fails(&job, 1, "the job has 1 parts, and none with the index 1");
         let other = Writer { version: "0.0.1".to_owned(), ..Writer::default() };
-        let of_other = Job { contend: other, ..job.clone() };
-        assert!(matches!(run(&of_other, 0, 0, work.path()), Err(AttemptError::Version { .. })));
+        fails(&Job { contend: other, ..job.clone() }, 0, "planned by contend 0.0.1");
         fs::write(folder.path().join("in"), "a\nb\nc\n").expect("own file");
-        assert!(matches!(run(&job, 0, 0, work.path()), Err(AttemptError::Changed { .. })));
+        fails(&job, 0, "has 6 bytes, and had 4");
         fs::remove_file(folder.path().join("in")).expect("own file");
-        assert!(matches!(run(&job, 0, 0, work.path()), Err(AttemptError::Input { .. })));
-        assert_eq!(names(work.path()), [""; 0]);
+        fails(&job, 0, "No such file or directory");
+        let names = names(work.path());
+        assert!(names.len() == 4 && names.iter().all(|it| it.contains(".json")), "{names:?}");
+        assert!(run(&job, 0, 0, &folder.path().join("no folder")).is_err());
     }
 }

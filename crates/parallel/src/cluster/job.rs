@@ -1,5 +1,6 @@
 //! A job: a group that runs over parts of its files, as plain data in a file.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use contend_record::Writer;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::parts;
-use crate::plan::ir::{Group, Plan, Source, Step};
+use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
 /// Name and version of the format.
 pub const FORMAT: &str = "contend.job/1";
@@ -21,15 +22,38 @@ pub struct Job {
     pub format: String,
     /// The version of contend that planned the job. Only the same version runs its parts.
     pub contend: Writer,
-    /// The group, whose combination is for the outputs of all parts.
+    /// The stages of the pipeline, first to last.
+    pub stages: Vec<Stage>,
+    /// The group that runs over the parts. Its combination is for the outputs of all parts.
     pub group: Group,
+    /// The steps after the group, which run once over its output.
+    pub rest: Vec<Step>,
     /// The files, in order.
     pub files: Vec<JobFile>,
     /// The ranges of the parts in the concatenated files, in bytes.
     pub parts: Vec<Range<u64>>,
     /// The directory in which the commands run. Relative names of files start there.
     pub directory: PathBuf,
+    /// The environment variables of [`VARIABLES`] that are set, with their values.
+    pub environment: BTreeMap<String, String>,
 }
+
+/// Environment variables that determine what commands do with their input, so that workers must have the same
+/// values. The variables of locales are among them.
+pub const VARIABLES: &[&str] = &[
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LANG",
+    "LANGUAGE",
+    "PATH",
+    "POSIXLY_CORRECT",
+    "TZ",
+];
 
 /// A file of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,21 +94,27 @@ pub enum JobError {
     },
 }
 
+/// Returns those of [`VARIABLES`] that are set in this process, with their values.
+fn environment() -> BTreeMap<String, String> {
+    let value = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    VARIABLES.iter().filter_map(value).collect()
+}
+
 impl Job {
-    /// Divides the files that a plan's first group reads into at most `count` parts. Relative names start in
-    /// `directory`.
+    /// Divides the files that a plan's first group reads into parts. `count` returns their greatest number for a number
+    /// of bytes. Relative names start in `directory`.
     ///
     /// # Errors
     /// Returns an error if the plan does not start with a group over named files, if that group cannot run over parts,
     /// or if a file cannot be examined.
     pub fn new(
         plan: &Plan,
-        count: u64,
+        count: impl FnOnce(u64) -> u64,
         contend: Writer,
         directory: PathBuf,
     ) -> Result<Self, JobError> {
-        let (Source::Files(names), Some(Step::Parallel(group))) =
-            (&plan.source, plan.steps.first())
+        let (Source::Files(names), [Step::Parallel(group), rest @ ..]) =
+            (&plan.source, plan.steps.as_slice())
         else {
             return Err(JobError::NoParts(
                 "its input is not named files, or its first stages run once",
@@ -98,9 +128,29 @@ impl Job {
             Ok(JobFile { name: name.clone(), bytes: bytes.map_err(cannot)? })
         };
         let files: Vec<JobFile> = names.iter().map(file).collect::<Result<_, _>>()?;
-        let parts = parts::ranges(files.iter().map(|file| file.bytes).sum(), count);
-        let (format, group) = (FORMAT.to_owned(), group.clone());
-        Ok(Self { format, contend, group, files, parts, directory })
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        let parts = parts::ranges(bytes, count(bytes));
+        let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
+        let (group, rest) = (group.clone(), rest.to_vec());
+        let environment = environment();
+        Ok(Self { format, contend, stages, group, rest, files, parts, directory, environment })
+    }
+
+    /// Returns the plan that the job was made from.
+    pub fn plan(&self) -> Plan {
+        let names = self.files.iter().map(|file| file.name.clone()).collect();
+        let group = Step::Parallel(self.group.clone());
+        let steps = std::iter::once(group).chain(self.rest.iter().cloned()).collect();
+        Plan { stages: self.stages.clone(), source: Source::Files(names), steps }
+    }
+
+    /// Returns the variables that have to be set or removed in the environment of this process, so that it is that of
+    /// the job.
+    pub fn changed_variables(&self) -> Vec<(&'static str, Option<&str>)> {
+        let own = environment();
+        let of_job = |&name: &&'static str| (name, self.environment.get(name));
+        let changed = VARIABLES.iter().map(of_job).filter(|(name, value)| own.get(*name) != *value);
+        changed.map(|(name, value)| (name, value.map(String::as_str))).collect()
     }
 
     /// Reads a job from a file.
@@ -144,6 +194,7 @@ mod tests {
         let path = folder.path().join("job.json");
         job.write(&path).expect("room");
         assert_eq!(Job::read(&path).expect("a job"), job);
+        assert_eq!(job.plan(), plan(folder.path(), "tr a-z A-Z <@/in"));
         assert!(matches!(job.write(&path), Err(JobError::File { .. })), "it exists");
         fs::write(&path, "{}").expect("own file");
         assert!(matches!(Job::read(&path), Err(JobError::Format { .. })));
@@ -152,10 +203,21 @@ mod tests {
     }
 
     #[test]
+    fn variables_that_differ_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut job = job(folder.path(), "tr a-z A-Z <@/in", &[("in", "a\n")], 1);
+        assert_eq!(job.changed_variables(), []);
+        job.environment.insert("LC_TIME".to_owned(), "xx".to_owned());
+        job.environment.remove("PATH");
+        assert_eq!(job.changed_variables(), [("LC_TIME", Some("xx")), ("PATH", None)]);
+    }
+
+    #[test]
     fn some_plans_have_no_job() {
         let folder = tempfile::tempdir().expect("a folder");
         let new = |text: &str| {
-            Job::new(&plan(folder.path(), text), 2, Writer::default(), folder.path().to_owned())
+            let plan = plan(folder.path(), text);
+            Job::new(&plan, |_| 2, Writer::default(), folder.path().to_owned())
         };
         fs::write(folder.path().join("in"), "a\n").expect("room");
         assert!(matches!(new("tr a b"), Err(JobError::NoParts(_))), "standard input");
@@ -166,7 +228,7 @@ mod tests {
         );
         let plan = plan(folder.path(), "tr a b <@/in");
         fs::remove_file(folder.path().join("in")).expect("own file");
-        let removed = Job::new(&plan, 2, Writer::default(), folder.path().to_owned());
+        let removed = Job::new(&plan, |_| 2, Writer::default(), folder.path().to_owned());
         assert!(matches!(removed, Err(JobError::Input { .. })), "{removed:?}");
     }
 }

@@ -11,7 +11,19 @@
 //! one, or run two at the same time.
 
 mod attempt;
+mod driver;
+mod engine;
+mod executor;
 mod job;
+mod processes;
+mod report;
+mod work;
 
-pub use attempt::{Attempt, AttemptError, End, PartReport, StageReport};
-pub use job::{FORMAT, Job, JobError, JobFile};
+pub use attempt::Attempt;
+pub use executor::{Cluster, EngineKind};
+pub use job::{FORMAT, Job, JobError, JobFile, VARIABLES};
+pub use processes::PART_VERB;
+pub use report::{End, PartReport, StageReport};
+pub use work::Work;
+
+pub(crate) use executor::Clustered;

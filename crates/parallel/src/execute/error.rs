@@ -1,5 +1,6 @@
 //! Errors in the execution of a plan or of one of its groups.
 
+use std::error::Error;
 use std::io;
 
 use super::ended::Ended;
@@ -25,6 +26,9 @@ pub enum ExecuteError {
     /// file, starting a command over chunks, or waiting for a command.
     #[error("I/O error while moving data between stages")]
     Transfer(#[from] io::Error),
+    /// A part of the plan has no output from another machine.
+    #[error(transparent)]
+    Parts(Box<dyn Error + Send + Sync>),
     /// Commands failed over chunks of an input that cannot be read again, so they cannot run over
     /// the whole input instead.
     #[error("commands failed")]

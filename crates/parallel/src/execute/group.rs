@@ -36,8 +36,7 @@ pub(super) fn run(
     if context.is_first {
         chunks = chunks.counted(context.tally.input());
     }
-    let before_write = Some(context.tally).filter(|_| context.is_last);
-    let sink = Sink::new(output, before_write, context.launcher);
+    let sink = Sink::for_group(output, context);
     let reader_left = sink.reader_left();
     let trial = judge(group, context, &chunks, sink.is_file())?;
     let reader = if trial.is_worth_it {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters for the bytes and chunks of an input that have been handed out.
 #[derive(Debug, Default)]
-pub(super) struct Intake {
+pub(crate) struct Intake {
     bytes: AtomicU64,
     chunks: AtomicU64,
     /// The size of the input in bytes; 0 if unknown.
@@ -13,7 +13,7 @@ pub(super) struct Intake {
 
 impl Intake {
     /// Sets the size of the input in bytes, or `None` if it is unknown.
-    pub(super) fn set_size(&self, size: Option<u64>) {
+    pub(crate) fn set_size(&self, size: Option<u64>) {
         self.size.store(size.unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -33,7 +33,7 @@ impl Intake {
     }
 
     /// Sets the number of bytes to 0, because the whole input will be read again.
-    pub(super) fn start_again(&self) {
+    pub(crate) fn start_again(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }
 

@@ -52,7 +52,7 @@ impl Launcher {
     }
 
     /// Returns whether the run is being ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
@@ -71,6 +71,26 @@ impl Launcher {
         let prepared = self.prepared(command)?;
         let memory = ChildMemory::Shared;
         threads::retried(limit, || self.start_prepared(&prepared, streams, memory))
+    }
+
+    /// Starts a program of contend's own, which is no command of the pipeline; see [`Self::start`].
+    ///
+    /// # Errors
+    /// Returns an error if no process can be created within the time for retries, or if the run is being ended.
+    pub(crate) fn start_helper(
+        &self,
+        command: &Command,
+        streams: [Option<&File>; 3],
+    ) -> io::Result<Pid> {
+        self.start(command, streams, RetryLimit::Long)
+    }
+
+    /// Sends SIGTERM to helpers that still run, and waits for their end.
+    pub(crate) fn end_helpers(&self, pids: &[Pid]) {
+        self.signal(pids, Signal::TERM);
+        for &pid in pids {
+            let _ = self.wait(pid); // it may have been reaped
+        }
     }
 
     /// Prepares a command for [`Self::start_prepared`].
@@ -127,6 +147,14 @@ impl Launcher {
         let mut running = self.running();
         running.retain(|&other| other != pid);
         child::reap(pid)
+    }
+
+    /// Reaps a command that this launcher started, if it has ended.
+    pub(crate) fn try_wait(&self, pid: Pid) -> io::Result<Option<child::Reaped>> {
+        match child::peek(child::Which::One(pid))? {
+            Some((_, child::Change::Ended)) => self.wait(pid).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Sends a signal to those of the given commands that are still running.

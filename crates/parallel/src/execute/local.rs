@@ -19,7 +19,6 @@ use super::launcher::Launcher;
 use super::parts::{self, PartEnd};
 use super::pipe;
 use super::progress::Reader;
-use super::sink::Sink;
 use super::threads;
 use super::work;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
@@ -60,28 +59,50 @@ enum Feed {
     Source(Source),
     /// The output of the previous step.
     Step(File),
+    /// The outputs of all parts of a group, in order, which have run elsewhere.
+    Parts(Vec<File>),
 }
 
 impl Executor for Local<'_> {
     fn execute(&self, plan: &Plan) -> Result<(), ExecuteError> {
-        let steps = self.steps(plan);
+        self.run(&self.steps(plan), Feed::Source(plan.source.clone()))
+    }
+}
+
+/// The position of a step in its plan.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    steps: &'a [Step],
+    at: usize,
+    /// Whether the step is the plan's first group.
+    is_first: bool,
+    plain: &'a [AtomicBool],
+}
+
+impl Local<'_> {
+    /// Runs a plan whose first step is a group that has already run over parts. Combines the outputs of all parts, in
+    /// order, and runs the other steps.
+    ///
+    /// # Errors
+    /// Returns an error if an output is not one of the group's, or if the rest of the plan cannot be executed.
+    pub fn execute_after_parts(&self, plan: &Plan, outputs: Vec<File>) -> Result<(), ExecuteError> {
+        self.run(&self.steps(plan), Feed::Parts(outputs))
+    }
+
+    /// Runs steps, the first of which reads `from`.
+    fn run(&self, steps: &[Step], mut from: Feed) -> Result<(), ExecuteError> {
         let first = steps.iter().position(|step| matches!(step, Step::Parallel(_)));
         let plain: Vec<AtomicBool> =
             steps.iter().map(|step| AtomicBool::new(matches!(step, Step::Serial(_)))).collect();
         thread::scope(|scope| {
-            let mut from = Feed::Source(plan.source.clone());
             let mut running = Vec::new();
             let mut last = Ok(());
             for (index, step) in steps.iter().enumerate() {
                 let is_last = index + 1 == steps.len();
                 let pipe = if is_last { None } else { Some(pipe::wide()?) };
                 let (next, output) = pipe.unzip();
-                let place = Place {
-                    steps: &steps,
-                    at: index,
-                    is_first: first == Some(index),
-                    plain: &plain,
-                };
+                let place =
+                    Place { steps, at: index, is_first: first == Some(index), plain: &plain };
                 let from = std::mem::replace(
                     &mut from,
                     next.map_or(Feed::Source(Source::Own), Feed::Step),
@@ -103,19 +124,7 @@ impl Executor for Local<'_> {
             ends.chain([last]).collect::<Vec<_>>().into_iter().collect()
         })
     }
-}
 
-/// The position of a step in its plan.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    steps: &'a [Step],
-    at: usize,
-    /// Whether the step is the plan's first group.
-    is_first: bool,
-    plain: &'a [AtomicBool],
-}
-
-impl Local<'_> {
     /// Returns the steps of a plan, with neighbouring serial steps merged. Unless the size of
     /// chunks is set, a group after the first step becomes a serial step, which the tally notes, if
     /// it cannot be faster over chunks.
@@ -160,6 +169,7 @@ impl Local<'_> {
                 Some(concatenate_files(files)?)
             }
             Feed::Source(Source::Standard | Source::Own) => self.standard_input_of_command()?,
+            Feed::Parts(_) => unreachable!("a group has run over them"),
         };
         let _work = self.tally.work().begin(WorkKind::Whole, work::stages(commands), 0);
         Plain::start(self.launcher, self.tally, commands, stdin, output)?.wait()?;
@@ -195,17 +205,19 @@ impl Local<'_> {
         from: Feed,
         output: Option<File>,
     ) -> Result<(), ExecuteError> {
-        let (input, standard) = match from {
-            Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
-            Feed::Source(Source::Files(names)) => (Input::Files(slices(&names)?), None),
-            Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
-        };
         let is_last = output.is_none();
         let output = match output {
             Some(output) => output,
             None => own(io::stdout().as_fd())?,
         };
-        let reader = group::run(group, &self.context(place, is_last), input, output)?;
+        let context = self.context(place, is_last);
+        let (input, standard) = match from {
+            Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
+            Feed::Source(Source::Files(names)) => (Input::Files(slices(&names)?), None),
+            Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
+            Feed::Parts(outputs) => return Ok(parts::combine(group, &context, outputs, output)?),
+        };
+        let reader = group::run(group, &context, input, output)?;
         // A program that reads the same file afterwards continues after the group's input, as it
         // would after any other command.
         if let (Some((mut file, end)), Reader::Contend) = (standard, reader) {
@@ -232,13 +244,6 @@ impl Local<'_> {
         }
     }
 
-    /// Calls `work` with the context of a group that is the only step, and does not write to standard output.
-    fn alone<T>(&self, group: &Group, work: impl FnOnce(&Context<'_>) -> T) -> T {
-        let (steps, plain) = ([Step::Parallel(group.clone())], [AtomicBool::new(false)]);
-        let place = Place { steps: &steps, at: 0, is_first: true, plain: &plain };
-        work(&self.context(place, false))
-    }
-
     /// Runs a group over the part of the named files with the given range, and writes to a file. `group` is as
     /// [`parts::of_part`] returns it.
     ///
@@ -252,22 +257,9 @@ impl Local<'_> {
         output: File,
     ) -> Result<PartEnd, ExecuteError> {
         let files = slices(names)?;
-        Ok(self.alone(group, |context| parts::run(group, context, files, range, output))?)
-    }
-
-    /// Combines the outputs of all parts of a group, in order, and writes them to a file or pipe.
-    ///
-    /// # Errors
-    /// Returns an error if an output is not one of the group's, a command cannot be started or fails, or the output cannot
-    /// be written.
-    pub fn combine_parts(
-        &self,
-        group: &Group,
-        outputs: Vec<File>,
-        output: File,
-    ) -> Result<(), ExecuteError> {
-        let sink = Sink::new(output, None, self.launcher);
-        Ok(self.alone(group, |context| parts::combine(group, context, outputs, sink))?)
+        let (steps, plain) = ([Step::Parallel(group.clone())], [AtomicBool::new(false)]);
+        let place = Place { steps: &steps, at: 0, is_first: true, plain: &plain };
+        Ok(parts::run(group, &self.context(place, false), files, range, output)?)
     }
 
     /// Returns standard input. If it is a regular file and none of its bytes have been read ahead,

@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io;
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::boundary_merger::BoundaryMerger;
 use super::combine::{merge_files, pass_through};
@@ -101,6 +102,21 @@ pub(super) fn run(
 /// Returns an error if an output is not one of the group's, a command cannot be started or fails, or the
 /// output cannot be written.
 pub(super) fn combine(
+    group: &Group,
+    context: &Context<'_>,
+    outputs: Vec<File>,
+    output: File,
+) -> Result<(), GroupError> {
+    let sink = Sink::for_group(output, context);
+    let reader_left = sink.reader_left();
+    combine_into(group, context, outputs, sink)?;
+    if reader_left.load(Ordering::Relaxed) {
+        context.tally.cut_off(group);
+    }
+    Ok(())
+}
+
+fn combine_into(
     group: &Group,
     context: &Context<'_>,
     outputs: Vec<File>,
@@ -207,8 +223,7 @@ mod tests {
         }
         let output = tempfile::tempfile().expect("a file");
         let again = output.try_clone().expect("a descriptor");
-        let sink = Sink::new(output, None, &setting.launcher);
-        let combined = setting.with(group, |context| combine(group, context, outputs, sink));
+        let combined = setting.with(group, |context| combine(group, context, outputs, output));
         combined.expect("the outputs can be combined");
         Some(read(again))
     }

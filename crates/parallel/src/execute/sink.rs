@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use contend_sys::{inherited, interrupt};
 
-use super::Tally;
 use super::error::GroupError;
 use super::launcher::Launcher;
+use super::{Context, Tally};
 
 /// A destination for output.
 pub(super) trait OutputSink {
@@ -81,6 +81,12 @@ impl<'a> Sink<'a> {
     /// Creates a sink. `before_write` must be given if the file is standard output, and only then.
     pub(super) fn new(file: File, before_write: Option<&'a Tally>, launcher: &'a Launcher) -> Self {
         Self { file, before_write, launcher, written: 0, skipped: 0, left: Arc::default() }
+    }
+
+    /// Creates the sink for the output of a group.
+    pub(super) fn for_group(file: File, context: &Context<'a>) -> Self {
+        let before_write = Some(context.tally).filter(|_| context.is_last);
+        Self::new(file, before_write, context.launcher)
     }
 
     /// Returns a flag that becomes true when a write finds that the reader has closed the output.

@@ -23,6 +23,7 @@ pub struct Tally {
     input: Intake,
     before_output: Hook,
     notes: Mutex<Vec<String>>,
+    refusal: Mutex<Option<String>>,
     work: WorkLog,
 }
 
@@ -46,6 +47,13 @@ pub struct StageTally {
     /// Number of processes started for the stage, counted when they end.
     pub starts: u64,
     has_ended: bool,
+}
+
+impl StageTally {
+    /// Returns the tally of a stage that has ended.
+    pub(crate) fn ended(status: i32, cpu: Duration, starts: u64) -> Self {
+        Self { status, cpu, starts, has_ended: true }
+    }
 }
 
 impl Tally {
@@ -99,13 +107,23 @@ impl Tally {
         notes.push(format!("{stages} ran once over the whole input: {why}"));
     }
 
+    /// Returns why a plan that should have run on several machines ran on this one; `None` if it did not.
+    pub fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records why a plan that should run on several machines runs on this one.
+    pub(crate) fn note_refusal(&self, why: String) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
     /// Returns the log of the workers' work.
     pub fn work(&self) -> &WorkLog {
         &self.work
     }
 
     /// Returns the counters for the input of the first group.
-    pub(super) fn input(&self) -> &Intake {
+    pub(crate) fn input(&self) -> &Intake {
         &self.input
     }
 
@@ -142,7 +160,31 @@ impl Tally {
     /// Records the exit status of a command. A command such as `grep` succeeds if it finds a match
     /// in any chunk; for other commands, the last exit code other than 0 counts.
     pub(super) fn status(&self, command: &Command, status: ExitStatus) {
-        let code = status.shell_code();
+        self.code(command, status.shell_code());
+    }
+
+    /// Adds what the stages of a group took over a part of `bytes` bytes that ran elsewhere, and how they ended.
+    /// `of_part` has the tallies of the part, by the index of the stage.
+    pub(crate) fn part_ended(
+        &self,
+        group: &Group,
+        of_part: &BTreeMap<usize, StageTally>,
+        bytes: u64,
+    ) {
+        self.input.count_chunk();
+        self.input.add_bytes(bytes);
+        for command in &group.serial {
+            let Some(part) = of_part.get(&command.stage) else { continue };
+            self.code(command, part.status);
+            let mut stages = self.lock();
+            let stage = stages.entry(command.stage).or_default();
+            stage.cpu += part.cpu;
+            stage.starts += part.starts;
+        }
+    }
+
+    /// Records the exit code of a command, as a shell reports it; see [`Self::status`].
+    fn code(&self, command: &Command, code: i32) {
         let mut stages = self.lock();
         let stage = stages.entry(command.stage).or_default();
         let first = !stage.has_ended;
@@ -188,7 +230,7 @@ impl Tally {
     }
 
     /// Resets the exit codes of a group's stages, because the stages run again. Keeps their costs.
-    pub(super) fn start_again(&self, group: &Group) {
+    pub(crate) fn start_again(&self, group: &Group) {
         let mut stages = self.lock();
         for command in &group.serial {
             if let Some(stage) = stages.get_mut(&command.stage) {

@@ -21,7 +21,7 @@ use super::program::{can_start, shadowed_by_environment};
 use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::supervise::{Task, run_plan};
-use super::{limits, peek, shell_command};
+use super::{limits, not_divided, peek, shell_command};
 use crate::execute::{Beginning, read_beginning};
 use crate::plan::estimate;
 use crate::plan::fast_path::fast_path;
@@ -123,6 +123,7 @@ impl<'a> Direct<'a> {
         let reports_nothing = !settings.explain && !settings.wants_report();
         if reports_nothing
             && settings.chunk_bytes.is_none()
+            && settings.cluster.is_none()
             && let Some(decision) = self.decide_at_once(settings)
         {
             return self.run_plain(decision, inverted, settings, observer);
@@ -131,6 +132,9 @@ impl<'a> Direct<'a> {
         let original = || shell_command::with_text(&settings.shell(), settings, text);
         let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
         let (decision, prefix) = self.decide(&plan, settings)?;
+        if !decision.parallel {
+            not_divided(&decision.why, settings, observer)?;
+        }
         if !decision.parallel && prefix.is_empty() && reports_nothing {
             return self.run_plain(decision, inverted, settings, observer);
         }
@@ -147,7 +151,8 @@ impl<'a> Direct<'a> {
         } else {
             planner::plain(self.stages, &self.paths, settings.pipefail)
         };
-        let task = Task { plan, paths: self.paths, prefix, inverted, records: None };
+        let cluster = settings.cluster.clone().filter(|_| parallel);
+        let task = Task { plan, paths: self.paths, prefix, inverted, records: None, cluster };
         run_plan(task, report, settings, check, observer)
     }
 
@@ -229,8 +234,9 @@ impl<'a> Direct<'a> {
         {
             return Some(writes_first());
         }
-        if settings.chunk_bytes.is_some() && plan.is_parallel() {
-            let why = "the chunk size is given".to_owned();
+        let given = if settings.cluster.is_some() { "an engine" } else { "the chunk size" };
+        if (settings.chunk_bytes.is_some() || settings.cluster.is_some()) && plan.is_parallel() {
+            let why = format!("{given} is given");
             return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         ends_at_first_match(self.stages).then(at_first_match)
@@ -259,7 +265,8 @@ impl<'a> Direct<'a> {
         let mut report = Report::unwanted();
         report.record.decision = decision;
         let plan = planner::plain(self.stages, &self.paths, settings.pipefail);
-        let task = Task { plan, paths: self.paths, prefix: Vec::new(), inverted, records: None };
+        let (paths, prefix) = (self.paths, Vec::new());
+        let task = Task { plan, paths, prefix, inverted, records: None, cluster: None };
         run_plan(task, report, settings, None, observer)
     }
 }

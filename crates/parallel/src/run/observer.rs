@@ -39,6 +39,8 @@ pub enum Notice<'a> {
     CommandStderr(&'a [u8]),
     /// Standard output cannot be written, for the given reason.
     CannotWrite(&'a ExecuteError),
+    /// The pipeline runs on this machine alone, for the given reason, although a cluster was requested.
+    NotDivided(&'a str),
     /// The run was not compared with the original, since the reader closed its output.
     NotCompared,
     /// The run was compared with the original.

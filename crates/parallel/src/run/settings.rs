@@ -7,6 +7,7 @@ use contend_shell::environment::default_shell;
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
 
+use crate::cluster::Cluster;
 use crate::plan::planner::Annotation;
 
 /// Ratio of the memory of the machine or the cgroup to the default memory budget.
@@ -59,8 +60,10 @@ pub struct Settings {
     pub record: bool,
     /// Whether the caller writes a trace of the run.
     pub trace: bool,
+    /// What runs the first stages over parts of their files; `None` if they run over chunks on this machine.
+    pub cluster: Option<Cluster>,
     /// Options that pass these settings to the process of a stage in shell source. They omit
-    /// `explain`, `check` and `trace`, which do not apply to stages, and `shell`, `stats` and
+    /// `explain`, `check`, `trace` and `cluster`, which do not apply to stages, and `shell`, `stats` and
     /// `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }

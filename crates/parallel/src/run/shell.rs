@@ -190,7 +190,7 @@ fn task(command: &Command, records: Option<Records>) -> Result<Task, RunError> {
     };
     let (paths, prefix) = (Paths::new(), Vec::new());
     let plan = planner::plain(&[simple], &paths, false);
-    Ok(Task { plan, paths, prefix, inverted: false, records })
+    Ok(Task { plan, paths, prefix, inverted: false, records, cluster: None })
 }
 
 /// Creates a report with the stages that contend takes over and, for a pipeline, the reason why it

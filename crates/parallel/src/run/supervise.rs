@@ -15,12 +15,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::check::{Check, Waited};
 use super::end::{End, Report};
 use super::error::{Context as _, RunError};
+use super::not_divided;
 use super::observer::{Notice, Observer};
 use super::outcome::{outcome, status};
 use super::records::Records;
 use super::settings::Settings;
 use super::shutdown::{Escalation, Shutdown};
 use super::watch::Watch;
+use crate::cluster::{Cluster, Clustered, Work};
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
@@ -48,6 +50,8 @@ pub(super) struct Task {
     /// The file for the records of pipelines that contend takes over in shell source, if they are
     /// requested.
     pub records: Option<Records>,
+    /// What runs the first group over parts; `None` if it runs over chunks on this machine.
+    pub cluster: Option<Cluster>,
 }
 
 /// The execution of a plan.
@@ -66,6 +70,7 @@ impl<'a> Running<'a> {
         launcher: &'a Arc<Launcher>,
         tally: &'a Arc<Tally>,
         settings: &Settings,
+        elsewhere: Option<(Cluster, Work)>,
     ) -> Result<Self, ExecuteError> {
         if let [Step::Serial(commands)] = plan.steps.as_slice()
             && plan.source == Source::Own
@@ -85,7 +90,11 @@ impl<'a> Running<'a> {
         };
         execute::spawn(move || {
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
-            let _ = sender.send(local.execute(&plan)); // after a signal the receiver may be gone
+            let result = match &elsewhere {
+                None => local.execute(&plan),
+                Some((cluster, work)) => Clustered { local, cluster, work }.execute(&plan),
+            };
+            let _ = sender.send(result); // after a signal the receiver may be gone
         })
         .map_err(ExecuteError::Transfer)?;
         Ok(Self::Thread(receiver))
@@ -188,13 +197,21 @@ pub(super) fn run_plan(
     let check = check.map(Check::capture).transpose()?;
     observer.started(&task.plan, &tally);
     let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
+    let work = task.cluster.as_ref().map(|cluster| Work::create(&cluster.work)).transpose();
+    let work = work.context("cannot create a work directory")?;
     let begun = Instant::now();
     tally.work().start(begun, settings.trace);
     let (result, peak_memory_bytes) =
-        supervise(&mut task, &signals, &tally, settings, watch, observer);
+        supervise(&mut task, &signals, &tally, settings, watch, work.as_ref(), observer);
     observer.ended();
+    if let Some(work) = work {
+        work.remove().context("cannot remove the work directory")?;
+    }
     if let Some(signal) = signals.interrupted() {
         return Ok(End::Interrupted(signal));
+    }
+    if let Some(why) = tally.refusal() {
+        not_divided(&why, settings, observer)?;
     }
     for missing in tally.missing_files() {
         let written = observer.notify(Notice::MissingFile(&missing));
@@ -231,12 +248,14 @@ fn supervise(
     tally: &Arc<Tally>,
     settings: &Settings,
     mut watch: Watch,
+    work: Option<&Work>,
     observer: &mut dyn Observer,
 ) -> (Result<(), ExecuteError>, Option<u64>) {
     let sorting = sorting(settings, &task.plan);
     let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
     let prefix = std::mem::take(&mut task.prefix);
-    let running = Running::begin(&task.plan, prefix, &launcher, tally, settings);
+    let elsewhere = task.cluster.take().zip(work.cloned());
+    let running = Running::begin(&task.plan, prefix, &launcher, tally, settings, elsewhere);
     let result = running.and_then(|running| {
         running.end(signals, &launcher, || {
             observer.tick(tally);
@@ -286,7 +305,7 @@ mod tests {
         };
         let (paths, mut recorder) = (Paths::new(), Recorder::default());
         let plan = planner::plain(&stages(texts), &paths, pipefail);
-        let task = Task { plan, paths, prefix: Vec::new(), inverted, records: None };
+        let task = Task { plan, paths, prefix: Vec::new(), inverted, records: None, cluster: None };
         let report = Report::new("text", &settings);
         let end = run_plan(task, report, &settings, None, &mut recorder).expect("it runs");
         let End::Finished { exit_code, report } = end else { panic!("{end:?}") };
@@ -324,7 +343,8 @@ mod tests {
         simple[0].input = Some(contend_commands::Word::new("/no/such/file"));
         let (paths, mut recorder) = (Paths::new(), Recorder::default());
         let plan = planner::plain(&simple, &paths, false);
-        let task = Task { plan, paths, prefix: Vec::new(), inverted: false, records: None };
+        let task =
+            Task { plan, paths, prefix: Vec::new(), inverted: false, records: None, cluster: None };
         let end = run_plan(task, Report::unwanted(), &settings, None, &mut recorder);
         let Ok(End::Finished { exit_code: 1, .. }) = end else { panic!("{end:?}") };
         let expected = "missing /no/such/file: No such file or directory";

@@ -67,6 +67,7 @@ impl Observer for Reporter {
                 return output::command_stderr(bytes);
             }
             Notice::MissingFile(message) => output::error(message),
+            Notice::NotDivided(why) => output::error(&format!("runs on this machine only: {why}")),
             Notice::CannotWrite(error) => output::error(&output::chain(error)),
             Notice::NotCompared => {
                 output::error("nothing was compared: the reader closed standard output early");

@@ -1,10 +1,12 @@
 //! Compares contend with bash on random pipelines and inputs, and shrinks cases that differ.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use super::{Environment, Input, PipelineResult, bash, contend_run, folder};
+use super::{Environment, INPUT, Input, PipelineResult, bash, contend_run, folder};
 use crate::support::{Command, by_effort, has, skip};
 
 /// Stages of random pipelines, simple ones first.
@@ -107,18 +109,46 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
+/// How contend divides the input.
+#[derive(Debug, Clone, Copy)]
+enum Division<'a> {
+    /// Into chunks, for threads.
+    Chunks,
+    /// Into parts, for processes that share only files with contend. Counts the cases in which there were parts.
+    Parts(&'a Cell<u32>),
+}
+
 /// Returns a description of how the results of a command and of bash differ. Returns `None` if they
 /// do not differ, or if `grep` found binary data: its messages about that vary from run to run.
-fn difference(case: &Case, run: impl Fn(&[&str], &str) -> Command) -> Option<String> {
+fn difference(
+    case: &Case,
+    division: Division<'_>,
+    run: impl Fn(&[&str], &str) -> Command,
+) -> Option<String> {
     let input = case.pieces.concat();
     let folder = folder(&input);
     let environment = Environment { folder: folder.path(), input: case.input, locale: case.locale };
     // Limit the number of chunks, since each may start several processes.
     let part = case.part.max(input.len() / 12).to_string();
-    let pipeline = case.stages.join(" | ");
-    let options = ["-j", "3", "--part-size", &part];
-    let [expected, found] =
+    let count = (case.part % 6 + 1).to_string();
+    let stages = case.stages.join(" | ");
+    let (pipeline, options) = match division {
+        Division::Chunks => (stages, vec!["-j", "3", "--part-size", &part]),
+        Division::Parts(_) => {
+            (format!("cat {INPUT} | {stages}"), vec!["--on", "local", "--parts", &count])
+        }
+    };
+    let [mut expected, mut found] =
         [bash(&pipeline), run(&options, &pipeline)].map(|it| environment.run(it));
+    if let Division::Parts(divided) = division {
+        let is_whole = found.stderr.iter().any(|word| word == "machine");
+        divided.set(divided.get() + u32::from(!is_whole));
+        // Each part has messages of its own, and contend says why it makes no parts.
+        expected.stderr.clear();
+        found.stderr.clear();
+        let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 2, "the work directory is removed");
+    }
     // How far grep has read when it detects binary data differs between runs.
     if ["binary", "matches"].iter().all(|word| expected.stderr.iter().any(|it| it == word)) {
         return None;
@@ -138,13 +168,16 @@ fn without_line_numbers(mut result: PipelineResult) -> PipelineResult {
 /// in every run.
 fn find_smallest_difference(
     cases: u32,
+    division: Division<'_>,
     run: impl Fn(&[&str], &str) -> Command + Copy,
 ) -> Result<(), TestError<Case>> {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    TestRunner::new_with_rng(config, random).run(&case(), |case| match difference(&case, run) {
-        Some(what) => Err(TestCaseError::fail(what)),
-        None => Ok(()),
+    TestRunner::new_with_rng(config, random).run(&case(), |case| {
+        match difference(&case, division, run) {
+            Some(what) => Err(TestCaseError::fail(what)),
+            None => Ok(()),
+        }
     })
 }
 
@@ -153,10 +186,22 @@ fn random_pipelines_give_bash_s_output() {
     if !has("bash") {
         return skip("random_pipelines_give_bash_s_output", "there is no bash");
     }
-    if let Err(error) = find_smallest_difference(by_effort(CASE_COUNT / 3, CASE_COUNT), contend_run)
-    {
+    let cases = by_effort(CASE_COUNT / 3, CASE_COUNT);
+    if let Err(error) = find_smallest_difference(cases, Division::Chunks, contend_run) {
         panic!("{error}");
     }
+}
+
+#[test]
+fn random_pipelines_over_parts_give_bash_s_output() {
+    if !has("bash") {
+        return skip("random_pipelines_over_parts_give_bash_s_output", "there is no bash");
+    }
+    let (cases, divided) = (by_effort(CASE_COUNT / 3, 2000), Cell::new(0));
+    if let Err(error) = find_smallest_difference(cases, Division::Parts(&divided), contend_run) {
+        panic!("{error}");
+    }
+    assert!(divided.get() > cases / 4, "only {} of {cases} had parts", divided.get());
 }
 
 /// Tests the shrinking with a command that replaces `rev` by `cat`.
@@ -166,7 +211,9 @@ fn a_difference_is_shrunk() {
         return skip("a_difference_is_shrunk", "there is no bash");
     }
     let wrong = |_: &[&str], pipeline: &str| bash(&pipeline.replace("rev", "cat"));
-    let Err(TestError::Fail(_, small)) = find_smallest_difference(CASE_COUNT, wrong) else {
+    let Err(TestError::Fail(_, small)) =
+        find_smallest_difference(CASE_COUNT, Division::Chunks, wrong)
+    else {
         panic!("it differs")
     };
     assert_eq!(small.stages, ["rev"], "{small:?}");

@@ -1,0 +1,67 @@
+//! `contend part`: runs one part of a job, on the machine of a worker.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, anyhow};
+use contend_parallel::cluster::{Attempt, End, Job};
+use contend_parallel::execute::{Launcher, Settings};
+use contend_shell::environment::Paths;
+use contend_sys::signal::SignalFd;
+use contend_sys::{Signal, spawn};
+use rustix::process::set_parent_process_death_signal;
+
+use crate::cli::part::PartArgs;
+use crate::exit::Exit;
+use crate::{host, output, version};
+
+/// Runs an attempt, and prints its report as a line of JSON.
+///
+/// # Errors
+/// Returns an error if the job cannot be read, its directory cannot be entered, the attempt fails, or its report
+/// cannot be written.
+pub fn run(args: &PartArgs) -> Result<Exit> {
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot arrange to end with the parent")?;
+    let plan = args.plan.canonicalize();
+    let plan = plan.with_context(|| format!("cannot find {}", args.plan.display()))?;
+    let job = Job::read(&plan)?;
+    if !job.changed_variables().is_empty() {
+        return Err(run_with_variables(&job)?);
+    }
+    let directory = &job.directory;
+    std::env::set_current_dir(directory)
+        .with_context(|| format!("cannot enter {}", directory.display()))?;
+    let work = plan.parent().context("the job has no directory")?;
+    let attempt = Attempt { job: &job, part: args.part, attempt: args.attempt, work };
+    let settings = Settings {
+        jobs: args.jobs.into(),
+        memory: args.memory,
+        chunk_bytes: None,
+        folder: std::env::temp_dir(),
+    };
+    // Signals end this process at once, and its commands with it.
+    let mask = SignalFd::block(&[]).context("cannot read the signal mask")?.mask_before();
+    let launcher = Launcher::new(mask, Paths::new(), Vec::new());
+    let report = attempt.run_and_report(&version::writer(), host::name(), settings, &launcher);
+    let report = report.context("cannot write the report of the attempt")?;
+    output::stdout(&format!("{}\n", serde_json::to_string(&report)?))?;
+    match report.end {
+        End::Failed(why) => Err(anyhow!(why)),
+        End::Complete { .. } | End::Refused(_) => Ok(Exit::Success),
+    }
+}
+
+/// Starts this program again in the environment of the job, which threads of this process must not change. Returns
+/// only if that fails.
+fn run_with_variables(job: &Job) -> Result<anyhow::Error> {
+    let program = std::env::current_exe().context("cannot find contend")?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1));
+    for (name, value) in job.changed_variables() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Ok(anyhow::Error::from(spawn::become_command(&mut command)).context("cannot start contend"))
+}

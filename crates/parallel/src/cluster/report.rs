@@ -1,0 +1,99 @@
+//! What a worker reports of an attempt.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::execute::StageTally;
+
+/// What a worker reports of an attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
+pub struct PartReport {
+    /// The index of the part.
+    pub part: usize,
+    /// The number of the attempt.
+    pub attempt: u64,
+    /// The name of the worker's machine.
+    pub host: String,
+    /// How it ended.
+    pub end: End,
+    /// Exit codes and costs of the stages, by index.
+    pub stages: BTreeMap<usize, StageReport>,
+    /// Wall time in seconds.
+    pub wall_seconds: f64,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The output of the part is in a file.
+    Complete {
+        /// The name of the file in the work directory.
+        file: String,
+        /// The size of the file in bytes.
+        bytes: u64,
+        /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
+        checksum: String,
+    },
+    /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
+    /// attempt would end in the same way.
+    Refused(String),
+    /// The attempt failed, for the given reason. Another one, perhaps on another machine, may succeed.
+    Failed(String),
+}
+
+#[cfg(test)]
+impl Default for End {
+    fn default() -> Self {
+        Self::Failed(String::new())
+    }
+}
+
+/// The exit code and costs of a stage in an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// The exit code, as a shell reports it.
+    pub exit_code: i32,
+    /// CPU time in seconds.
+    pub cpu_seconds: f64,
+    /// Number of processes that were started.
+    pub starts: u64,
+}
+
+impl From<StageTally> for StageReport {
+    fn from(tally: StageTally) -> Self {
+        let (cpu_seconds, starts) = (tally.cpu.as_secs_f64(), tally.starts);
+        Self { exit_code: tally.status, cpu_seconds, starts }
+    }
+}
+
+impl PartReport {
+    /// Writes the report to a new file in a work directory, completely or not at all.
+    ///
+    /// # Errors
+    /// Returns an error if the file exists or cannot be written.
+    pub fn write(&self, work: &Path) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".report-").tempfile_in(work)?;
+        serde_json::to_writer(&mut file, self)?;
+        file.as_file().sync_all()?;
+        let name = format!("{}.{}.json", self.part, self.attempt);
+        file.persist_noclobber(work.join(name)).map_err(|error| error.error)?;
+        File::open(work)?.sync_all()
+    }
+
+    /// Returns exit codes and costs of the stages.
+    pub(super) fn tallies(&self) -> BTreeMap<usize, StageTally> {
+        let tally = |report: &StageReport| {
+            // A worker may report anything.
+            let cpu = Duration::try_from_secs_f64(report.cpu_seconds).unwrap_or_default();
+            StageTally::ended(report.exit_code, cpu, report.starts)
+        };
+        self.stages.iter().map(|(&stage, report)| (stage, tally(report))).collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! The work directory of a job: its plan, and the outputs and reports of attempts.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::attempt::checksum;
+use super::report::{End, PartReport};
+
+/// Name of the file with the job.
+const JOB: &str = "job.json";
+/// Beginning of the names of work directories.
+const PREFIX: &str = "contend-";
+/// Attempts to remove a directory in which attempts may still create files.
+const REMOVALS: u32 = 5;
+
+/// A directory that all machines can read and write, for one job.
+///
+/// It has these files, for a part I and an attempt A:
+///
+/// - `job.json`: the [`Job`](super::Job).
+/// - `I.A.tmp`: the output of an attempt that is running or was killed.
+/// - `I.A.part`: the output of an attempt that is complete.
+/// - `I.A.json`: the [`PartReport`] of an attempt that has ended.
+/// - `I.A.log`: what an attempt and its commands wrote to standard error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    path: PathBuf,
+}
+
+/// The reports that have been read from a work directory.
+#[derive(Debug, Default)]
+pub struct Seen(HashSet<(usize, u64)>);
+
+impl Work {
+    /// Creates an empty work directory in `parent`, which only this user can read.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be created.
+    pub fn create(parent: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
+        let folder = builder.tempdir_in(parent.canonicalize()?)?;
+        Ok(Self { path: folder.keep() })
+    }
+
+    /// Returns the work directory at a path, which may not exist.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path of the file with the job.
+    pub fn job_file(&self) -> PathBuf {
+        self.path.join(JOB)
+    }
+
+    /// Returns the path of the log of an attempt.
+    pub fn log_file(&self, part: usize, attempt: u64) -> PathBuf {
+        self.path.join(format!("{part}.{attempt}.log"))
+    }
+
+    /// Returns the reports that have appeared since the last call with the same `seen`, in no particular order. Files
+    /// that are no reports are left out.
+    ///
+    /// # Errors
+    /// Returns an error if the directory or a report cannot be read.
+    pub fn new_reports(&self, seen: &mut Seen) -> io::Result<Vec<PartReport>> {
+        let mut reports = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let Some((part, attempt, "json")) = attempt_in(&name) else { continue };
+            if seen.0.insert((part, attempt)) {
+                let report = serde_json::from_slice(&fs::read(self.path.join(&name))?).ok();
+                let is_own = |it: &PartReport| (it.part, it.attempt) == (part, attempt);
+                reports.extend(report.filter(is_own));
+            }
+        }
+        Ok(reports)
+    }
+
+    /// Returns the largest number of an attempt of which there is a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be read.
+    pub fn last_attempt(&self) -> io::Result<Option<u64>> {
+        let mut last = None;
+        for entry in fs::read_dir(&self.path)? {
+            last = last.max(attempt_in(&entry?.file_name()).map(|(_, attempt, _)| attempt));
+        }
+        Ok(last)
+    }
+
+    /// Returns the end of the log of the last attempt at a part; `None` if there is none, or it is empty. `bytes` is the
+    /// length of the end.
+    pub fn last_log(&self, part: usize, bytes: usize) -> Option<String> {
+        let entries = fs::read_dir(&self.path).ok()?.flatten();
+        let attempts = entries.filter_map(|entry| match attempt_in(&entry.file_name()) {
+            Some((of, attempt, "log")) if of == part => Some(attempt),
+            _ => None,
+        });
+        let log = fs::read(self.log_file(part, attempts.max()?)).ok()?;
+        let end = &log[log.len().saturating_sub(bytes)..];
+        Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
+    }
+
+    /// Checks the output of a complete attempt, and returns its path.
+    ///
+    /// # Errors
+    /// Returns a sentence for users if the file cannot be read, or has another size or checksum.
+    pub fn verified(&self, report: &PartReport) -> Result<PathBuf, String> {
+        let End::Complete { file: name, bytes, checksum: expected } = &report.end else {
+            return Err("it has no output".to_owned());
+        };
+        if name.contains('/') {
+            return Err(format!("its output is called {name}"));
+        }
+        let cannot = |error: io::Error| format!("its output cannot be read: {error}");
+        let path = self.path.join(name);
+        let mut file = File::open(&path).map_err(cannot)?;
+        let found = file.metadata().map_err(cannot)?.len();
+        if found != *bytes {
+            return Err(format!("its output has {found} bytes instead of {bytes}"));
+        }
+        if checksum(&mut file).map_err(cannot)? != *expected {
+            return Err("its output has another checksum than reported".to_owned());
+        }
+        Ok(path)
+    }
+
+    /// Removes the directory with everything in it. If attempts still create files there, tries again.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be removed.
+    pub fn remove(&self) -> io::Result<()> {
+        let mut result = Ok(());
+        for _ in 0..REMOVALS {
+            result = match fs::remove_dir_all(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                result => result,
+            };
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+}
+
+/// Returns the part, the attempt and the extension in the name of a file of an attempt; `None` for other names.
+fn attempt_in(name: &OsStr) -> Option<(usize, u64, &str)> {
+    let mut words = name.to_str()?.splitn(3, '.');
+    let (part, attempt, extension) = (words.next()?, words.next()?, words.next()?);
+    Some((part.parse().ok()?, attempt.parse().ok()?, extension))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(end: End) -> PartReport {
+        PartReport { part: 3, attempt: 1, end, ..PartReport::default() }
+    }
+
+    #[test]
+    fn each_report_is_returned_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let work = Work::create(folder.path()).expect("room");
+        let mut seen = Seen::default();
+        assert_eq!(work.new_reports(&mut seen).expect("a directory"), []);
+        let report = report(End::Refused("why".to_owned()));
+        report.write(work.path()).expect("room");
+        fs::write(work.path().join("4.1.json"), "{").expect("room");
+        fs::write(work.path().join("job.json"), "{}").expect("room");
+        let other = serde_json::to_string(&report).expect("JSON");
+        fs::write(work.path().join("5.1.json"), other).expect("room");
+        assert_eq!(work.new_reports(&mut seen).expect("a directory"), [report]);
+        assert_eq!(work.new_reports(&mut seen).expect("a directory"), []);
+    }
+
+    #[test]
+    fn files_of_attempts_are_found_by_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let work = Work::create(folder.path()).expect("room");
+        assert_eq!(work.last_attempt().expect("a directory"), None);
+        assert_eq!(work.last_log(1, 100), None);
+        for (name, text) in
+            [("1.2.log", "old"), ("1.11.log", "line\nnew\n"), ("0.12.tmp", ""), ("x.99.log", "")]
+        {
+            fs::write(work.path().join(name), text).expect("room");
+        }
+        assert_eq!(work.last_attempt().expect("a directory"), Some(12));
+        assert_eq!(work.last_log(1, 100).as_deref(), Some("line\nnew"));
+        assert_eq!(work.last_log(1, 5).as_deref(), Some("\nnew"));
+        assert_eq!(work.last_log(0, 100), None);
+    }
+
+    #[test]
+    fn an_output_that_is_not_as_reported_is_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let work = Work::create(folder.path()).expect("room");
+        let hash = xxhash_rust::xxh3::xxh3_128(b"text");
+        let complete = |file: &str, bytes, hash: u128| {
+            let checksum = format!("{hash:032x}");
+            work.verified(&report(End::Complete { file: file.to_owned(), bytes, checksum }))
+        };
+        fs::write(work.path().join("3.1.part"), "text").expect("room");
+        let path = complete("3.1.part", 4, hash).expect("it is as reported");
+        assert_eq!(fs::read_to_string(path).expect("text"), "text");
+        assert!(complete("3.1.part", 5, hash).unwrap_err().contains("4 bytes instead of 5"));
+        assert!(complete("3.1.part", 4, hash + 1).unwrap_err().contains("checksum"));
+        assert!(complete("3.2.part", 4, hash).unwrap_err().contains("cannot be read"));
+        assert!(complete("../3.1.part", 4, hash).unwrap_err().contains("called"));
+        assert!(work.verified(&report(End::Refused(String::new()))).is_err());
+    }
+
+    #[test]
+    fn a_work_directory_is_private_and_removed_with_its_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [work, other] = [(); 2].map(|()| Work::create(folder.path()).expect("room"));
+        assert_ne!(work, other);
+        let mode = work.path().metadata().expect("a directory").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        fs::write(work.path().join("0.1.tmp"), "").expect("room");
+        work.remove().expect("own directory");
+        assert!(!work.path().exists());
+        work.remove().expect("it is gone");
+    }
+}
