@@ -73,7 +73,7 @@ impl Figure {
                 @if !self.table.is_empty() {
                     details { summary { "Table" } (self.table.markup(&self.title)) }
                 }
-                p.method { (self.method) }
+                p.method { (prose(&self.method)) }
             }
         }
     }

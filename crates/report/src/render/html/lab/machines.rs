@@ -9,7 +9,7 @@ use super::super::chart::Colour;
 use super::super::chart::rows::{self, Row};
 use super::super::frame::{Figure, Page};
 use super::super::table::{Cell, Table};
-use super::super::{machine, number_of};
+use super::super::{machine, number_of, prose};
 use super::{
     MAX_BARS, axis, case_name, cases_of, facts, format_of, interval_text, marks, method, models,
     short_name, title, unmeasured,
@@ -53,7 +53,7 @@ pub fn page(runs: &[(String, &RunRecord)]) -> serde_json::Result<String> {
                     in the report.";
         let section = html! {
             (table.markup("Table 3.1 of the report, with these runs"))
-            p.method { (note) }
+            p.method { (prose(note)) }
             p.method { (citation) }
         };
         sections.push(("The report's table".to_owned(), section));
