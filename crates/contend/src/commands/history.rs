@@ -155,7 +155,7 @@ const MIN_TREND_RUNS: usize = 3;
 /// Returns the trends of pipelines of which several runs are listed.
 fn trends(path: &Path, entries: &[Entry]) -> Result<Vec<Trend>> {
     let mut of_titles: Vec<(&Entry, Vec<i64>)> = Vec::new();
-    for entry in entries.iter().rev().filter(|entry| wall_pointer(&entry.schema).is_some()) {
+    for entry in entries.iter().rev().filter(|entry| !wall_pointers(&entry.schema).is_empty()) {
         let same = |one: &(&Entry, Vec<i64>)| {
             (&one.0.schema, &one.0.title, &one.0.host) == (&entry.schema, &entry.title, &entry.host)
         };
@@ -171,13 +171,14 @@ fn trends(path: &Path, entries: &[Entry]) -> Result<Vec<Trend>> {
     let store = Store::open_to_read(path)?;
     let mut trends = Vec::new();
     for (entry, runs) in of_titles {
-        let Some(pointer) = wall_pointer(&entry.schema) else { continue };
+        let pointers = wall_pointers(&entry.schema);
         let mut wall_seconds = Vec::new();
         for run in runs {
             // A run may have been removed meanwhile, and a damaged record has no time.
             let Some((_, text)) = store.get(run)? else { continue };
             let record: Value = serde_json::from_str(&text).unwrap_or_default();
-            wall_seconds.extend(record.pointer(pointer).and_then(Value::as_f64));
+            let values = pointers.iter().filter_map(|pointer| record.pointer(pointer)?.as_f64());
+            wall_seconds.extend(values.take(1));
         }
         if wall_seconds.len() >= MIN_TREND_RUNS {
             let (title, host) = (entry.title.clone(), entry.host.clone());
@@ -187,12 +188,12 @@ fn trends(path: &Path, entries: &[Entry]) -> Result<Vec<Trend>> {
     Ok(trends)
 }
 
-/// Returns where records of a schema have the wall time of the run; `None` if they have none.
-fn wall_pointer(schema: &str) -> Option<&'static str> {
+/// Returns where records of a schema may have the wall time of the run, the preferred place first.
+fn wall_pointers(schema: &str) -> &'static [&'static str] {
     match schema {
-        pipe::SCHEMA => Some("/wall_seconds"),
-        run::SCHEMA => Some("/outcome/wall_seconds"),
-        _ => None,
+        pipe::SCHEMA => &["/runs/wall_seconds/median", "/wall_seconds"],
+        run::SCHEMA => &["/outcome/wall_seconds"],
+        _ => &[],
     }
 }
 

@@ -92,7 +92,10 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let traced = super::trace::write_if(states.as_ref(), &record, settings.trace);
     let ending = match signals.interrupted() {
         Some(_) => "interrupted".to_owned(),
-        None => ending(record.wall_seconds, record.exit_code),
+        None => {
+            let median = record.runs.as_ref().map(|runs| runs.wall_seconds.median);
+            ending(median.unwrap_or(record.wall_seconds), record.exit_code)
+        }
     };
     let saving = settings.saving.as_ref();
     let number = saving.and_then(|saving| save(saving, SCHEMA, &record.command, &ending, &record));

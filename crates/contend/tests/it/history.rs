@@ -458,6 +458,23 @@ fn a_saved_run_does_not_control_the_terminal() {
 }
 
 #[test]
+fn the_list_has_the_median_of_repeated_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, json) = (folder.path().join("runs.db"), folder.path().join("record.json"));
+    let mut command = Command::new(contend());
+    command.args(["pipe", "--no-advice", "--runs", "2", "--json"]).arg(&json).arg("--store");
+    // The two runs take different times.
+    command.arg(&store).arg("if mkdir first; then sleep 0.4; fi");
+    assert!(command.current_dir(folder.path()).output().expect("it starts").status.success());
+    let record = std::fs::read_to_string(&json).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    let median = record["runs"]["wall_seconds"]["median"].as_f64().expect("a median");
+    assert!((median - record["wall_seconds"].as_f64().expect("a time")).abs() > 0.1);
+    let list = text(&history(&store, &[]).stdout);
+    assert!(list.contains(&format!("{:.0} ms", median * 1000.0)), "{median}: {list}");
+}
+
+#[test]
 fn several_runs_of_a_pipeline_have_a_trend() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("runs.db");
