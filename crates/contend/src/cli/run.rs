@@ -95,10 +95,18 @@ pub struct RunArgs {
 /// Options for a run over parts. They are hidden until there is an engine for several machines.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// Run the first stages over parts of their files, with ENGINE: local.
+    /// Run the first stages over parts of their files, with ENGINE: local or spark.
     #[arg(long, value_name = "ENGINE", value_enum, hide = true)]
     #[arg(conflicts_with_all = ["file", "trace", "part_size"])]
     pub on: Option<EngineArg>,
+
+    /// URL of the master of a Spark cluster [default: the one that Spark is configured with].
+    #[arg(long, value_name = "URL", requires = "on", hide = true)]
+    pub master: Option<String>,
+
+    /// More options for `spark-submit`, as one word (repeatable).
+    #[arg(long, value_name = "OPTION", requires = "on", hide = true, allow_hyphen_values = true)]
+    pub engine_option: Vec<String>,
 
     /// Divide the files into N parts.
     #[arg(long, value_name = "N", requires = "on", hide = true)]
@@ -115,6 +123,8 @@ pub struct ClusterArgs {
 pub enum EngineArg {
     /// Processes on this machine.
     Local,
+    /// Apache Spark, by `spark-submit`.
+    Spark,
 }
 
 const EXAMPLES: &str = "\

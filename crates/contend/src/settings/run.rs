@@ -124,6 +124,7 @@ fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
     let Some(engine) = args.on else { return Ok(None) };
     let engine = match engine {
         EngineArg::Local => EngineKind::Local,
+        EngineArg::Spark => EngineKind::Spark { master: args.master, options: args.engine_option },
     };
     let work = args.work.unwrap_or_else(|| ".".into());
     if !work.is_dir() {

@@ -10,6 +10,7 @@ use super::engine::Engine;
 use super::job::{Job, JobError};
 use super::processes::{Processes, Share};
 use super::report::PartReport;
+use super::spark::Spark;
 use super::work::Work;
 use crate::execute::{ExecuteError, Executor, Local};
 use crate::plan::ir::Plan;
@@ -20,6 +21,9 @@ const PARTS_PER_SLOT: u64 = 3;
 const MIN_PART_BYTES: u64 = 1 << 20;
 /// Largest size of a part in bytes, unless the number of parts is given.
 const MAX_PART_BYTES: u64 = 256 << 20;
+
+/// Memory that a task of a cluster may use for data, in bytes.
+const MEMORY_OF_TASK: u64 = 256 << 20;
 
 /// What runs the parts of a plan's first group.
 #[derive(Debug, Clone)]
@@ -37,10 +41,17 @@ pub struct Cluster {
 }
 
 /// A kind of engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineKind {
     /// Processes on this machine.
     Local,
+    /// Apache Spark.
+    Spark {
+        /// The URL of the master; `None` for the one that Spark is configured with.
+        master: Option<String>,
+        /// More options for `spark-submit`.
+        options: Vec<String>,
+    },
 }
 
 /// Why the parts of a run have no output.
@@ -131,12 +142,16 @@ impl Clustered<'_> {
 
     fn engine(&self) -> Box<dyn Engine + '_> {
         let Cluster { engine, program, .. } = self.cluster;
+        let (launcher, program) = (self.local.launcher, program.clone());
         match engine {
             EngineKind::Local => {
                 let memory = self.local.settings.memory / self.slots() as u64;
                 let share = Share { jobs: 1, memory };
-                let launcher = self.local.launcher;
-                Box::new(Processes::new(launcher, program.clone(), self.slots(), share))
+                Box::new(Processes::new(launcher, program, self.slots(), share))
+            }
+            EngineKind::Spark { master, options } => {
+                let share = Share { jobs: 1, memory: MEMORY_OF_TASK };
+                Box::new(Spark::new(launcher, program, master.clone(), options.clone(), share))
             }
         }
     }

@@ -17,6 +17,7 @@ mod executor;
 mod job;
 mod processes;
 mod report;
+mod spark;
 mod work;
 
 pub use attempt::Attempt;

@@ -106,9 +106,7 @@ impl Work {
             Some((of, attempt, "log")) if of == part => Some(attempt),
             _ => None,
         });
-        let log = fs::read(self.log_file(part, attempts.max()?)).ok()?;
-        let end = &log[log.len().saturating_sub(bytes)..];
-        Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
+        end_of_file(&self.log_file(part, attempts.max()?), bytes)
     }
 
     /// Checks the output of a complete attempt, and returns its path.
@@ -152,6 +150,13 @@ impl Work {
         }
         result
     }
+}
+
+/// Returns the text of the last `bytes` bytes of a file; `None` if it cannot be read or is blank.
+pub(super) fn end_of_file(path: &Path, bytes: usize) -> Option<String> {
+    let text = fs::read(path).ok()?;
+    let end = &text[text.len().saturating_sub(bytes)..];
+    Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
 }
 
 /// Returns the part, the attempt and the extension in the name of a file of an attempt; `None` for other names.

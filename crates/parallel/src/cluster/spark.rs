@@ -1,0 +1,97 @@
+//! The engine that has Apache Spark run attempts.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use contend_sys::Pid;
+use contend_sys::child::ExitStatus;
+
+use super::engine::{Engine, EngineError, State};
+use super::processes::{Share, command};
+use super::work::{Work, end_of_file};
+use crate::execute::Launcher;
+
+/// The program that Spark runs as its driver.
+const PROGRAM: &str = include_str!("spark.py");
+/// Name of that program's file in the work directory.
+const PROGRAM_FILE: &str = "spark.py";
+/// Name of the file in the work directory with what Spark says.
+const LOG_FILE: &str = "spark.log";
+/// Number of bytes from the end of that file that an error shows.
+const SHOWN_LOG_BYTES: usize = 2000;
+
+/// An engine that has Apache Spark run attempts, as tasks of an application that `spark-submit` starts. Spark repeats
+/// tasks that fail.
+#[derive(Debug)]
+pub struct Spark<'a> {
+    launcher: &'a Launcher,
+    /// The path of contend, which Spark copies to its workers.
+    program: PathBuf,
+    /// The URL of the master; `None` for the one that Spark is configured with.
+    master: Option<String>,
+    /// More options for `spark-submit`.
+    options: Vec<String>,
+    share: Share,
+    running: Option<Pid>,
+    log: PathBuf,
+}
+
+impl<'a> Spark<'a> {
+    /// Creates an engine.
+    pub fn new(
+        launcher: &'a Launcher,
+        program: PathBuf,
+        master: Option<String>,
+        options: Vec<String>,
+        share: Share,
+    ) -> Self {
+        Self { launcher, program, master, options, share, running: None, log: PathBuf::new() }
+    }
+
+    /// Returns the arguments of `spark-submit`.
+    fn arguments(&self, work: &Work, parts: &[usize], batch: u32) -> Vec<String> {
+        let text = |path: &Path| path.display().to_string();
+        let mut words: Vec<String> = Vec::new();
+        if let Some(master) = &self.master {
+            words.extend(["--master".to_owned(), master.clone()]);
+        }
+        words.extend(self.options.iter().cloned());
+        words.extend(["--files".to_owned(), text(&self.program)]);
+        words.extend([text(&work.path().join(PROGRAM_FILE)), text(&work.job_file())]);
+        let name = self.program.file_name().unwrap_or_default();
+        words.extend([name.display().to_string(), batch.to_string()]);
+        words.extend([self.share.jobs.to_string(), self.share.memory.to_string()]);
+        words.extend(parts.iter().map(usize::to_string));
+        words
+    }
+}
+
+impl Engine for Spark<'_> {
+    fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
+        fs::write(work.path().join(PROGRAM_FILE), PROGRAM)?;
+        self.log = work.path().join(LOG_FILE);
+        let (null, log) = (File::open("/dev/null")?, File::create(&self.log)?);
+        let command = command("spark-submit".to_owned(), self.arguments(work, parts, batch));
+        let pid = self.launcher.start_helper(&command, [Some(&null), Some(&log), Some(&log)]);
+        let cannot = |source| EngineError::Start { program: command.program.clone(), source };
+        self.running = Some(pid.map_err(cannot)?);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Result<State, EngineError> {
+        let Some(pid) = self.running else { return Ok(State::Over(String::new())) };
+        let Some(reaped) = self.launcher.try_wait(pid)? else { return Ok(State::Running) };
+        self.running = None;
+        Ok(State::Over(match reaped.status {
+            ExitStatus::Exited(0) => String::new(),
+            status => {
+                let log = end_of_file(&self.log, SHOWN_LOG_BYTES).unwrap_or_default();
+                format!("spark-submit ended with status {}: {log}", status.shell_code())
+            }
+        }))
+    }
+
+    fn cancel(&mut self) {
+        self.launcher.end_helpers(self.running.take().as_slice());
+    }
+}
