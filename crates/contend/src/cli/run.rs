@@ -101,12 +101,19 @@ pub struct ClusterArgs {
     pub on: Option<EngineArg>,
 
     /// URL of the master of a Spark cluster [default: the one that Spark is configured with].
-    #[arg(long, value_name = "URL", requires = "on", hide = true)]
+    #[arg(long, value_name = "URL", hide = true)]
     pub master: Option<String>,
 
     /// More options for `spark-submit`, as one word (repeatable).
-    #[arg(long, value_name = "OPTION", requires = "on", hide = true, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTION", hide = true, allow_hyphen_values = true)]
     pub engine_option: Vec<String>,
+
+    /// Continue the job with the work directory DIR, whose driver has died.
+    ///
+    /// Parts that are complete do not run again.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide = true)]
+    #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "parts", "work"])]
+    pub resume: Option<PathBuf>,
 
     /// Divide the files into N parts.
     #[arg(long, value_name = "N", requires = "on", hide = true)]

@@ -90,12 +90,11 @@ fn profile_and_advise(mut settings: PipeRun) -> Result<Exit> {
     let report = render::pipe::report(&record, settings.reports.detail, output::width());
     let written = reports::write(&record, &report, settings.reports);
     let traced = super::trace::write_if(states.as_ref(), &record, settings.trace);
-    let ending = match signals.interrupted() {
-        Some(_) => "interrupted".to_owned(),
-        None => {
-            let median = record.runs.as_ref().map(|runs| runs.wall_seconds.median);
-            ending(median.unwrap_or(record.wall_seconds), record.exit_code)
-        }
+    let ending = if signals.interrupted().is_some() {
+        "interrupted".to_owned()
+    } else {
+        let median = record.runs.as_ref().map(|runs| runs.wall_seconds.median);
+        ending(median.unwrap_or(record.wall_seconds), record.exit_code)
     };
     let saving = settings.saving.as_ref();
     let number = saving.and_then(|saving| save(saving, SCHEMA, &record.command, &ending, &record));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::cluster::{Cluster, EngineKind};
+use contend_parallel::cluster::{Cluster, EngineKind, Job, Work};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -57,7 +57,10 @@ pub struct Run {
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
 pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
-    let (what, json) = what(args.file, args.pipeline, args.json)?;
+    let (what, json) = match &args.cluster.resume {
+        Some(work) => (Target::Job(Box::new(job_in(work)?)), args.json),
+        None => what(args.file, args.pipeline, args.json)?,
+    };
     if let (true, Target::Script(path, arguments)) = (args.check, &what) {
         return Err(not_checked(path, arguments).into());
     }
@@ -121,7 +124,8 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
 
 /// Returns what runs parts, if an engine is given.
 fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
-    let Some(engine) = args.on else { return Ok(None) };
+    let engine = args.on.or(args.resume.is_some().then_some(EngineArg::Local));
+    let Some(engine) = engine else { return Ok(None) };
     let engine = match engine {
         EngineArg::Local => EngineKind::Local,
         EngineArg::Spark => EngineKind::Spark { master: args.master, options: args.engine_option },
@@ -131,7 +135,29 @@ fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
         return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
     }
     let program = std::env::current_exe().context("cannot find the program contend")?;
-    Ok(Some(Cluster { engine, parts: args.parts, work, contend: version::writer(), program }))
+    let (parts, resume) = (args.parts, args.resume);
+    Ok(Some(Cluster { engine, parts, work, contend: version::writer(), program, resume }))
+}
+
+/// Returns the job in a work directory, after checking that this process can continue it.
+fn job_in(work: &Path) -> Result<Job> {
+    let refused = |why: String| Err(UsageError(format!("--resume: {why}")).into());
+    let job = Job::read(&Work::at(work).job_file())?;
+    let own = version::writer();
+    if job.contend != own {
+        return refused(format!("the job was planned by {}, and this is {own}", job.contend));
+    }
+    let here = std::env::current_dir().context("cannot find the current directory")?;
+    if here != job.directory {
+        return refused(format!("the job runs in {}: change to it first", job.directory.display()));
+    }
+    match job.changed_variables().as_slice() {
+        [] => Ok(job),
+        [(name, value), ..] => refused(match value {
+            Some(value) => format!("set {name} to '{value}' first, as when the job was planned"),
+            None => format!("unset {name} first, as when the job was planned"),
+        }),
+    }
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of

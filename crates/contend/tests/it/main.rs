@@ -5,6 +5,7 @@ mod attach;
 mod awk;
 mod bytes;
 mod cli;
+mod cluster;
 mod compare;
 mod control_group;
 mod deadline;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use contend_record::Writer;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::job::Job;
+use super::job::{Job, JobFile};
 use super::report::{End, PartReport};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
@@ -50,15 +50,11 @@ pub(super) enum AttemptError {
         /// The version of the worker.
         own: Writer,
     },
-    /// A file has another size than when the job was planned.
-    #[error("{file} has {bytes} bytes, and had {planned} when the job was planned")]
+    /// A file has another size or time of modification than when the job was planned.
+    #[error("{file} has changed since the job was planned")]
     Changed {
         /// The name of the file.
         file: String,
-        /// The size now.
-        bytes: u64,
-        /// The size in the job.
-        planned: u64,
     },
     /// A file cannot be read.
     #[error("cannot read {file}")]
@@ -147,14 +143,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// Checks that the files are those of the job, as far as their sizes tell.
+    /// Checks that the files are those of the job, as far as their sizes and times tell.
     fn check_files(&self) -> Result<(), AttemptError> {
         for file in &self.job.files {
-            let cannot = |source| AttemptError::Input { file: file.name.clone(), source };
-            let bytes = fs::metadata(&file.name).map_err(cannot)?.len();
-            if bytes != file.bytes {
-                let (name, planned) = (file.name.clone(), file.bytes);
-                return Err(AttemptError::Changed { file: name, bytes, planned });
+            let name = || file.name.clone();
+            let found = JobFile::examine(&file.name, &self.job.directory);
+            if found.map_err(|source| AttemptError::Input { file: name(), source })? != *file {
+                return Err(AttemptError::Changed { file: name() });
             }
         }
         Ok(())
@@ -238,6 +233,7 @@ pub fn checksum(file: &mut File) -> io::Result<String> {
 
 #[cfg(test)]
 pub(super) mod testing {
+    use super::super::job::Written;
     use super::*;
     use crate::plan::ir::Plan;
     use crate::plan::testing::planned;
@@ -254,7 +250,8 @@ pub(super) mod testing {
             fs::write(folder.join(name), text).expect("room");
         }
         let plan = plan(folder, text);
-        Job::new(&plan, |_| count, Writer::default(), folder.to_owned()).expect("a job")
+        let (written, directory) = (Written::default(), folder.to_owned());
+        Job::new(&written, &plan, |_| count, Writer::default(), directory).expect("a job")
     }
 }
 
@@ -358,7 +355,7 @@ mod tests {
         let other = Writer { version: "0.0.1".to_owned(), ..Writer::default() };
         fails(&Job { contend: other, ..job.clone() }, 0, "planned by contend 0.0.1");
         fs::write(folder.path().join("in"), "a\nb\nc\n").expect("own file");
-        fails(&job, 0, "has 6 bytes, and had 4");
+        fails(&job, 0, "in has changed since the job was planned");
         fs::remove_file(folder.path().join("in")).expect("own file");
         fails(&job, 0, "No such file or directory");
         let names = names(work.path());

@@ -228,6 +228,7 @@ mod tests {
     use super::super::attempt::Attempt;
     use super::super::attempt::testing::job;
     use super::super::engine::attempt;
+    use super::super::job::JobFile;
     use super::*;
     use crate::execute::{Launcher, Settings};
 
@@ -382,7 +383,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
         job.group.guard.terminated = true;
-        fs::write(folder.path().join("in"), INPUT.replace("f\n", "ff")).expect("own file");
+        let input = folder.path().join("in");
+        fs::write(&input, INPUT.replace("f\n", "ff")).expect("own file");
+        job.files = vec![JobFile::examine(&job.files[0].name, folder.path()).expect("a file")];
         let (result, batches) = drive(&job, &work, &|_, _| Fault::None);
         assert!(result.expect_err("the last record has no end").starts_with("refused: "));
         assert_eq!(batches.len(), 1);

@@ -7,7 +7,7 @@ use contend_record::Writer;
 
 use super::driver::{DriveError, Driven, Driver};
 use super::engine::Engine;
-use super::job::{Job, JobError};
+use super::job::{Job, JobError, Written};
 use super::processes::{Processes, Share};
 use super::report::PartReport;
 use super::spark::Spark;
@@ -38,6 +38,8 @@ pub struct Cluster {
     pub contend: Writer,
     /// The path of this contend.
     pub program: PathBuf,
+    /// The work directory of a job whose driver has died, and which is continued; `None` for a new job.
+    pub resume: Option<PathBuf>,
 }
 
 /// A kind of engine.
@@ -70,8 +72,10 @@ pub struct Clustered<'a> {
     pub local: Local<'a>,
     /// What runs the parts.
     pub cluster: &'a Cluster,
-    /// The work directory, which is empty.
+    /// The work directory: empty, or that of the job to continue.
     pub work: &'a Work,
+    /// The pipeline.
+    pub written: &'a Written,
 }
 
 impl Executor for Clustered<'_> {
@@ -93,17 +97,17 @@ impl Executor for Clustered<'_> {
 impl Clustered<'_> {
     /// Returns the outputs of all parts, or the reason why the plan has to run on one machine.
     fn outputs(&self, plan: &Plan) -> Result<Result<Vec<File>, String>, ClusterError> {
-        let Cluster { contend, parts, .. } = self.cluster;
-        let directory = std::env::current_dir().unwrap_or_default();
-        let count = |bytes| parts.unwrap_or_else(|| self.part_count(bytes));
-        let job = match Job::new(plan, count, contend.clone(), directory) {
-            Err(JobError::NoParts(why)) => return Ok(Err(why.to_owned())),
-            job => job?,
+        let job = if self.cluster.resume.is_some() {
+            Job::read(&self.work.job_file())?
+        } else {
+            match self.new_job(plan) {
+                Err(JobError::NoParts(why)) => return Ok(Err(why.to_owned())),
+                job => job?,
+            }
         };
         if job.parts.is_empty() {
             return Ok(Err("its input is empty".to_owned()));
         }
-        job.write(&self.work.job_file())?;
         self.local.tally.input().set_size(job.parts.last().map(|part| part.end));
         let accepted = |report: &PartReport| {
             let range = &job.parts[report.part];
@@ -128,6 +132,16 @@ impl Clustered<'_> {
                 Ok(Ok(outputs.into_iter().map(open).collect::<Result<_, _>>()?))
             }
         }
+    }
+
+    /// Plans a job, and writes it into the work directory.
+    fn new_job(&self, plan: &Plan) -> Result<Job, JobError> {
+        let Cluster { contend, parts, .. } = self.cluster;
+        let directory = std::env::current_dir().unwrap_or_default();
+        let count = |bytes| parts.unwrap_or_else(|| self.part_count(bytes));
+        let job = Job::new(self.written, plan, count, contend.clone(), directory)?;
+        job.write(&self.work.job_file())?;
+        Ok(job)
     }
 
     /// Returns the number of attempts that can run at the same time.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use contend_record::Writer;
@@ -22,6 +23,12 @@ pub struct Job {
     pub format: String,
     /// The version of contend that planned the job. Only the same version runs its parts.
     pub contend: Writer,
+    /// The text of the pipeline.
+    pub text: String,
+    /// Whether the exit code is inverted, as after `!`.
+    pub inverted: bool,
+    /// Whether the pipeline fails if any of its stages fails.
+    pub pipefail: bool,
     /// The stages of the pipeline, first to last.
     pub stages: Vec<Stage>,
     /// The group that runs over the parts. Its combination is for the outputs of all parts.
@@ -62,6 +69,31 @@ pub struct JobFile {
     pub name: String,
     /// The size in bytes when the job was planned.
     pub bytes: u64,
+    /// The time of the last modification when the job was planned, in nanoseconds since 1970.
+    pub modified: i128,
+}
+
+impl JobFile {
+    /// Examines a file, whose name may be relative to `directory`.
+    ///
+    /// # Errors
+    /// Returns an error if the file does not exist or cannot be examined.
+    pub fn examine(name: &str, directory: &Path) -> io::Result<Self> {
+        let data = fs::metadata(directory.join(name))?;
+        let modified = i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
+        Ok(Self { name: name.to_owned(), bytes: data.len(), modified })
+    }
+}
+
+/// A pipeline as the user wrote it, and how its exit code is computed.
+#[derive(Debug, Clone, Default)]
+pub struct Written {
+    /// The text of the pipeline.
+    pub text: String,
+    /// Whether the exit code is inverted, as after `!`.
+    pub inverted: bool,
+    /// Whether the pipeline fails if any of its stages fails.
+    pub pipefail: bool,
 }
 
 /// Why there is no job.
@@ -108,6 +140,7 @@ impl Job {
     /// Returns an error if the plan does not start with a group over named files, if that group cannot run over parts,
     /// or if a file cannot be examined.
     pub fn new(
+        written: &Written,
         plan: &Plan,
         count: impl FnOnce(u64) -> u64,
         contend: Writer,
@@ -122,10 +155,8 @@ impl Job {
         };
         parts::of_part(group).map_err(JobError::NoParts)?;
         let file = |name: &String| {
-            let data = fs::metadata(directory.join(name));
-            let bytes = data.map(|data| data.len());
-            let cannot = |source| JobError::Input { file: name.clone(), source };
-            Ok(JobFile { name: name.clone(), bytes: bytes.map_err(cannot)? })
+            let file = JobFile::examine(name, &directory);
+            file.map_err(|source| JobError::Input { file: name.clone(), source })
         };
         let files: Vec<JobFile> = names.iter().map(file).collect::<Result<_, _>>()?;
         let bytes = files.iter().map(|file| file.bytes).sum();
@@ -133,7 +164,21 @@ impl Job {
         let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
         let (group, rest) = (group.clone(), rest.to_vec());
         let environment = environment();
-        Ok(Self { format, contend, stages, group, rest, files, parts, directory, environment })
+        let Written { text, inverted, pipefail } = written.clone();
+        Ok(Self {
+            format,
+            contend,
+            text,
+            inverted,
+            pipefail,
+            stages,
+            group,
+            rest,
+            files,
+            parts,
+            directory,
+            environment,
+        })
     }
 
     /// Returns the plan that the job was made from.
@@ -217,7 +262,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let new = |text: &str| {
             let plan = plan(folder.path(), text);
-            Job::new(&plan, |_| 2, Writer::default(), folder.path().to_owned())
+            let written = Written::default();
+            Job::new(&written, &plan, |_| 2, Writer::default(), folder.path().to_owned())
         };
         fs::write(folder.path().join("in"), "a\n").expect("room");
         assert!(matches!(new("tr a b"), Err(JobError::NoParts(_))), "standard input");
@@ -228,7 +274,8 @@ mod tests {
         );
         let plan = plan(folder.path(), "tr a b <@/in");
         fs::remove_file(folder.path().join("in")).expect("own file");
-        let removed = Job::new(&plan, |_| 2, Writer::default(), folder.path().to_owned());
+        let directory = folder.path().to_owned();
+        let removed = Job::new(&Written::default(), &plan, |_| 2, Writer::default(), directory);
         assert!(matches!(removed, Err(JobError::Input { .. })), "{removed:?}");
     }
 }

@@ -6,9 +6,11 @@
 //!            └─ part 1, attempt 1 ─▶ work/1.1.part ─┘
 //! ```
 //!
-//! A [`Job`] has everything that a worker needs. An engine, such as a batch system, only starts workers; each runs
-//! one [`Attempt`] and prints its [`PartReport`]. Attempts do not know of each other, so that an engine may repeat
-//! one, or run two at the same time.
+//! A [`Job`] has everything that a worker needs. An engine (`engine.rs`), such as Apache Spark, only starts `contend part`
+//! on machines; each runs one [`Attempt`], and leaves its output and its [`PartReport`] in the [`Work`] directory. Attempts do
+//! not know of each other, so that an engine may repeat one, or run two at the same time. The driver (`driver.rs`) looks
+//! for reports, checks outputs, and accepts one attempt for each part. `executor.rs` then has the outputs combined, and
+//! the rest of the plan run, on the driver's machine.
 
 mod attempt;
 mod driver;
@@ -22,7 +24,7 @@ mod work;
 
 pub use attempt::Attempt;
 pub use executor::{Cluster, EngineKind};
-pub use job::{FORMAT, Job, JobError, JobFile, VARIABLES};
+pub use job::{FORMAT, Job, JobError, JobFile, VARIABLES, Written};
 pub use processes::PART_VERB;
 pub use report::{End, PartReport, StageReport};
 pub use work::Work;

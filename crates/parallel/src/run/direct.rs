@@ -22,6 +22,7 @@ use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::supervise::{Task, run_plan};
 use super::{limits, not_divided, peek, shell_command};
+use crate::cluster::Job;
 use crate::execute::{Beginning, read_beginning};
 use crate::plan::estimate;
 use crate::plan::fast_path::fast_path;
@@ -269,6 +270,24 @@ impl<'a> Direct<'a> {
         let task = Task { plan, paths, prefix, inverted, records: None, cluster: None };
         run_plan(task, report, settings, None, observer)
     }
+}
+
+/// Continues a job whose driver has died. The current directory must be that of the job.
+pub(super) fn resume(
+    job: &Job,
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<End, RunError> {
+    let plan = job.plan();
+    let mut report = Report::new(&job.text, settings);
+    let why = "a job is continued".to_owned();
+    report.record.decision = Decision { parallel: true, why, ..Decision::default() };
+    report.record.plan = Some(PlanRecord::from(&plan));
+    let (cluster, inverted) = (settings.cluster.clone(), job.inverted);
+    let (paths, prefix) = (Paths::new(), Vec::new());
+    let task = Task { plan, paths, prefix, inverted, records: None, cluster };
+    let settings = Settings { pipefail: job.pipefail, ..settings.clone() };
+    run_plan(task, report, &settings, None, observer)
 }
 
 /// Reads the beginning of standard input, and decides whether to run the plan in parallel. Returns

@@ -69,6 +69,7 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunErr
             }
             Reading::Shell(why) => by_shell(text, &why, settings, observer),
         },
+        Target::Job(job) => direct::resume(job, settings, observer),
         Target::Script(path, arguments) => shell::script(path, arguments, settings, observer),
     }
 }

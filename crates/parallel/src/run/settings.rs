@@ -7,7 +7,7 @@ use contend_shell::environment::default_shell;
 use contend_sys::procfs::MemInfo;
 use contend_sys::{cgroup, cpu};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Job};
 use crate::plan::planner::Annotation;
 
 /// Ratio of the memory of the machine or the cgroup to the default memory budget.
@@ -25,12 +25,14 @@ pub struct Request {
 }
 
 /// The source to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A pipeline in the syntax of the shell.
     Pipeline(String),
     /// The path of a script, and its arguments.
     Script(PathBuf, Vec<OsString>),
+    /// The job that the settings of the cluster resume.
+    Job(Box<Job>),
 }
 
 /// How a pipeline runs, and what the caller needs besides its output.

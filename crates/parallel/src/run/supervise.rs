@@ -22,7 +22,7 @@ use super::records::Records;
 use super::settings::Settings;
 use super::shutdown::{Escalation, Shutdown};
 use super::watch::Watch;
-use crate::cluster::{Cluster, Clustered, Work};
+use crate::cluster::{Cluster, Clustered, Work, Written};
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
@@ -54,6 +54,24 @@ pub(super) struct Task {
     pub cluster: Option<Cluster>,
 }
 
+/// Where the first group of a plan runs over parts.
+struct Elsewhere {
+    cluster: Cluster,
+    work: Work,
+    written: Written,
+}
+
+impl Elsewhere {
+    /// Takes the work directory of the job that is continued, or creates one.
+    fn new(cluster: Cluster, written: Written) -> io::Result<Self> {
+        let work = match &cluster.resume {
+            Some(path) => Work::at(path),
+            None => Work::create(&cluster.work)?,
+        };
+        Ok(Self { cluster, work, written })
+    }
+}
+
 /// The execution of a plan.
 enum Running<'a> {
     /// Commands that inherit the standard streams, while this thread only waits.
@@ -70,7 +88,7 @@ impl<'a> Running<'a> {
         launcher: &'a Arc<Launcher>,
         tally: &'a Arc<Tally>,
         settings: &Settings,
-        elsewhere: Option<(Cluster, Work)>,
+        elsewhere: Option<Elsewhere>,
     ) -> Result<Self, ExecuteError> {
         if let [Step::Serial(commands)] = plan.steps.as_slice()
             && plan.source == Source::Own
@@ -92,7 +110,9 @@ impl<'a> Running<'a> {
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
             let result = match &elsewhere {
                 None => local.execute(&plan),
-                Some((cluster, work)) => Clustered { local, cluster, work }.execute(&plan),
+                Some(Elsewhere { cluster, work, written }) => {
+                    Clustered { local, cluster, work, written }.execute(&plan)
+                }
             };
             let _ = sender.send(result); // after a signal the receiver may be gone
         })
@@ -197,12 +217,17 @@ pub(super) fn run_plan(
     let check = check.map(Check::capture).transpose()?;
     observer.started(&task.plan, &tally);
     let watch = Watch::new(settings.record || settings.stats && !report.by_shell);
-    let work = task.cluster.as_ref().map(|cluster| Work::create(&cluster.work)).transpose();
-    let work = work.context("cannot create a work directory")?;
+    let cluster = task.cluster.take();
+    let elsewhere = cluster.map(|cluster| {
+        let (text, inverted) = (report.record.command.clone(), task.inverted);
+        Elsewhere::new(cluster, Written { text, inverted, pipefail: settings.pipefail })
+    });
+    let elsewhere = elsewhere.transpose().context("cannot create a work directory")?;
+    let work = elsewhere.as_ref().map(|elsewhere| elsewhere.work.clone());
     let begun = Instant::now();
     tally.work().start(begun, settings.trace);
     let (result, peak_memory_bytes) =
-        supervise(&mut task, &signals, &tally, settings, watch, work.as_ref(), observer);
+        supervise(&mut task, &signals, &tally, settings, watch, elsewhere, observer);
     observer.ended();
     if let Some(work) = work {
         work.remove().context("cannot remove the work directory")?;
@@ -248,13 +273,12 @@ fn supervise(
     tally: &Arc<Tally>,
     settings: &Settings,
     mut watch: Watch,
-    work: Option<&Work>,
+    elsewhere: Option<Elsewhere>,
     observer: &mut dyn Observer,
 ) -> (Result<(), ExecuteError>, Option<u64>) {
     let sorting = sorting(settings, &task.plan);
     let launcher = Arc::new(Launcher::new(signals.mask_before(), task.paths.clone(), sorting));
     let prefix = std::mem::take(&mut task.prefix);
-    let elsewhere = task.cluster.take().zip(work.cloned());
     let running = Running::begin(&task.plan, prefix, &launcher, tally, settings, elsewhere);
     let result = running.and_then(|running| {
         running.end(signals, &launcher, || {

@@ -35,6 +35,7 @@ pub fn run(settings: Run) -> Result<Exit> {
     let text = match &request.what {
         Target::Pipeline(text) => text.clone(),
         Target::Script(path, _) => path.display().to_string(),
+        Target::Job(job) => job.text.clone(),
     };
     let mut reporter = Reporter::new(progress, request.settings.check)
         .with_declared(declared_commands(&request))
