@@ -8,9 +8,11 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use contend_record::Writer;
+use contend_sys::cpu;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::job::{Job, JobFile};
+use super::programs;
 use super::report::{End, PartReport};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
@@ -50,6 +52,9 @@ pub(super) enum AttemptError {
         /// The version of the worker.
         own: Writer,
     },
+    /// The worker has other programs, or another C library, than the machine that planned the job.
+    #[error("this machine does not fit the job: {0}")]
+    Machine(String),
     /// A file has another size or time of modification than when the job was planned.
     #[error("{file} has changed since the job was planned")]
     Changed {
@@ -125,6 +130,7 @@ impl Attempt<'_> {
         if contend != own {
             return Err(AttemptError::Version { planned: contend.clone(), own: own.clone() });
         }
+        self.check_machine()?;
         self.check_files()?;
         let local = Local { settings, launcher, tally, prefix: Mutex::default() };
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
@@ -141,6 +147,20 @@ impl Attempt<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Checks that the programs and the C library are those of the job.
+    fn check_machine(&self) -> Result<(), AttemptError> {
+        let Job { group, programs, libc, .. } = self.job;
+        if let Some(why) = programs::difference(programs, &programs::programs_of(group)) {
+            return Err(AttemptError::Machine(why));
+        }
+        let own = cpu::libc_version();
+        if own != *libc {
+            let why = format!("its C library is {own}, and not {libc}");
+            return Err(AttemptError::Machine(why));
+        }
+        Ok(())
     }
 
     /// Checks that the files are those of the job, as far as their sizes and times tell.
@@ -354,12 +374,16 @@ mod tests {
         fails(&job, 1, "the job has 1 parts, and none with the index 1");
         let other = Writer { version: "0.0.1".to_owned(), ..Writer::default() };
         fails(&Job { contend: other, ..job.clone() }, 0, "planned by contend 0.0.1");
+        let mut other = job.clone();
+        other.programs.insert("tr".to_owned(), Some("0".to_owned()));
+        fails(&other, 0, "does not fit the job: tr is another version");
+        fails(&Job { libc: "other".to_owned(), ..job.clone() }, 0, "its C library is ");
         fs::write(folder.path().join("in"), "a\nb\nc\n").expect("own file");
         fails(&job, 0, "in has changed since the job was planned");
         fs::remove_file(folder.path().join("in")).expect("own file");
         fails(&job, 0, "No such file or directory");
         let names = names(work.path());
-        assert!(names.len() == 4 && names.iter().all(|it| it.contains(".json")), "{names:?}");
+        assert!(names.len() == 6 && names.iter().all(|it| it.contains(".json")), "{names:?}");
         assert!(run(&job, 0, 0, &folder.path().join("no folder")).is_err());
     }
 }

@@ -1,6 +1,5 @@
 //! Executes a plan whose first group runs over parts on several machines.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use contend_record::Writer;
@@ -96,7 +95,7 @@ impl Executor for Clustered<'_> {
 
 impl Clustered<'_> {
     /// Returns the outputs of all parts, or the reason why the plan has to run on one machine.
-    fn outputs(&self, plan: &Plan) -> Result<Result<Vec<File>, String>, ClusterError> {
+    fn outputs(&self, plan: &Plan) -> Result<Result<Vec<PathBuf>, String>, ClusterError> {
         let job = if self.cluster.resume.is_some() {
             Job::read(&self.work.job_file())?
         } else {
@@ -126,10 +125,7 @@ impl Clustered<'_> {
                 Ok(Err(why))
             }
             Driven::Complete(outputs) => {
-                let open = |(_, path): (PartReport, PathBuf)| {
-                    File::open(&path).map_err(|source| JobError::File { path, source })
-                };
-                Ok(Ok(outputs.into_iter().map(open).collect::<Result<_, _>>()?))
+                Ok(Ok(outputs.into_iter().map(|(_, path)| path).collect()))
             }
         }
     }

@@ -8,8 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use contend_record::Writer;
+use contend_sys::cpu;
 use serde::{Deserialize, Serialize};
 
+use super::programs::{Programs, programs_of};
 use crate::execute::parts;
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
@@ -43,6 +45,10 @@ pub struct Job {
     pub directory: PathBuf,
     /// The environment variables of [`VARIABLES`] that are set, with their values.
     pub environment: BTreeMap<String, String>,
+    /// The programs that the group may start.
+    pub programs: Programs,
+    /// The version of the C library, whose locales determine the order of lines.
+    pub libc: String,
 }
 
 /// Environment variables that determine what commands do with their input, so that workers must have the same
@@ -163,7 +169,7 @@ impl Job {
         let parts = parts::ranges(bytes, count(bytes));
         let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
         let (group, rest) = (group.clone(), rest.to_vec());
-        let environment = environment();
+        let (environment, programs) = (environment(), programs_of(&group));
         let Written { text, inverted, pipefail } = written.clone();
         Ok(Self {
             format,
@@ -178,6 +184,8 @@ impl Job {
             parts,
             directory,
             environment,
+            programs,
+            libc: cpu::libc_version(),
         })
     }
 

@@ -18,6 +18,7 @@ mod engine;
 mod executor;
 mod job;
 mod processes;
+mod programs;
 mod report;
 mod spark;
 mod work;
@@ -26,6 +27,7 @@ pub use attempt::Attempt;
 pub use executor::{Cluster, EngineKind};
 pub use job::{FORMAT, Job, JobError, JobFile, VARIABLES, Written};
 pub use processes::PART_VERB;
+pub use programs::Programs;
 pub use report::{End, PartReport, StageReport};
 pub use work::Work;
 

@@ -59,8 +59,8 @@ enum Feed {
     Source(Source),
     /// The output of the previous step.
     Step(File),
-    /// The outputs of all parts of a group, in order, which have run elsewhere.
-    Parts(Vec<File>),
+    /// The paths of the outputs of all parts of a group, in order, which have run elsewhere.
+    Parts(Vec<PathBuf>),
 }
 
 impl Executor for Local<'_> {
@@ -80,12 +80,16 @@ struct Place<'a> {
 }
 
 impl Local<'_> {
-    /// Runs a plan whose first step is a group that has already run over parts. Combines the outputs of all parts, in
-    /// order, and runs the other steps.
+    /// Runs a plan whose first step is a group that has already run over parts. Combines the outputs of all parts, whose
+    /// paths are in order, and runs the other steps.
     ///
     /// # Errors
     /// Returns an error if an output is not one of the group's, or if the rest of the plan cannot be executed.
-    pub fn execute_after_parts(&self, plan: &Plan, outputs: Vec<File>) -> Result<(), ExecuteError> {
+    pub fn execute_after_parts(
+        &self,
+        plan: &Plan,
+        outputs: Vec<PathBuf>,
+    ) -> Result<(), ExecuteError> {
         self.run(&self.steps(plan), Feed::Parts(outputs))
     }
 
@@ -215,7 +219,7 @@ impl Local<'_> {
             Feed::Step(file) => (Input::Stream(Vec::new(), file), None),
             Feed::Source(Source::Files(names)) => (Input::Files(slices(&names)?), None),
             Feed::Source(Source::Standard | Source::Own) => self.standard_input()?,
-            Feed::Parts(outputs) => return Ok(parts::combine(group, &context, outputs, output)?),
+            Feed::Parts(outputs) => return Ok(parts::combine(group, &context, &outputs, output)?),
         };
         let reader = group::run(group, &context, input, output)?;
         // A program that reads the same file afterwards continues after the group's input, as it

@@ -14,10 +14,11 @@
 //! A part runs as any group does, over chunks on all CPUs of its machine, but it cannot fall back to one run
 //! over the whole input: it is [refused](PartEnd::Refused) instead.
 
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Seek as _};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use super::boundary_merger::BoundaryMerger;
@@ -96,7 +97,10 @@ pub(super) fn run(
     })
 }
 
-/// Combines the outputs of all parts, in order, into the output of the group.
+/// Largest number of files that are merged at once, so that a process may open them.
+const MAX_MERGED: usize = 128;
+
+/// Combines the outputs of all parts, whose paths are in order, into the output of the group.
 ///
 /// # Errors
 /// Returns an error if an output is not one of the group's, a command cannot be started or fails, or the
@@ -104,7 +108,7 @@ pub(super) fn run(
 pub(super) fn combine(
     group: &Group,
     context: &Context<'_>,
-    outputs: Vec<File>,
+    outputs: &[PathBuf],
     output: File,
 ) -> Result<(), GroupError> {
     let sink = Sink::for_group(output, context);
@@ -119,18 +123,21 @@ pub(super) fn combine(
 fn combine_into(
     group: &Group,
     context: &Context<'_>,
-    outputs: Vec<File>,
+    outputs: &[PathBuf],
     mut sink: Sink<'_>,
 ) -> Result<(), GroupError> {
+    let opened = || outputs.iter().map(File::open);
     if let Some(task) = sorted::task(group).filter(|_| group.any_order) {
-        let _ = merge(outputs, task.kind(), task.first(), &mut sink)?; // nothing is left to write
-        return Ok(());
+        return in_rounds(context, opened(), &mut sink, |files, sink| {
+            let _ = merge(files, task.kind(), task.first(), sink)?; // nothing is left to write
+            Ok(())
+        });
     }
     match &group.combine {
         Combine::Concatenate | Combine::Adjoin { .. } | Combine::Counts { .. } => {
             let mut merger = BoundaryMerger::new(sink, &group.combine);
-            for output in outputs {
-                let copied = filter::copy(output, &mut |bytes: &[u8]| merger.piece(bytes))?;
+            for output in opened() {
+                let copied = filter::copy(output?, &mut |bytes: &[u8]| merger.piece(bytes))?;
                 if copied.is_break() || merger.chunk_ended()?.is_break() {
                     return Ok(());
                 }
@@ -138,18 +145,19 @@ fn combine_into(
             let _ = merger.end()?; // nothing is left to write
         }
         Combine::Merge(how) => {
-            merge_files(how, context, &outputs.iter().collect::<Vec<_>>(), &mut sink)?;
+            in_rounds(context, opened(), &mut sink, |files, sink| {
+                merge_files(how, context, &files.iter().collect::<Vec<_>>(), sink)?;
+                Ok(())
+            })?;
         }
         Combine::Numbers(kinds) => {
-            let texts = outputs.into_iter().map(io::read_to_string);
-            let texts: Vec<_> =
-                texts.map(|it| it.map(String::into_bytes)).collect::<Result<_, _>>()?;
+            let texts: Vec<_> = outputs.iter().map(fs::read).collect::<Result<_, _>>()?;
             let _ = numbers::combine(kinds, &texts, &mut sink)?; // nothing is left to write
         }
         Combine::Through(command) | Combine::Totals(command) => {
             pass_through(command, context, &mut sink, |stdin| {
-                for output in outputs {
-                    let _ = filter::copy(output, stdin)?; // the exit status shows whether it has read enough
+                for output in opened() {
+                    let _ = filter::copy(output?, stdin)?; // the exit status shows whether it has read enough
                 }
                 Ok(Continue(()))
             })?;
@@ -158,9 +166,33 @@ fn combine_into(
     Ok(())
 }
 
+/// Merges files into `sink` with `merge`, at most [`MAX_MERGED`] at once: more of them in several rounds, by way of
+/// temporary files. Files next to each other are merged first, so that equal lines keep their order.
+fn in_rounds(
+    context: &Context<'_>,
+    files: impl Iterator<Item = io::Result<File>>,
+    sink: &mut Sink<'_>,
+    merge: impl Fn(Vec<File>, &mut Sink<'_>) -> Result<(), GroupError>,
+) -> Result<(), GroupError> {
+    let mut files = files.peekable();
+    let mut merged = Vec::new();
+    loop {
+        let batch: Vec<File> = files.by_ref().take(MAX_MERGED).collect::<Result<_, _>>()?;
+        if merged.is_empty() && files.peek().is_none() {
+            return merge(batch, sink);
+        }
+        let mut file = tempfile::tempfile_in(context.folder)?;
+        merge(batch, &mut Sink::new(file.try_clone()?, None, context.launcher))?;
+        file.rewind()?;
+        merged.push(Ok(file));
+        if files.peek().is_none() {
+            return in_rounds(context, merged.into_iter(), sink, merge);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Seek as _;
     use std::process::{Command, Stdio};
 
     use super::super::testing::{Setting, file, read};
@@ -208,22 +240,22 @@ mod tests {
         let setting = Setting::default();
         let part = of_part(group).expect("a group that runs over parts");
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let folder = tempfile::tempdir().expect("a folder");
         let mut outputs = Vec::new();
-        for range in ranges(bytes as u64, count) {
+        for (index, range) in ranges(bytes as u64, count).into_iter().enumerate() {
             let files = texts.iter().map(|text| Slice::from_here(file(text)).expect("a file"));
-            let output = tempfile::tempfile().expect("a file");
-            let mut again = output.try_clone().expect("a descriptor");
+            let path = folder.path().join(index.to_string());
+            let output = File::create(&path).expect("a file");
             let end = setting
                 .with(&part, |context| run(&part, context, files.collect(), range.clone(), output));
             if end.expect("the part runs") != PartEnd::Complete {
                 return None;
             }
-            again.rewind().expect("a file");
-            outputs.push(again);
+            outputs.push(path);
         }
         let output = tempfile::tempfile().expect("a file");
         let again = output.try_clone().expect("a descriptor");
-        let combined = setting.with(group, |context| combine(group, context, outputs, output));
+        let combined = setting.with(group, |context| combine(group, context, &outputs, output));
         combined.expect("the outputs can be combined");
         Some(read(again))
     }
@@ -261,6 +293,17 @@ mod tests {
                 }
             }
             assert!(complete >= 5, "{pipeline}: {complete} runs over parts");
+        }
+    }
+
+    #[test]
+    fn more_outputs_than_can_be_merged_at_once_are_merged_in_rounds() {
+        let lines: Vec<String> = (0..700).map(|number| format!("{}\n", number * 7 % 700)).collect();
+        let input = lines.concat();
+        for pipeline in ["sort -n", "sort -k1,1", "sort -h"] {
+            let group = group_of(pipeline);
+            let output = over_parts(&group, &[&input], MAX_MERGED as u64 * 2 + 10);
+            assert_eq!(output.expect("it is complete"), expected(pipeline, &input), "{pipeline}");
         }
     }
 
