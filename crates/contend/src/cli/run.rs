@@ -92,7 +92,7 @@ pub struct RunArgs {
     pub execution: ExecutionArgs,
 }
 
-/// Options for a run over parts. They are hidden until there is an engine for several machines.
+/// Options for a run over parts, perhaps on several machines. They are hidden until the feature is complete.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
     /// Run the first stages over parts of their files, with ENGINE: local or spark.

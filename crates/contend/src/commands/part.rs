@@ -47,7 +47,7 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
     output::stdout(&format!("{}\n", serde_json::to_string(&report)?))?;
     match report.end {
         End::Failed(why) => Err(anyhow!(why)),
-        End::Complete { .. } | End::Refused(_) => Ok(Exit::Success),
+        End::Complete { .. } | End::NoRecord | End::Refused(_) => Ok(Exit::Success),
     }
 }
 

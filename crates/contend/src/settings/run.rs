@@ -135,7 +135,8 @@ fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
         return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
     }
     let program = std::env::current_exe().context("cannot find the program contend")?;
-    let (parts, resume) = (args.parts, args.resume);
+    let resume = args.resume.map(|work| work.canonicalize()).transpose();
+    let (parts, resume) = (args.parts, resume.context("cannot find the work directory")?);
     Ok(Some(Cluster { engine, parts, work, contend: version::writer(), program, resume }))
 }
 

@@ -86,7 +86,11 @@ fn a_single_busy_thread_is_not_a_fault() {
     assert_eq!(symptoms(&record), Vec::<&str>::new(), "{record:#}");
     assert_eq!(record["exit_code"], 0);
     assert_eq!(record["started"], true);
-    assert!(figure(&record, "/state_seconds/running") > 0.5 * figure(&record, "/observed_seconds"));
+    // Other tests may use the CPUs meanwhile.
+    let states =
+        ["running", "runnable"].map(|state| figure(&record, &format!("/state_seconds/{state}")));
+    let busy: f64 = states.iter().sum();
+    assert!(busy > 0.5 * figure(&record, "/observed_seconds"), "{record:#}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub mod cluster;
 mod process;
 
 #[allow(unused_imports, reason = "each target uses some of them")]

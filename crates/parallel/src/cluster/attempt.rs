@@ -141,6 +141,8 @@ impl Attempt<'_> {
         let output = Output::create(self)?;
         match local.run_part(&part, &names, range.clone(), output.writer()?) {
             Ok(PartEnd::Complete) => output.keep(),
+            Ok(PartEnd::NoRecord) => Ok(End::NoRecord),
+            Ok(PartEnd::Failed(why)) => Ok(End::Failed(why)),
             Ok(PartEnd::Refused(why)) => Ok(End::Refused(why)),
             Err(ExecuteError::Failed { .. }) => {
                 Ok(End::Refused("a command failed on a part".to_owned()))
@@ -342,7 +344,7 @@ mod tests {
         });
         let checksums = reports.map(|report| match report.end {
             End::Complete { checksum, .. } => checksum,
-            End::Refused(why) | End::Failed(why) => panic!("{why}"),
+            other => panic!("{other:?}"),
         });
         assert_eq!(checksums[0], checksums[1]);
         assert_eq!(names(work.path()), ["0.1.json", "0.1.part", "0.2.json", "0.2.part"]);

@@ -36,8 +36,9 @@ pub struct Driver<'a> {
 /// The end of a job whose engine worked.
 #[derive(Debug)]
 pub enum Driven {
-    /// All parts are complete. Each has its report, and the path of its output, in order.
-    Complete(Vec<(PartReport, PathBuf)>),
+    /// All parts are complete. The paths are those of the outputs, in order of the parts. Parts in which no record begins
+    /// have none.
+    Complete(Vec<PathBuf>),
     /// A part was refused, for the given reason: the group must run once over its whole input.
     Refused(String),
 }
@@ -77,10 +78,20 @@ pub enum DriveError {
     Interrupted,
 }
 
+/// The output of a part.
+#[derive(Debug)]
+enum Output {
+    /// The file with this path.
+    File(PathBuf),
+    /// No record begins in the part.
+    None,
+}
+
 /// The state of a part.
 #[derive(Debug, Default)]
 struct Part {
-    accepted: Option<(PartReport, PathBuf)>,
+    /// The output of the attempt that was accepted.
+    accepted: Option<Output>,
     /// Why the last attempt failed; empty if none did.
     failure: String,
 }
@@ -106,7 +117,7 @@ impl Driver<'_> {
             return Ok(Driven::Refused(why));
         }
         let last = self.work.last_attempt().map_err(|source| self.cannot_read(source))?;
-        let first = last.map_or(0, |attempt| batch_of(attempt) + 1);
+        let first = last.map_or(0, |attempt| batch_of(attempt).saturating_add(1));
         for batch in first..first.saturating_add(MAX_BATCHES) {
             let missing: Vec<usize> =
                 (0..count).filter(|&part| parts[part].accepted.is_none()).collect();
@@ -167,10 +178,14 @@ impl Driver<'_> {
             match &report.end {
                 End::Refused(why) => return Ok(Some(why.clone())),
                 End::Failed(why) => part.failure = format!("{why} (on {})", report.host),
+                End::NoRecord => {
+                    (self.accepted)(&report);
+                    part.accepted = Some(Output::None);
+                }
                 End::Complete { .. } => match self.work.verified(&report) {
                     Ok(path) => {
                         (self.accepted)(&report);
-                        part.accepted = Some((report, path));
+                        part.accepted = Some(Output::File(path));
                     }
                     Err(why) => part.failure = format!("{why} (from {})", report.host),
                 },
@@ -199,7 +214,9 @@ impl Driver<'_> {
                     why: self.reason(index, part.failure),
                 });
             };
-            outputs.push(accepted);
+            if let Output::File(path) = accepted {
+                outputs.push(path);
+            }
         }
         Ok(Driven::Complete(outputs))
     }
@@ -310,8 +327,8 @@ mod tests {
         let driver = Driver { job, work, is_over: &|| false, accepted: &count };
         let result = match driver.run(&mut engine) {
             Ok(Driven::Complete(outputs)) => {
-                assert_eq!(accepted.get(), outputs.len(), "each part is accepted once");
-                let text = |(_, path): &(_, PathBuf)| fs::read_to_string(path).expect("text");
+                assert_eq!(accepted.get(), job.parts.len(), "each part is accepted once");
+                let text = |path: &PathBuf| fs::read_to_string(path).expect("text");
                 Ok(outputs.iter().map(text).collect())
             }
             Ok(Driven::Refused(why)) => Err(format!("refused: {why}")),
@@ -338,6 +355,17 @@ mod tests {
             assert_eq!(output.as_deref(), Ok("A\nB\nC\nD\nE\nF\n"), "{fault:?}");
             assert_eq!(batches, [vec![0, 1, 2], vec![1, 2]], "{fault:?}");
         }
+    }
+
+    #[test]
+    fn parts_in_which_no_record_begins_have_no_output() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (long, work) = ("x".repeat(60), Work::create(folder.path()).expect("room"));
+        let files = [("in", &*format!("{long}\nb\n"))];
+        let job = job(folder.path(), "wc -l <@/in", &files, 4);
+        let (output, batches) = drive(&job, &work, &|_, _| Fault::None);
+        assert_eq!(output.expect("complete").split_whitespace().count(), 2, "two parts have lines");
+        assert_eq!(batches.len(), 1);
     }
 
     #[test]

@@ -122,11 +122,10 @@ impl Clustered<'_> {
         match driver.run(&mut *self.engine())? {
             Driven::Refused(why) => {
                 self.local.tally.start_again(&job.group);
+                self.local.tally.input().forget();
                 Ok(Err(why))
             }
-            Driven::Complete(outputs) => {
-                Ok(Ok(outputs.into_iter().map(|(_, path)| path).collect()))
-            }
+            Driven::Complete(outputs) => Ok(Ok(outputs)),
         }
     }
 

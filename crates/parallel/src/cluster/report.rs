@@ -41,6 +41,8 @@ pub enum End {
         /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
         checksum: String,
     },
+    /// No record begins in the part, so that there is no output.
+    NoRecord,
     /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
     /// attempt would end in the same way.
     Refused(String),

@@ -1,8 +1,10 @@
 //! The engine that has Apache Spark run attempts.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use contend_shell::environment::in_path;
 use contend_sys::Pid;
 use contend_sys::child::ExitStatus;
 
@@ -11,6 +13,8 @@ use super::processes::{Share, command};
 use super::work::{Work, end_of_file};
 use crate::execute::Launcher;
 
+/// The program that starts an application.
+const SUBMIT: &str = "spark-submit";
 /// The program that Spark runs as its driver.
 const PROGRAM: &str = include_str!("spark.py");
 /// Name of that program's file in the work directory.
@@ -68,10 +72,14 @@ impl<'a> Spark<'a> {
 
 impl Engine for Spark<'_> {
     fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
+        if in_path(SUBMIT).is_none() {
+            let source = io::ErrorKind::NotFound.into();
+            return Err(EngineError::Start { program: SUBMIT.to_owned(), source });
+        }
         fs::write(work.path().join(PROGRAM_FILE), PROGRAM)?;
         self.log = work.path().join(LOG_FILE);
         let (null, log) = (File::open("/dev/null")?, File::create(&self.log)?);
-        let command = command("spark-submit".to_owned(), self.arguments(work, parts, batch));
+        let command = command(SUBMIT.to_owned(), self.arguments(work, parts, batch));
         let pid = self.launcher.start_helper(&command, [Some(&null), Some(&log), Some(&log)]);
         let cannot = |source| EngineError::Start { program: command.program.clone(), source };
         self.running = Some(pid.map_err(cannot)?);
@@ -86,7 +94,7 @@ impl Engine for Spark<'_> {
             ExitStatus::Exited(0) => String::new(),
             status => {
                 let log = end_of_file(&self.log, SHOWN_LOG_BYTES).unwrap_or_default();
-                format!("spark-submit ended with status {}: {log}", status.shell_code())
+                format!("{SUBMIT} ended with status {}: {log}", status.shell_code())
             }
         }))
     }

@@ -6,6 +6,8 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::attempt::checksum;
 use super::report::{End, PartReport};
@@ -14,8 +16,10 @@ use super::report::{End, PartReport};
 const JOB: &str = "job.json";
 /// Beginning of the names of work directories.
 const PREFIX: &str = "contend-";
-/// Attempts to remove a directory in which attempts may still create files.
-const REMOVALS: u32 = 5;
+/// Number of tries to remove a directory in which attempts may still create files.
+const REMOVALS: u32 = 20;
+/// Time between two tries.
+const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
 
 /// A directory that all machines can read and write, for one job.
 ///
@@ -147,6 +151,7 @@ impl Work {
             if result.is_ok() {
                 break;
             }
+            thread::sleep(REMOVAL_PAUSE);
         }
         result
     }

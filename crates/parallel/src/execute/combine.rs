@@ -7,6 +7,7 @@ use std::thread;
 
 use contend_commands::awk::sums::Totals;
 use contend_record::run::WorkKind;
+use contend_sys::child::ExitStatus;
 
 use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
@@ -143,21 +144,36 @@ fn filter_outputs(
 ///
 /// # Errors
 /// Returns an error if the command cannot be started or fails, or the output cannot be written.
-pub(super) fn pass_through(
+fn pass_through(
     command: &Command,
     context: &Context<'_>,
     sink: &mut Sink<'_>,
     feed: impl FnOnce(&mut FilterInput) -> Result<ControlFlow<()>, GroupError>,
 ) -> Result<(), GroupError> {
+    let status = run_filter(command, context, sink, feed)?;
+    if !has_succeeded(status, command.status) {
+        let statuses = vec![status];
+        let ended = Ended { statuses, costs: Vec::new(), succeeded: false, stderr: Vec::new() };
+        return Err(GroupError::Failed(Box::new(ended)));
+    }
+    context.tally.status(command, status);
+    Ok(())
+}
+
+/// Runs a command, lets `feed` write its standard input, and copies its output to `sink`. Returns how the command
+/// ended.
+///
+/// # Errors
+/// Returns an error if the command cannot be started, or the output cannot be written.
+pub(super) fn run_filter(
+    command: &Command,
+    context: &Context<'_>,
+    sink: &mut Sink<'_>,
+    feed: impl FnOnce(&mut FilterInput) -> Result<ControlFlow<()>, GroupError>,
+) -> Result<ExitStatus, GroupError> {
     let (filter, stdin, stdout) = Filter::start(command, context)?;
     let fed = filter.copy_while(stdout, sink, stdin, feed);
     let reaped = filter.wait()?;
     let _ = fed?; // `feed` never returns `Break`
-    if !has_succeeded(reaped.status, command.status) {
-        let statuses = vec![reaped.status];
-        let ended = Ended { statuses, costs: Vec::new(), succeeded: false, stderr: Vec::new() };
-        return Err(GroupError::Failed(Box::new(ended)));
-    }
-    context.tally.status(command, reaped.status);
-    Ok(())
+    Ok(reaped.status)
 }

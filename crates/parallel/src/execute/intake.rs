@@ -33,8 +33,14 @@ impl Intake {
     }
 
     /// Sets the number of bytes to 0, because the whole input will be read again.
-    pub(crate) fn start_again(&self) {
+    pub(super) fn start_again(&self) {
         self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Sets all counters to 0, because what was counted is not used.
+    pub(crate) fn forget(&self) {
+        self.start_again();
+        self.chunks.store(0, Ordering::Relaxed);
     }
 
     /// Returns how many bytes were handed out and not given back.

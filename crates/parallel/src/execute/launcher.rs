@@ -22,6 +22,9 @@ use crate::plan::ir::Command;
 /// Upper bound on the time until a pending signal has been handled.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(100);
 
+/// Time that helpers get to end after SIGTERM.
+const HELPER_GRACE_PERIOD: Duration = Duration::from_secs(10);
+
 /// A starter of commands, which knows the running ones and can end them.
 #[derive(Debug)]
 pub struct Launcher {
@@ -85,11 +88,18 @@ impl Launcher {
         self.start(command, streams, RetryLimit::Long)
     }
 
-    /// Sends SIGTERM to helpers that still run, and waits for their end.
+    /// Sends SIGTERM to helpers that still run, and waits for their end. Those that still run after
+    /// [`HELPER_GRACE_PERIOD`] get SIGKILL.
     pub(crate) fn end_helpers(&self, pids: &[Pid]) {
         self.signal(pids, Signal::TERM);
+        let begun = Instant::now();
         for &pid in pids {
-            let _ = self.wait(pid); // it may have been reaped
+            while let Ok(None) = self.try_wait(pid) {
+                if begun.elapsed() > HELPER_GRACE_PERIOD {
+                    self.signal(&[pid], Signal::KILL);
+                }
+                thread::sleep(SIGNAL_LATENCY / 10);
+            }
         }
     }
 

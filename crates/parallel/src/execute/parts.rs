@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use super::boundary_merger::BoundaryMerger;
-use super::combine::{merge_files, pass_through};
+use super::combine::{merge_files, run_filter};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::group::over_chunks;
@@ -39,6 +39,10 @@ use crate::plan::ir::{Combine, Group};
 pub enum PartEnd {
     /// Its output is complete.
     Complete,
+    /// No record begins in its range, so that no command has run, and it has no output.
+    NoRecord,
+    /// The group cannot run at present, for the given reason. Another attempt may succeed.
+    Failed(String),
     /// The group must run once over its whole input, for the given reason.
     Refused(String),
 }
@@ -84,15 +88,19 @@ pub(super) fn run(
     range: Range<u64>,
     output: File,
 ) -> Result<PartEnd, GroupError> {
-    let input = Input::Files(range_of(files, &group.cut, range)?);
+    let slices = range_of(files, &group.cut, range)?;
+    if slices.is_empty() {
+        return Ok(PartEnd::NoRecord);
+    }
+    let input = Input::Files(slices);
     let longest = usize::try_from(context.memory / 4).unwrap_or(usize::MAX);
     let chunks = ChunkSource::new(context.launcher, input, &group.cut, &group.guard)
         .with_records_up_to(longest)
         .counted(context.tally.input());
     let sink = Sink::new(output, None, context.launcher);
     Ok(match over_chunks(group, context, &chunks, sink)? {
-        // Without input, no record begins in its range.
-        Progress::Done | Progress::StartAgain(_, Fallback::EmptyInput) => PartEnd::Complete,
+        Progress::Done => PartEnd::Complete,
+        Progress::StartAgain(_, why @ Fallback::Scarcity) => PartEnd::Failed(why.to_string()),
         Progress::StartAgain(_, why) => PartEnd::Refused(why.to_string()),
     })
 }
@@ -155,12 +163,14 @@ fn combine_into(
             let _ = numbers::combine(kinds, &texts, &mut sink)?; // nothing is left to write
         }
         Combine::Through(command) | Combine::Totals(command) => {
-            pass_through(command, context, &mut sink, |stdin| {
+            let status = run_filter(command, context, &mut sink, |stdin| {
                 for output in opened() {
                     let _ = filter::copy(output?, stdin)?; // the exit status shows whether it has read enough
                 }
                 Ok(Continue(()))
             })?;
+            // As in a shell, it may fail because its reader has had enough.
+            context.tally.status(command, status);
         }
     }
     Ok(())
@@ -248,10 +258,11 @@ mod tests {
             let output = File::create(&path).expect("a file");
             let end = setting
                 .with(&part, |context| run(&part, context, files.collect(), range.clone(), output));
-            if end.expect("the part runs") != PartEnd::Complete {
-                return None;
+            match end.expect("the part runs") {
+                PartEnd::Complete => outputs.push(path),
+                PartEnd::NoRecord => {}
+                PartEnd::Refused(_) | PartEnd::Failed(_) => return None,
             }
-            outputs.push(path);
         }
         let output = tempfile::tempfile().expect("a file");
         let again = output.try_clone().expect("a descriptor");

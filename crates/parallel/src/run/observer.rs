@@ -1,6 +1,7 @@
 //! Notifications about a run in progress.
 
 use std::io;
+use std::path::Path;
 
 use contend_record::run::{Check, Outcome};
 
@@ -41,6 +42,8 @@ pub enum Notice<'a> {
     CannotWrite(&'a ExecuteError),
     /// The pipeline runs on this machine alone, for the given reason, although a cluster was requested.
     NotDivided(&'a str),
+    /// The work directory with this path cannot be removed, for the given reason.
+    Left(&'a Path, &'a io::Error),
     /// The run was not compared with the original, since the reader closed its output.
     NotCompared,
     /// The run was compared with the original.

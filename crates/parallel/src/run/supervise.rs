@@ -230,7 +230,11 @@ pub(super) fn run_plan(
         supervise(&mut task, &signals, &tally, settings, watch, elsewhere, observer);
     observer.ended();
     if let Some(work) = work {
-        work.remove().context("cannot remove the work directory")?;
+        // How the run ended matters more.
+        if let Err(error) = work.remove() {
+            let written = observer.notify(Notice::Left(work.path(), &error));
+            written.context("cannot write standard error")?;
+        }
     }
     if let Some(signal) = signals.interrupted() {
         return Ok(End::Interrupted(signal));

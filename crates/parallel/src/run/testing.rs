@@ -21,6 +21,7 @@ impl Observer for Recorder {
     fn notify(&mut self, notice: Notice<'_>) -> io::Result<()> {
         self.notices.push(match notice {
             Notice::MissingFile(message) => format!("missing {message}"),
+            Notice::Left(path, error) => format!("left {}: {error}", path.display()),
             Notice::NotDivided(why) => format!("not divided: {why}"),
             Notice::CommandStderr(bytes) => format!("stderr {}", String::from_utf8_lossy(bytes)),
             Notice::CannotWrite(error) => error.to_string(),

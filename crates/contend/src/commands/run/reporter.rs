@@ -67,6 +67,9 @@ impl Observer for Reporter {
                 return output::command_stderr(bytes);
             }
             Notice::MissingFile(message) => output::error(message),
+            Notice::Left(path, error) => {
+                output::error(&format!("cannot remove {}: {error}", path.display()));
+            }
             Notice::NotDivided(why) => output::error(&format!("runs on this machine only: {why}")),
             Notice::CannotWrite(error) => output::error(&output::chain(error)),
             Notice::NotCompared => {
