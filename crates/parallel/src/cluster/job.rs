@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::programs::{Programs, programs_of};
 use crate::execute::parts;
+use crate::plan::classes::LOCALE_VARIABLES;
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
 /// Name and version of the format.
@@ -43,7 +44,8 @@ pub struct Job {
     pub parts: Vec<Range<u64>>,
     /// The directory in which the commands run. Relative names of files start there.
     pub directory: PathBuf,
-    /// The environment variables of [`VARIABLES`] that are set, with their values.
+    /// The environment variables that determine what commands do with their input, and their values. Those that are not
+    /// set are missing.
     pub environment: BTreeMap<String, String>,
     /// The programs that the group may start.
     pub programs: Programs,
@@ -51,22 +53,14 @@ pub struct Job {
     pub libc: String,
 }
 
-/// Environment variables that determine what commands do with their input, so that workers must have the same
-/// values. The variables of locales are among them.
-pub const VARIABLES: &[&str] = &[
-    "LC_ALL",
-    "LC_COLLATE",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "LC_MONETARY",
-    "LC_NUMERIC",
-    "LC_TIME",
-    "LANG",
-    "LANGUAGE",
-    "PATH",
-    "POSIXLY_CORRECT",
-    "TZ",
-];
+/// Environment variables, besides those of the locale, that determine what commands do with their input, so that workers
+/// must have the same values.
+const OTHER_VARIABLES: &[&str] = &["LANGUAGE", "PATH", "POSIXLY_CORRECT", "TZ"];
+
+/// Returns the names of the variables that workers must have in common with the machine that planned the job.
+fn variables() -> impl Iterator<Item = &'static str> {
+    LOCALE_VARIABLES.iter().chain(OTHER_VARIABLES).copied()
+}
 
 /// A file of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,10 +126,10 @@ pub enum JobError {
     },
 }
 
-/// Returns those of [`VARIABLES`] that are set in this process, with their values.
+/// Returns those of [`variables`] that are set in this process, with their values.
 fn environment() -> BTreeMap<String, String> {
-    let value = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
-    VARIABLES.iter().filter_map(value).collect()
+    let value = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    variables().filter_map(value).collect()
 }
 
 impl Job {
@@ -201,8 +195,8 @@ impl Job {
     /// the job.
     pub fn changed_variables(&self) -> Vec<(&'static str, Option<&str>)> {
         let own = environment();
-        let of_job = |&name: &&'static str| (name, self.environment.get(name));
-        let changed = VARIABLES.iter().map(of_job).filter(|(name, value)| own.get(*name) != *value);
+        let of_job = |name: &'static str| (name, self.environment.get(name));
+        let changed = variables().map(of_job).filter(|(name, value)| own.get(*name) != *value);
         changed.map(|(name, value)| (name, value.map(String::as_str))).collect()
     }
 

@@ -25,7 +25,7 @@ mod work;
 
 pub use attempt::Attempt;
 pub use executor::{Cluster, EngineKind};
-pub use job::{FORMAT, Job, JobError, JobFile, VARIABLES, Written};
+pub use job::{FORMAT, Job, JobError, JobFile, Written};
 pub use processes::PART_VERB;
 pub use programs::Programs;
 pub use report::{End, PartReport, StageReport};

@@ -226,9 +226,8 @@ const TABLE: &[(&[&str], Classifier)] = &[
     (&["awk", "mawk", "gawk", "nawk", "original-awk", "busybox"], awk::class),
 ];
 
-/// Environment variables that may be set for a command: the locale, the directory for temporary
-/// files, and the time zone.
-const VARIABLES: &[&str] = &[
+/// Environment variables that select a locale.
+pub(crate) const LOCALE_VARIABLES: &[&str] = &[
     "LC_ALL",
     "LC_COLLATE",
     "LC_CTYPE",
@@ -237,9 +236,9 @@ const VARIABLES: &[&str] = &[
     "LC_NUMERIC",
     "LC_TIME",
     "LANG",
-    "TMPDIR",
-    "TZ",
 ];
+/// Other environment variables that may be set for a command: the directory for temporary files, and the time zone.
+const OTHER_VARIABLES: &[&str] = &["TMPDIR", "TZ"];
 
 /// Returns whether a command of the given name, which may be a path, may run faster over chunks.
 pub fn may_gain(name: &str) -> bool {
@@ -282,7 +281,9 @@ impl Subject<'_> {
         if self.environment.changes_argument_parsing {
             return Err("a variable such as `POSIXLY_CORRECT` is set".into());
         }
-        let other = self.simple.variables.iter().find(|(name, _)| !VARIABLES.contains(&&**name));
+        let is_known =
+            |name: &str| LOCALE_VARIABLES.contains(&name) || OTHER_VARIABLES.contains(&name);
+        let other = self.simple.variables.iter().find(|(name, _)| !is_known(name));
         other.map_or(Ok(()), |(name, _)| Err(format!("the effect of `{name}=` is unknown").into()))
     }
 
