@@ -19,6 +19,8 @@ const MIN_PAIR_SHARE: f64 = 0.8;
 const MIN_BALANCE: f64 = 0.2;
 /// Longest piece of work after which a hand-over is worth to be avoided, in seconds.
 const MAX_RUN_SECONDS: f64 = 2e-3;
+/// Longest mean gap between two hand-overs that belongs to them, in seconds.
+const MAX_GAP_SECONDS: f64 = 1e-4;
 /// Longest mean run of a thread in a ring, in seconds.
 const MAX_RING_SECONDS: f64 = 1e-4;
 /// Share of the wake-ups of a thread in a ring by the same other one.
@@ -63,11 +65,12 @@ fn goroutines(facts: &Facts) -> Option<Found> {
         return None;
     }
     let work = process.running * (1.0 - goroutines.channels) * (1.0 - facts.system_share());
-    let gain = (1.0 - work / facts.cpus.min(2.0)).clamp(0.0, 1.0);
+    let own = facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
+    let runs = own.clone().map(|thread| thread.runs_per_second).sum::<f64>() * facts.wall;
+    let gain = (taken(facts, runs) - work / facts.cpus.min(2.0)).clamp(0.0, 1.0);
     if gain < MIN_GAIN {
         return None;
     }
-    let own = facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
     Some(Found {
         message: format!(
             "Goroutines of {} and {} use {} and {} of the CPU time, in turn: {} of it is spent in \
@@ -124,7 +127,7 @@ pub fn messages(facts: &Facts) -> Option<Found> {
         threads.iter().map(|thread| thread.run_length).sum::<f64>() / threads.len() as f64;
     // The program's own work for each message is saved in part, too.
     let work = 0.5 * facts.running * (1.0 - facts.system_share());
-    let gain = (1.0 - work / facts.cpus).clamp(0.0, 1.0);
+    let gain = (taken(facts, switches * facts.wall) - work / facts.cpus).clamp(0.0, 1.0);
     if gain < MIN_GAIN {
         return None;
     }
@@ -159,7 +162,8 @@ fn circle(facts: &Facts) -> Option<Found> {
     let run_length =
         threads.iter().map(|thread| thread.run_length).sum::<f64>() / threads.len() as f64;
     let work = facts.running * (1.0 - facts.system_share());
-    let gain = (1.0 - work / facts.cpus.min(threads.len() as f64)).clamp(0.0, 1.0);
+    let needed = work / facts.cpus.min(threads.len() as f64);
+    let gain = (taken(facts, wakes * facts.wall) - needed).clamp(0.0, 1.0);
     if gain < MIN_GAIN {
         return None;
     }
@@ -234,13 +238,8 @@ fn turns(facts: &Facts) -> Option<Found> {
     }
     // Without hand-overs, the work in user mode is left, and both can do it at the same time.
     let work = facts.running * (1.0 - facts.system_share());
-    let waiting = facts.by(Cause::Idle) + facts.by(Cause::Lock) + facts.by(Cause::Unknown);
-    let per_hand_over = waiting * facts.wall / hand_overs.max(1.0);
-    // Longer gaps are not hand-overs, but time to think, or waiting for others.
-    let gaps = if per_hand_over < 1e-4 { waiting } else { 0.0 };
-    let taken = facts.at_level(1) + facts.from_level(2) + gaps;
     let needed = work / facts.cpus.min(2.0);
-    let gain = (taken - needed).clamp(0.0, 1.0);
+    let gain = (taken(facts, hand_overs) - needed).clamp(0.0, 1.0);
     if gain < MIN_GAIN {
         return None;
     }
@@ -270,6 +269,15 @@ fn turns(facts: &Facts) -> Option<Found> {
         command: None,
         unless: "each piece of work needs the result of the one before, which only the other can give",
     })
+}
+
+/// Returns the share of the time that the work and its hand-overs take, with the gaps between them if these are short.
+fn taken(facts: &Facts, hand_overs: f64) -> f64 {
+    let waiting = facts.by(Cause::Idle) + facts.by(Cause::Lock) + facts.by(Cause::Unknown);
+    let per_hand_over = waiting * facts.wall / hand_overs.max(1.0);
+    // Longer gaps are not hand-overs, but time to think, or waiting for others.
+    let gaps = if per_hand_over < MAX_GAP_SECONDS { waiting } else { 0.0 };
+    facts.at_level(1) + facts.from_level(2) + gaps
 }
 
 /// Returns the two threads with the most hand-overs in both directions, if these start most of their

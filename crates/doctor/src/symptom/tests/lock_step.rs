@@ -32,6 +32,7 @@ fn ring() -> Program {
     Program::on(2.0)
         .threads(1..=3, |thread| thread.runs(0.3, 5_000.0).waits(wait, 0.7))
         .levels(&[0.88, 0.01])
+        .cause(Cause::Idle, 0.1)
         .in_kernel(0.4)
         .wakes(1, 2, 5_000.0)
         .wakes(2, 3, 5_000.0)
@@ -40,17 +41,25 @@ fn ring() -> Program {
 
 /// A pool of processes that get each item in a message of its own.
 pub fn pool() -> Program {
-    let worker =
-        |id: i32| Thread::new(id).of(id).runs(0.4, 4_000.0).waits(waiting(ThreadState::Pipe), 0.5);
+    pool_of(0.4, 4_000.0)
+}
+
+/// A pool whose processes run for the given share of the time, in this number of runs per second.
+fn pool_of(share: f64, per_second: f64) -> Program {
+    let worker = |id: i32| {
+        Thread::new(id).of(id).runs(share, per_second).waits(waiting(ThreadState::Pipe), 0.5)
+    };
+    let wakes = 0.5 * per_second;
     Program::on(2.0)
         .thread(worker(1))
         .thread(worker(2))
         .thread(worker(3))
         .levels(&[0.4, 0.4])
+        .cause(Cause::Idle, 0.2)
         .in_kernel(0.5)
-        .wakes(1, 2, 2_000.0)
-        .wakes(2, 1, 2_000.0)
-        .wakes(3, 1, 2_000.0)
+        .wakes(1, 2, wakes)
+        .wakes(2, 1, wakes)
+        .wakes(3, 1, wakes)
 }
 
 /// A program in Go, two of whose goroutines use these shares of the CPU time.
@@ -58,6 +67,7 @@ fn goroutines(first: f64, second: f64, channels: f64) -> Program {
     Program::on(2.0)
         .threads(1..=3, |thread| thread.runtime(Runtime::Go).runs(0.3, 1_000.0))
         .levels(&[0.85, 0.05])
+        .cause(Cause::Idle, 0.1)
         .process(PID, |process| {
             let entries =
                 vec![("main.produce".to_owned(), first), ("main.main".to_owned(), second)];
@@ -85,6 +95,8 @@ fn small_messages_between_processes_are_found() {
     let found = finds(find, pool(), 0.84..=0.86);
     assert!(found.message.contains("exchange small messages"), "{}", found.message);
     is_silent(find, pool().in_kernel(0.1), "the messages cost little");
+    let thinks = pool_of(0.051, 600.0).levels(&[0.02, 0.06]).cause(Cause::Idle, 0.92);
+    is_silent(find, thinks, "the sender thinks between its messages");
     let server = pool().without_wakes();
     is_silent(find, server, "clients wake them, but not each other");
 }
@@ -94,6 +106,11 @@ fn goroutines_that_pass_each_value_are_found() {
     finds(find, goroutines(0.5, 0.4, 0.3), 0.6..=0.75);
     is_silent(find, goroutines(0.9, 0.1, 0.3), "one of them does the work");
     is_silent(find, goroutines(0.5, 0.4, 0.01), "hardly any time in channels");
+    let thinks = goroutines(0.5, 0.4, 0.3).levels(&[0.05]).cause(Cause::Idle, 0.95);
+    is_silent(find, thinks.clone(), "the client thinks between its requests");
+    // The same goroutines without a pause.
+    let often = |thread| Thread::new(thread).runtime(Runtime::Go).runs(0.3, 20_000.0);
+    finds(find, thinks.thread(often(4)), 0.5..=0.65);
 }
 
 #[test]
