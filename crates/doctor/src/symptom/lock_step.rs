@@ -29,6 +29,9 @@ const MIN_RING_SHARE: f64 = 0.6;
 const MIN_CHANNELS: f64 = 0.02;
 /// Share of the larger one of two goroutines in their CPU time, above which the other one only serves it.
 const MAX_ONE_SIDED: f64 = 0.75;
+/// Mean number of running threads of Go below which a program mostly waits for others, or thinks. When goroutines work in turn,
+/// the scheduler of Go spins for a while at each hand-over.
+const MIN_GO_RUNNING: f64 = 0.5;
 /// Mean number of running threads of Go from which goroutines do not work in turn.
 const MAX_GO_RUNNING: f64 = 1.5;
 /// Number of times per second that a thread wakes to exchange a message.
@@ -60,14 +63,13 @@ fn goroutines(facts: &Facts) -> Option<Found> {
     let is_in_turn = goroutines.channels >= MIN_CHANNELS
         && goroutines.channels > goroutines.locking
         && goroutines.share(0) <= MAX_ONE_SIDED * (goroutines.share(0) + goroutines.share(1))
-        && process.running < MAX_GO_RUNNING;
+        && (MIN_GO_RUNNING..MAX_GO_RUNNING).contains(&process.running);
     if !is_in_turn {
         return None;
     }
     let work = process.running * (1.0 - goroutines.channels) * (1.0 - facts.system_share());
     let own = facts.threads.iter().filter(|thread| thread.name.pid == process.pid);
-    let runs = own.clone().map(|thread| thread.runs_per_second).sum::<f64>() * facts.wall;
-    let gain = (taken(facts, runs) - work / facts.cpus.min(2.0)).clamp(0.0, 1.0);
+    let gain = (1.0 - work / facts.cpus.min(2.0)).clamp(0.0, 1.0);
     if gain < MIN_GAIN {
         return None;
     }
