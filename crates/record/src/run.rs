@@ -31,7 +31,10 @@ mod bytes;
 mod outcome;
 mod work;
 pub use bytes::ByteSet;
-pub use outcome::{Check, Decision, Left, Outcome, RunRecord, SCHEMA, StageOutcome, TakenOver};
+pub use outcome::{
+    Check, Decision, DividedOutcome, Division, HostParts, Left, Outcome, RunRecord, SCHEMA,
+    StageOutcome, TakenOver,
+};
 pub use work::{WorkKind, WorkSpan};
 
 /// The plan for running a pipeline over chunks of its input, as far as its stages allow.

@@ -95,7 +95,7 @@ pub struct RunArgs {
 /// Options for a run over parts, perhaps on several machines. They are hidden until the feature is complete.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// Run the first stages over parts of their files, with ENGINE: local or spark.
+    /// Run the first stages over parts of their files, with ENGINE: local, spark or slurm.
     #[arg(long, value_name = "ENGINE", value_enum, hide = true)]
     #[arg(conflicts_with_all = ["file", "trace", "part_size"])]
     pub on: Option<EngineArg>,
@@ -104,7 +104,7 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "URL", hide = true)]
     pub master: Option<String>,
 
-    /// More options for `spark-submit`, as one word (repeatable).
+    /// Another option for `spark-submit` or `sbatch`, as one word (repeatable).
     #[arg(long, value_name = "OPTION", hide = true, allow_hyphen_values = true)]
     pub engine_option: Vec<String>,
 
@@ -114,6 +114,13 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide = true)]
     #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "parts", "work"])]
     pub resume: Option<PathBuf>,
+
+    /// Write the job as files into the new directory DIR, instead of running it.
+    ///
+    /// A person can read and start them.
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath, hide = true)]
+    #[arg(conflicts_with_all = ["explain", "check", "stats", "json", "html", "resume", "work"])]
+    pub emit: Option<PathBuf>,
 
     /// Divide the files into N parts.
     #[arg(long, value_name = "N", requires = "on", hide = true)]
@@ -132,6 +139,8 @@ pub enum EngineArg {
     Local,
     /// Apache Spark, by `spark-submit`.
     Spark,
+    /// Slurm, by `sbatch`.
+    Slurm,
 }
 
 const EXAMPLES: &str = "\

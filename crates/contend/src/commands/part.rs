@@ -1,13 +1,11 @@
 //! `contend part`: runs one part of a job, on the machine of a worker.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, anyhow};
 use contend_parallel::cluster::{Attempt, End, Job};
 use contend_parallel::execute::{Launcher, Settings};
 use contend_shell::environment::Paths;
+use contend_sys::Signal;
 use contend_sys::signal::SignalFd;
-use contend_sys::{Signal, spawn};
 use rustix::process::set_parent_process_death_signal;
 
 use crate::cli::part::PartArgs;
@@ -25,8 +23,9 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
     let plan = args.plan.canonicalize();
     let plan = plan.with_context(|| format!("cannot find {}", args.plan.display()))?;
     let job = Job::read(&plan)?;
-    if !job.changed_variables().is_empty() {
-        return Err(run_with_variables(&job)?);
+    if !job.environment.are_set() {
+        let error = job.environment.start_again();
+        return Err(anyhow::Error::from(error).context("cannot start contend"));
     }
     let directory = &job.directory;
     std::env::set_current_dir(directory)
@@ -46,22 +45,7 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
     let report = report.context("cannot write the report of the attempt")?;
     output::stdout(&format!("{}\n", serde_json::to_string(&report)?))?;
     match report.end {
-        End::Failed(why) => Err(anyhow!(why)),
+        End::Failed(why) | End::CommandFailed(why) => Err(anyhow!(why)),
         End::Complete { .. } | End::NoRecord | End::Refused(_) => Ok(Exit::Success),
     }
-}
-
-/// Starts this program again in the environment of the job, which threads of this process must not change. Returns
-/// only if that fails.
-fn run_with_variables(job: &Job) -> Result<anyhow::Error> {
-    let program = std::env::current_exe().context("cannot find contend")?;
-    let mut command = Command::new(program);
-    command.args(std::env::args_os().skip(1));
-    for (name, value) in job.changed_variables() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    Ok(anyhow::Error::from(spawn::become_command(&mut command)).context("cannot start contend"))
 }

@@ -105,7 +105,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let publish = publish(args.publish)?;
     let save = args.save;
     let settings = Settings {
-        cluster: cluster(args.cluster)?,
+        cluster: cluster(args.cluster, &what)?,
         explain: args.explain,
         check: args.check,
         stats: args.stats,
@@ -122,28 +122,62 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     Ok(Run { request, progress, files, trace, script_command, tip, publish, save })
 }
 
-/// Returns what runs parts, if an engine is given.
-fn cluster(args: ClusterArgs) -> Result<Option<Cluster>> {
-    let engine = args.on.or(args.resume.is_some().then_some(EngineArg::Local));
-    let Some(engine) = engine else { return Ok(None) };
-    let engine = match engine {
-        EngineArg::Local => EngineKind::Local,
-        EngineArg::Spark => EngineKind::Spark { master: args.master, options: args.engine_option },
+/// Returns what runs parts, if an engine is given. A job that is continued has one.
+fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
+    let engine = args.on;
+    if args.master.is_some() && engine != Some(EngineArg::Spark) {
+        return Err(UsageError("--master is for --on spark".to_owned()).into());
+    }
+    if !args.engine_option.is_empty() && matches!(engine, None | Some(EngineArg::Local)) {
+        return Err(UsageError(
+            "--engine-option is for an engine of a cluster: see --on".to_owned(),
+        )
+        .into());
+    }
+    let engine = match (engine, what) {
+        (None, Target::Job(job)) => Some(job.engine.clone()),
+        (engine, _) => engine.map(|engine| engine_of(engine, args.master, args.engine_option)),
     };
+    let Some(engine) = engine else { return Ok(None) };
     let work = args.work.unwrap_or_else(|| ".".into());
     if !work.is_dir() {
         return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
     }
+    if args.emit.is_some() && engine == EngineKind::Local {
+        return Err(UsageError("--emit is for an engine of a cluster: see --on".to_owned()).into());
+    }
     let program = std::env::current_exe().context("cannot find the program contend")?;
     let resume = args.resume.map(|work| work.canonicalize()).transpose();
     let (parts, resume) = (args.parts, resume.context("cannot find the work directory")?);
-    Ok(Some(Cluster { engine, parts, work, contend: version::writer(), program, resume }))
+    Ok(Some(Cluster {
+        engine,
+        parts,
+        work,
+        contend: version::writer(),
+        program,
+        emit: args.emit,
+        resume,
+    }))
 }
 
-/// Returns the job in a work directory, after checking that this process can continue it.
+/// Returns an engine with its options.
+fn engine_of(engine: EngineArg, master: Option<String>, options: Vec<String>) -> EngineKind {
+    match engine {
+        EngineArg::Local => EngineKind::Local,
+        EngineArg::Spark => EngineKind::Spark { master, options },
+        EngineArg::Slurm => EngineKind::Slurm { options },
+    }
+}
+
+/// Returns the job in a work directory, after checking that this process can continue it. If its environment is another one,
+/// starts this program again in that of the job.
 fn job_in(work: &Path) -> Result<Job> {
     let refused = |why: String| Err(UsageError(format!("--resume: {why}")).into());
-    let job = Job::read(&Work::at(work).job_file())?;
+    let work = Work::at(work);
+    if let Some(why) = work.doubt() {
+        return refused(why);
+    }
+    let job = Job::read(&work.job_file())?;
     let own = version::writer();
     if job.contend != own {
         return refused(format!("the job was planned by {}, and this is {own}", job.contend));
@@ -152,13 +186,11 @@ fn job_in(work: &Path) -> Result<Job> {
     if here != job.directory {
         return refused(format!("the job runs in {}: change to it first", job.directory.display()));
     }
-    match job.changed_variables().as_slice() {
-        [] => Ok(job),
-        [(name, value), ..] => refused(match value {
-            Some(value) => format!("set {name} to '{value}' first, as when the job was planned"),
-            None => format!("unset {name} first, as when the job was planned"),
-        }),
+    if !job.environment.are_set() {
+        let error = job.environment.start_again();
+        return Err(anyhow::Error::from(error).context("cannot start contend"));
     }
+    Ok(job)
 }
 
 /// Returns the error for `--check` with a script. It names a command that compares the output of

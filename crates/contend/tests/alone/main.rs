@@ -7,6 +7,7 @@ mod book;
 mod doctor;
 mod lab;
 mod named;
+mod slurm;
 mod spark;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, reason = "the other target uses the rest")]

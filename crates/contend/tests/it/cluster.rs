@@ -1,6 +1,7 @@
 //! Tests of `contend run --on`: parts that run elsewhere, and what happens when something fails there.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 
 use contend_sys::procfs::{Stat, children};
@@ -45,13 +46,95 @@ fn a_job_whose_driver_was_killed_is_continued() {
     let elsewhere = elsewhere.expect("it starts");
     assert_eq!(elsewhere.status.code(), Some(2));
     assert!(text(&elsewhere.stderr).contains("change to it first"), "{}", text(&elsewhere.stderr));
-    let other = setting.run(&["--resume", &work]).env("TZ", "Asia/Tokyo").output();
-    let message = text(&other.expect("it starts").stderr);
-    assert!(message.contains("unset TZ first") || message.contains("set TZ to"), "{message}");
+    fs::set_permissions(&work, Permissions::from_mode(0o777)).expect("own folder");
     let output = setting.output(&["--resume", &work]);
+    assert!(text(&output.stderr).contains("other users may write to "), "{}", text(&output.stderr));
+    fs::set_permissions(&work, Permissions::from_mode(0o700)).expect("own folder");
+    // The commands get the variables of the job.
+    let mut again = setting.run(&["--resume", &work]);
+    let output = again.env("LC_ALL", "xx_XX").env("PATH", "/no/such/folder").output();
+    let output = output.expect("it starts");
     assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(setting.runs(), 4, "only the last part runs again");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn two_drivers_do_not_run_the_same_job() {
+    let setting = Setting::new();
+    let child = setting.start();
+    let [work] = &setting.work()[..] else { panic!("there is a work directory") };
+    let second = setting.output(&["--resume", &work.display().to_string()]);
+    let message = text(&second.stderr);
+    assert!(message.contains("another contend is running it"), "{message}");
+    assert_eq!(second.status.code(), Some(125));
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn an_input_that_grows_is_read_here() {
+    let setting = Setting::new();
+    let child = setting.start();
+    let more = format!("{INPUT}more\n");
+    fs::write(setting.path("in"), &more).expect("room");
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    let message = text(&output.stderr);
+    assert_eq!(text(&output.stdout), more, "{message}");
+    assert!(message.contains("in has changed since the job was planned"), "{message}");
+    assert_eq!(output.status.code(), Some(0));
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn an_attempt_runs_in_the_environment_of_the_job() {
+    let setting = Setting::new();
+    let show = setting.path("show");
+    fs::write(&show, "#!/bin/sh\nsed \"s/\\$/$SUFFIX/\"\n").expect("room");
+    fs::set_permissions(&show, Permissions::from_mode(0o755)).expect("own file");
+    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow", "--map", "./show"];
+    let mut command = setting.run(&[&words[..], &["cat in | ./slow | ./show"]].concat());
+    let mut child = command.env("SUFFIX", "-x").spawn().expect("it starts");
+    wait_until("the last part waits", || setting.path("waiting").exists());
+    kill(Pid::from_child(&child), Signal::KILL);
+    child.wait().expect("a child");
+    setting.go();
+    let [work] = &setting.work()[..] else { panic!("the work directory is left") };
+    let plan = work.join("job.json").display().to_string();
+    let words = ["part", "--plan", &plan, "--part", "2", "--attempt", "77"];
+    let mut part = Command::new(contend());
+    let part = part.args(words).env("SUFFIX", "-y").env("NOISE", "1").output().expect("it starts");
+    assert_eq!(part.status.code(), Some(0), "{}", text(&part.stderr));
+    let found = fs::read_to_string(work.join("2.77.part")).expect("an output");
+    assert_eq!(found, "wait-x\nh-x\n");
+    fs::remove_dir_all(work).expect("own folder");
+}
+
+#[test]
+fn more_files_than_descriptors_are_no_obstacle() {
+    let setting = Setting::new();
+    let names: Vec<String> = (0..200).map(|number| format!("file{number}")).collect();
+    for name in &names {
+        fs::write(setting.path(name), format!("{name}\n")).expect("room");
+    }
+    let pipeline = format!("cat {} | tr a-z A-Z", names.join(" "));
+    let script = "ulimit -n 64; exec \"$@\"";
+    let contend = contend().to_owned();
+    let words = [
+        "-c", script, "bash", &contend, "run", "--on", "local", "-j", "1", "--parts", "20",
+        &pipeline,
+    ];
+    let mut command = Command::new("bash");
+    let output = command.args(words).current_dir(setting.0.path()).output().expect("bash starts");
+    let message = text(&output.stderr);
+    let expected: String = names.iter().map(|name| format!("{}\n", name.to_uppercase())).collect();
+    assert_eq!(text(&output.stdout), expected, "{message}");
+    assert_eq!((message.as_str(), output.status.code()), ("", Some(0)));
     setting.assert_nothing_is_left();
 }
 
@@ -141,6 +224,8 @@ fn mistakes_are_refused() {
         (&["--on", "none", "cat in"], "invalid value 'none'"),
         (&["--on", "local", "--parts", "0", "cat in"], "invalid value '0'"),
         (&["--on", "local", "--work", "in", "cat in"], "--work: in is not a directory"),
+        (&["--on", "local", "--master", "local", "cat in"], "--master is for --on spark"),
+        (&["--engine-option", "x", "cat in"], "--engine-option is for an engine of a cluster"),
         (&["--resume", "."], "cannot read or write the job in ./job.json"),
         (&["--resume", ".", "cat in"], "cannot be used with"),
     ] {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub mod cluster;
 mod process;
+pub mod slurm;
 
 #[allow(unused_imports, reason = "each target uses some of them")]
 pub use process::{Child, Command};

@@ -1,7 +1,9 @@
 //! An attempt at a part of a job, on the machine of the worker.
 
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,9 +11,12 @@ use std::time::Instant;
 
 use contend_record::Writer;
 use contend_sys::cpu;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::job::{Job, JobFile};
+use super::locales;
 use super::programs;
 use super::report::{End, PartReport};
 use crate::execute::parts::{self, PartEnd};
@@ -55,12 +60,6 @@ pub(super) enum AttemptError {
     /// The worker has other programs, or another C library, than the machine that planned the job.
     #[error("this machine does not fit the job: {0}")]
     Machine(String),
-    /// A file has another size or time of modification than when the job was planned.
-    #[error("{file} has changed since the job was planned")]
-    Changed {
-        /// The name of the file.
-        file: String,
-    },
     /// A file cannot be read.
     #[error("cannot read {file}")]
     Input {
@@ -131,30 +130,43 @@ impl Attempt<'_> {
             return Err(AttemptError::Version { planned: contend.clone(), own: own.clone() });
         }
         self.check_machine()?;
-        self.check_files()?;
         let local = Local { settings, launcher, tally, prefix: Mutex::default() };
-        let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+        let sizes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
         let part = match parts::of_part(group) {
             Ok(part) => part,
             Err(why) => return Ok(End::Refused(why.to_owned())),
         };
         let output = Output::create(self)?;
-        match local.run_part(&part, &names, range.clone(), output.writer()?) {
+        let used = RefCell::new(0..0);
+        let open = |indices: Range<usize>| {
+            used.replace(indices.clone());
+            files[indices].iter().map(|file| self.open(file)).collect()
+        };
+        let ended = local.run_part(&part, &sizes, range.clone(), &open, output.writer()?);
+        // The files must not have changed before the run, nor during it.
+        if let Some(why) = self.changed_file(&files[used.take()])? {
+            return Ok(End::Refused(why));
+        }
+        match ended {
             Ok(PartEnd::Complete) => output.keep(),
             Ok(PartEnd::NoRecord) => Ok(End::NoRecord),
             Ok(PartEnd::Failed(why)) => Ok(End::Failed(why)),
             Ok(PartEnd::Refused(why)) => Ok(End::Refused(why)),
-            Err(ExecuteError::Failed { .. }) => {
-                Ok(End::Refused("a command failed on a part".to_owned()))
+            Ok(PartEnd::CommandFailed(why)) => Ok(End::CommandFailed(why)),
+            Err(ExecuteError::Failed { stderr, .. }) => {
+                let message = String::from_utf8_lossy(&stderr);
+                Ok(End::CommandFailed(format!("a command failed: {}", message.trim_end())))
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Checks that the programs and the C library are those of the job.
+    /// Checks that the programs, their locales and the C library are those of the job.
     fn check_machine(&self) -> Result<(), AttemptError> {
-        let Job { group, programs, libc, .. } = self.job;
-        if let Some(why) = programs::difference(programs, &programs::programs_of(group)) {
+        let Job { group, programs, locales, libc, .. } = self.job;
+        let programs = || programs::difference(programs, &programs::programs_of(group));
+        let locales = || locales::difference(locales, &locales::locales_of(group));
+        if let Some(why) = programs().or_else(locales) {
             return Err(AttemptError::Machine(why));
         }
         let own = cpu::libc_version();
@@ -165,16 +177,28 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Checks that the files are those of the job, as far as their sizes and times tell.
-    fn check_files(&self) -> Result<(), AttemptError> {
-        for file in &self.job.files {
+    /// Opens a file of the job, and returns it with its name.
+    fn open(&self, file: &JobFile) -> Result<(String, File), ExecuteError> {
+        let cannot = |source| ExecuteError::Open { file: file.name.clone(), source };
+        let opened = JobFile::open(&file.name, &self.job.directory);
+        let (found, opened) = opened.map_err(cannot)?;
+        if found != *file {
+            return Err(cannot(io::Error::other("it has changed since the job was planned")));
+        }
+        Ok((found.name, opened))
+    }
+
+    /// Returns a sentence about one of the given files, or about one that a command names, if it is not that of the job
+    /// any more, as far as its size and time tell; `None` if there is none. Another attempt would find the same.
+    fn changed_file(&self, files: &[JobFile]) -> Result<Option<String>, AttemptError> {
+        for file in files.iter().chain(&self.job.named) {
             let name = || file.name.clone();
             let found = JobFile::examine(&file.name, &self.job.directory);
             if found.map_err(|source| AttemptError::Input { file: name(), source })? != *file {
-                return Err(AttemptError::Changed { file: name() });
+                return Ok(Some(format!("{} has changed since the job was planned", name())));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -218,13 +242,22 @@ impl Output {
             let bytes = self.file.metadata()?.len();
             io::Seek::rewind(&mut self.file)?;
             let checksum = checksum(&mut self.file)?;
-            fs::rename(&self.hidden, self.work.join(&self.name))?;
+            rename_to_new(&self.hidden, &self.work.join(&self.name))?;
             self.is_kept = true;
             File::open(&self.work)?.sync_all()?;
             Ok(End::Complete { file: self.name.clone(), bytes, checksum })
         };
         let kept = keep();
         kept.map_err(|source| self.error(source))
+    }
+}
+
+/// Renames a file to a name that does not exist, as far as the file system can tell.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system cannot do that. Numbers of attempts differ, so that there is no such file.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => fs::rename(from, to),
+        renamed => Ok(renamed?),
     }
 }
 
@@ -381,7 +414,9 @@ mod tests {
         fails(&other, 0, "does not fit the job: tr is another version");
         fails(&Job { libc: "other".to_owned(), ..job.clone() }, 0, "its C library is ");
         fs::write(folder.path().join("in"), "a\nb\nc\n").expect("own file");
-        fails(&job, 0, "in has changed since the job was planned");
+        let report = run(&job, 0, 50, work.path()).expect("room for the report");
+        let End::Refused(why) = report.end else { panic!("{report:?}") };
+        assert!(why.ends_with("in has changed since the job was planned"), "{why}");
         fs::remove_file(folder.path().join("in")).expect("own file");
         fails(&job, 0, "No such file or directory");
         let names = names(work.path());

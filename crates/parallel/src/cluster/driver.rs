@@ -5,19 +5,25 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::engine::{Engine, EngineError, State, batch_of};
+use super::engine::{Engine, EngineError, State};
 use super::job::Job;
 use super::report::{End, PartReport};
 use super::work::{Seen, Work};
 
-/// Number of batches until the driver gives up. Each has the parts that are still missing.
-const MAX_BATCHES: u32 = 3;
+/// Number of batches in which a part may fail. Each batch has the parts that are still missing.
+const MAX_FAILURES: u32 = 3;
+/// Number of batches without a complete part, one after the other, until the driver gives up.
+const MAX_IDLE_BATCHES: u32 = 3;
 /// Shortest time between two looks into the work directory.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 /// Longest time between two looks into the work directory.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// Time between two looks, as a multiple of the time that one takes.
 const PAUSE_FACTOR: u32 = 10;
+/// Number of attempts at a part in which a command fails, until the part is refused. One may fail because of its machine.
+const FAILURES_OF_COMMAND: u32 = 2;
+/// Time without an attempt until the user learns of it.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Number of bytes from the end of a log that an error shows.
 const SHOWN_LOG_BYTES: usize = 2000;
 
@@ -29,8 +35,21 @@ pub struct Driver<'a> {
     pub work: &'a Work,
     /// Tells whether the run is being ended.
     pub is_over: &'a dyn Fn() -> bool,
-    /// Is called with each part once it is accepted.
-    pub accepted: &'a dyn Fn(&PartReport),
+    /// Is called with what happens.
+    pub observer: &'a dyn Fn(Event<'_>),
+    /// Time until all reports of a batch that is over can be read. On a network file system, they may appear late.
+    pub delay: Duration,
+}
+
+/// What happens while a job is driven.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The output of a part has been accepted.
+    Accepted(&'a PartReport),
+    /// An attempt failed, or was lost without a report, for the given reason.
+    Failed(&'a str),
+    /// No attempt of a batch has begun for some time, for the given reason.
+    Waits(String),
 }
 
 /// The end of a job whose engine worked.
@@ -58,7 +77,7 @@ pub enum DriveError {
         source: io::Error,
     },
     /// A part has failed in each batch.
-    #[error("part {number} of {count} (bytes {first} to {last}) failed {batches} times: {why}")]
+    #[error("part {number} of {count} (bytes {first} to {last}) {}: {why}", times(*failures))]
     Part {
         /// The number of the part, counted from 1.
         number: usize,
@@ -68,11 +87,14 @@ pub enum DriveError {
         first: u64,
         /// The position of its last byte.
         last: u64,
-        /// The number of batches that it was in.
-        batches: u32,
+        /// The number of batches in which it failed.
+        failures: u32,
         /// The last reason, with the host if it is known.
         why: String,
     },
+    /// The engine ended without an attempt at any part.
+    #[error("no part was run: {0}")]
+    NoAttempt(String),
     /// The run is being ended.
     #[error("the run was interrupted")]
     Interrupted,
@@ -94,6 +116,19 @@ struct Part {
     accepted: Option<Output>,
     /// Why the last attempt failed; empty if none did.
     failure: String,
+    /// Number of batches in which an attempt failed or was lost.
+    failures: u32,
+    /// Number of attempts in which a command failed.
+    failures_of_command: u32,
+}
+
+/// Says how often a part has failed.
+fn times(failures: u32) -> String {
+    match failures {
+        0 => "was not run".to_owned(),
+        1 => "failed".to_owned(),
+        failures => format!("failed {failures} times"),
+    }
 }
 
 impl Driver<'_> {
@@ -116,18 +151,22 @@ impl Driver<'_> {
         if let Some(why) = self.take_reports(&mut seen, &mut parts)? {
             return Ok(Driven::Refused(why));
         }
-        let last = self.work.last_attempt().map_err(|source| self.cannot_read(source))?;
-        let first = last.map_or(0, |attempt| batch_of(attempt).saturating_add(1));
-        for batch in first..first.saturating_add(MAX_BATCHES) {
+        let mut batch = self.work.next_batch().map_err(|source| self.cannot_read(source))?;
+        let mut idle = 0;
+        while idle < MAX_IDLE_BATCHES && parts.iter().all(|part| part.failures < MAX_FAILURES) {
             let missing: Vec<usize> =
                 (0..count).filter(|&part| parts[part].accepted.is_none()).collect();
             if missing.is_empty() {
                 break;
             }
+            parts.iter_mut().for_each(|part| part.failure.clear());
             engine.submit(self.work, &missing, batch)?;
-            if let Some(why) = self.wait_for_batch(engine, &mut seen, &mut parts)? {
+            if let Some(why) = self.wait_for_batch(engine, batch, &mut seen, &mut parts)? {
                 return Ok(Driven::Refused(why));
             }
+            let left = parts.iter().filter(|part| part.accepted.is_none()).count();
+            idle = if left < missing.len() { 0 } else { idle + 1 };
+            batch = batch.saturating_add(1);
         }
         self.complete(parts)
     }
@@ -136,30 +175,71 @@ impl Driver<'_> {
     fn wait_for_batch(
         &self,
         engine: &mut dyn Engine,
+        batch: u32,
         seen: &mut Seen,
         parts: &mut [Part],
     ) -> Result<Option<String>, DriveError> {
+        let mut over_since = None;
+        let (mut quiet_since, mut told) = (Instant::now(), String::new());
         loop {
             if (self.is_over)() {
                 return Err(DriveError::Interrupted);
             }
             let state = engine.poll()?;
             let begun = Instant::now();
-            // The reports of a batch that is over are all there.
+            if over_since.is_some() {
+                self.work.refresh();
+            }
+            let complete = |parts: &[Part]| parts.iter().filter(|it| it.accepted.is_some()).count();
+            let before = complete(parts);
             if let Some(why) = self.take_reports(seen, parts)? {
                 return Ok(Some(why));
+            }
+            if complete(parts) > before {
+                quiet_since = begun;
+            }
+            if quiet_since.elapsed() > PATIENCE {
+                quiet_since = begun;
+                let has_begun = self.work.has_attempts(batch).unwrap_or(true);
+                if let Some(why) = engine.waiting(has_begun).filter(|why| *why != told) {
+                    told.clone_from(&why);
+                    (self.observer)(Event::Waits(why));
+                }
             }
             if parts.iter().all(|part| part.accepted.is_some()) {
                 return Ok(None);
             }
-            if let State::Over(trouble) = state {
-                for part in parts.iter_mut().filter(|part| part.failure.is_empty()) {
-                    part.failure.clone_from(&trouble);
+            let over = matches!(state, State::Over(_)).then(|| *over_since.get_or_insert(begun));
+            if let (State::Over(trouble), Some(since)) = (state, over)
+                && since.elapsed() >= self.delay
+            {
+                // Another batch would end in the same way.
+                if !trouble.is_empty() && !self.work.has_attempts(batch).unwrap_or(true) {
+                    return Err(DriveError::NoAttempt(trouble));
                 }
+                self.end_batch(batch, &trouble, parts)?;
                 return Ok(None);
             }
             thread::sleep((begun.elapsed() * PAUSE_FACTOR).clamp(MIN_PAUSE, MAX_PAUSE));
         }
+    }
+
+    /// Counts failures of the parts that are not complete at the end of a batch. A part that no attempt has begun has not
+    /// failed.
+    fn end_batch(&self, batch: u32, trouble: &str, parts: &mut [Part]) -> Result<(), DriveError> {
+        let begun = self.work.parts_of(batch).map_err(|source| self.cannot_read(source))?;
+        for (index, part) in parts.iter_mut().enumerate() {
+            if part.accepted.is_some() {
+                continue;
+            }
+            part.failures += u32::from(begun.contains(&index));
+            if part.failure.is_empty() {
+                trouble.clone_into(&mut part.failure);
+                let why = self.reason(index, trouble.to_owned());
+                (self.observer)(Event::Failed(&format!("part {}: {why}", index + 1)));
+            }
+        }
+        Ok(())
     }
 
     /// Reads the reports that have appeared, and accepts the first valid output of each part. Returns the reason if a
@@ -175,21 +255,32 @@ impl Driver<'_> {
             if part.accepted.is_some() {
                 continue;
             }
-            match &report.end {
+            let failure = match &report.end {
                 End::Refused(why) => return Ok(Some(why.clone())),
-                End::Failed(why) => part.failure = format!("{why} (on {})", report.host),
+                End::Failed(why) => format!("{why} (on {})", report.host),
+                End::CommandFailed(why) => {
+                    part.failures_of_command += 1;
+                    if part.failures_of_command >= FAILURES_OF_COMMAND {
+                        return Ok(Some(why.clone()));
+                    }
+                    format!("{why} (on {})", report.host)
+                }
                 End::NoRecord => {
-                    (self.accepted)(&report);
+                    (self.observer)(Event::Accepted(&report));
                     part.accepted = Some(Output::None);
+                    continue;
                 }
                 End::Complete { .. } => match self.work.verified(&report) {
                     Ok(path) => {
-                        (self.accepted)(&report);
+                        (self.observer)(Event::Accepted(&report));
                         part.accepted = Some(Output::File(path));
+                        continue;
                     }
-                    Err(why) => part.failure = format!("{why} (from {})", report.host),
+                    Err(why) => format!("{why} (from {})", report.host),
                 },
-            }
+            };
+            (self.observer)(Event::Failed(&format!("part {}: {failure}", report.part + 1)));
+            part.failure = failure;
         }
         Ok(None)
     }
@@ -198,27 +289,27 @@ impl Driver<'_> {
         DriveError::Work { path: self.work.path().display().to_string(), source }
     }
 
-    /// Returns the outputs of all parts, or an error about the first one that has none.
+    /// Returns the outputs of all parts, or an error about the one without an output that has failed most often.
     fn complete(&self, parts: Vec<Part>) -> Result<Driven, DriveError> {
-        let count = parts.len();
-        let mut outputs = Vec::with_capacity(count);
-        for (index, part) in parts.into_iter().enumerate() {
-            let Some(accepted) = part.accepted else {
-                let range = &self.job.parts[index];
-                return Err(DriveError::Part {
-                    number: index + 1,
-                    count,
-                    first: range.start + 1,
-                    last: range.end,
-                    batches: MAX_BATCHES,
-                    why: self.reason(index, part.failure),
-                });
-            };
-            if let Output::File(path) = accepted {
-                outputs.push(path);
-            }
+        let missing = parts.iter().enumerate().filter(|(_, part)| part.accepted.is_none());
+        // Of several, the first one.
+        let worst = missing.rev().max_by_key(|(_, part)| part.failures);
+        if let Some((index, part)) = worst {
+            let range = &self.job.parts[index];
+            return Err(DriveError::Part {
+                number: index + 1,
+                count: parts.len(),
+                first: range.start + 1,
+                last: range.end,
+                failures: part.failures,
+                why: self.reason(index, part.failure.clone()),
+            });
         }
-        Ok(Driven::Complete(outputs))
+        let outputs = parts.into_iter().filter_map(|part| match part.accepted {
+            Some(Output::File(path)) => Some(path),
+            _ => None,
+        });
+        Ok(Driven::Complete(outputs.collect()))
     }
 
     /// Returns why a part failed: the reason that is known, and the end of its last log.
@@ -286,6 +377,10 @@ mod tests {
     }
 
     impl Engine for InProcess<'_> {
+        fn prepare(&self, _: &Work, _: &[usize], _: u32) -> Result<Vec<String>, EngineError> {
+            Ok(Vec::new())
+        }
+
         fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
             self.batches.push(parts.to_vec());
             for &part in parts {
@@ -312,6 +407,10 @@ mod tests {
             Ok(State::Over("the engine has ended".to_owned()))
         }
 
+        fn waiting(&self, _: bool) -> Option<String> {
+            None
+        }
+
         fn cancel(&mut self) {}
     }
 
@@ -323,8 +422,13 @@ mod tests {
     ) -> (Result<String, String>, Vec<Vec<usize>>) {
         let mut engine = InProcess { job, fault, batches: Vec::new() };
         let accepted = Cell::new(0);
-        let count = |_: &PartReport| accepted.set(accepted.get() + 1);
-        let driver = Driver { job, work, is_over: &|| false, accepted: &count };
+        let count = |event: Event<'_>| {
+            if let Event::Accepted(_) = event {
+                accepted.set(accepted.get() + 1);
+            }
+        };
+        let driver =
+            Driver { job, work, is_over: &|| false, observer: &count, delay: Duration::ZERO };
         let result = match driver.run(&mut engine) {
             Ok(Driven::Complete(outputs)) => {
                 assert_eq!(accepted.get(), job.parts.len(), "each part is accepted once");
@@ -439,7 +543,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
         let mut engine = InProcess { job: &job, fault: &|_, _| Fault::Killed, batches: Vec::new() };
-        let driver = Driver { job: &job, work: &work, is_over: &|| true, accepted: &|_| {} };
+        let driver = Driver {
+            job: &job,
+            work: &work,
+            is_over: &|| true,
+            observer: &|_| {},
+            delay: Duration::ZERO,
+        };
         assert!(matches!(driver.run(&mut engine), Err(DriveError::Interrupted)));
     }
 }

@@ -9,6 +9,14 @@ use super::work::Work;
 /// An engine may start several attempts at a part, one after the other or at the same time. All of them get different
 /// numbers.
 pub trait Engine {
+    /// Writes what a batch needs into the work directory, besides the job. Returns the command that starts the batch: a
+    /// program and its arguments. See [`Self::submit`].
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be written.
+    fn prepare(&self, work: &Work, parts: &[usize], batch: u32)
+    -> Result<Vec<String>, EngineError>;
+
     /// Starts an attempt at each of the given parts of the job in `work`. Another batch is submitted only after the one
     /// before is over; `batch` is the number of batches before.
     ///
@@ -22,7 +30,11 @@ pub trait Engine {
     /// Returns an error if that cannot be found out.
     fn poll(&mut self) -> Result<State, EngineError>;
 
-    /// Ends the attempts that still run, as far as that is possible.
+    /// Returns a sentence about what the batch waits for, if no attempt is running. `has_begun` tells whether an attempt has
+    /// begun.
+    fn waiting(&self, has_begun: bool) -> Option<String>;
+
+    /// Ends the attempts that still run, as far as that is possible, even while the run is being ended.
     fn cancel(&mut self);
 }
 
@@ -45,6 +57,14 @@ pub enum EngineError {
         program: String,
         /// Why that failed.
         source: io::Error,
+    },
+    /// A program of the engine failed.
+    #[error("{program} failed: {message}")]
+    Failed {
+        /// The name of the program.
+        program: &'static str,
+        /// What it says.
+        message: String,
     },
     /// Another operation failed.
     #[error("I/O error while attempts run")]

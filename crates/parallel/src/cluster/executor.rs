@@ -1,28 +1,43 @@
 //! Executes a plan whose first group runs over parts on several machines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use contend_record::Writer;
+use contend_record::run::{DividedOutcome, Division, HostParts};
+use serde::{Deserialize, Serialize};
 
-use super::driver::{DriveError, Driven, Driver};
+use super::driver::{DriveError, Driven, Driver, Event};
 use super::engine::Engine;
 use super::job::{Job, JobError, Written};
 use super::processes::{Processes, Share};
-use super::report::PartReport;
+use super::report::{End, PartReport};
+use super::slurm::Slurm;
 use super::spark::Spark;
 use super::work::Work;
-use crate::execute::{ExecuteError, Executor, Local};
+use crate::execute::{ExecuteError, Executor, Launcher, Local};
 use crate::plan::ir::Plan;
 
-/// Number of parts for each attempt that can run at the same time, so that parts of different cost even out.
+/// Number of parts for each attempt that can run at the same time on this machine, so that parts of different cost even out.
 const PARTS_PER_SLOT: u64 = 3;
+/// Size of a part for a cluster in bytes, unless the number of parts is given. How many attempts a cluster runs at the same
+/// time is not known.
+const PART_BYTES: u64 = 64 << 20;
+/// Largest number of parts for a cluster, unless it is given: each costs its driver some memory and time.
+const MAX_PARTS: u64 = 10_000;
 /// Smallest size of a part in bytes, unless the number of parts is given.
 const MIN_PART_BYTES: u64 = 1 << 20;
 /// Largest size of a part in bytes, unless the number of parts is given.
 const MAX_PART_BYTES: u64 = 256 << 20;
 
-/// Memory that a task of a cluster may use for data, in bytes.
-const MEMORY_OF_TASK: u64 = 256 << 20;
+/// Time until reports of other machines can certainly be read, once their processes have ended.
+const DELAY_OF_REPORTS: Duration = Duration::from_secs(5);
+
+/// Largest number of failed attempts whose reasons are kept.
+const SHOWN_FAILURES: usize = 20;
+
+/// The resources of a task of a cluster.
+const OF_TASK: Share = Share { jobs: 1, memory: 256 << 20 };
 
 /// What runs the parts of a plan's first group.
 #[derive(Debug, Clone)]
@@ -37,12 +52,15 @@ pub struct Cluster {
     pub contend: Writer,
     /// The path of this contend.
     pub program: PathBuf,
+    /// The new directory into which the job is written instead of being run; `None` to run it.
+    pub emit: Option<PathBuf>,
     /// The work directory of a job whose driver has died, and which is continued; `None` for a new job.
     pub resume: Option<PathBuf>,
 }
 
 /// A kind of engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
     /// Processes on this machine.
     Local,
@@ -53,6 +71,143 @@ pub enum EngineKind {
         /// More options for `spark-submit`.
         options: Vec<String>,
     },
+    /// Slurm.
+    Slurm {
+        /// More options for `sbatch`.
+        options: Vec<String>,
+    },
+}
+
+impl Cluster {
+    /// Returns how the files of a plan's first group are divided, if `jobs` attempts can run at the same time on this machine.
+    ///
+    /// # Errors
+    /// Returns an error if the plan's first group cannot run over parts, or a file cannot be examined.
+    pub fn division(&self, plan: &Plan, jobs: usize) -> Result<Division, JobError> {
+        let job = self.job(&Written::default(), plan, jobs)?;
+        Ok(division(&job, &self.engine))
+    }
+
+    /// Writes a job, and what its engine needs, into the new directory `folder`, so that a person can start it. `jobs` is as
+    /// for [`Self::division`].
+    ///
+    /// # Errors
+    /// Returns an error as for [`Self::division`], or if the directory exists or a file cannot be written.
+    pub(crate) fn emit(
+        &self,
+        folder: &Path,
+        written: &Written,
+        plan: &Plan,
+        jobs: usize,
+        launcher: &Launcher,
+    ) -> Result<(), ExecuteError> {
+        let emit = || -> Result<(), ClusterError> {
+            let job = self.job(written, plan, jobs)?;
+            let cannot = |source| JobError::File { path: folder.to_owned(), source };
+            let work = Work::create_at(folder).map_err(cannot)?;
+            let write = || -> Result<(), ClusterError> {
+                job.write(&work.job_file())?;
+                let parts: Vec<usize> = (0..job.parts.len()).collect();
+                let engine = self.engine(launcher, jobs, OF_TASK.memory);
+                let words = engine.prepare(&work, &parts, 0).map_err(DriveError::from)?;
+                let written = work.write_script(&written.text, self.engine.name(), &words);
+                Ok(written.map_err(cannot)?)
+            };
+            let result = write();
+            if result.is_err() {
+                let _ = work.remove(); // the error matters more
+            }
+            result
+        };
+        emit().map_err(|error| ExecuteError::Parts(error.into()))
+    }
+
+    /// Returns the engine. `slots` attempts run at the same time on this machine, with `memory` bytes for data in all.
+    fn engine<'a>(
+        &self,
+        launcher: &'a Launcher,
+        slots: usize,
+        memory: u64,
+    ) -> Box<dyn Engine + 'a> {
+        let program = self.program.clone();
+        match &self.engine {
+            EngineKind::Local => {
+                let share = Share { jobs: 1, memory: memory / slots.max(1) as u64 };
+                Box::new(Processes::new(launcher, program, slots, share))
+            }
+            EngineKind::Spark { master, options } => {
+                Box::new(Spark::new(launcher, program, master.clone(), options.clone(), OF_TASK))
+            }
+            EngineKind::Slurm { options } => {
+                Box::new(Slurm::new(launcher, program, options.clone(), OF_TASK))
+            }
+        }
+    }
+
+    /// Plans a job.
+    fn job(&self, written: &Written, plan: &Plan, jobs: usize) -> Result<Job, JobError> {
+        let directory = std::env::current_dir().unwrap_or_default();
+        let count = |bytes| self.parts.unwrap_or_else(|| self.part_count(bytes, jobs));
+        let job = Job::new(written, plan, count, self.contend.clone(), directory)?;
+        Ok(Job { engine: self.engine.clone(), ..job })
+    }
+
+    fn part_count(&self, bytes: u64, jobs: usize) -> u64 {
+        if self.engine != EngineKind::Local {
+            return bytes.div_ceil(PART_BYTES).clamp(1, MAX_PARTS);
+        }
+        let even = jobs as u64 * PARTS_PER_SLOT;
+        even.min(bytes / MIN_PART_BYTES).max(bytes.div_ceil(MAX_PART_BYTES)).max(1)
+    }
+}
+
+/// Returns how a job divides its files.
+fn division(job: &Job, engine: &EngineKind) -> Division {
+    let sizes = job.parts.iter().map(|part| part.end - part.start);
+    Division {
+        engine: engine.name().to_owned(),
+        parts: job.parts.len() as u64,
+        input_bytes: sizes.clone().sum(),
+        part_bytes: sizes.max().unwrap_or(0),
+    }
+}
+
+/// Counts an attempt that has been accepted.
+fn count(divided: &mut DividedOutcome, report: &PartReport) {
+    divided.attempts += 1;
+    let place = divided.hosts.binary_search_by(|host| host.name.cmp(&report.host));
+    let index = place.unwrap_or_else(|index| {
+        divided
+            .hosts
+            .insert(index, HostParts { name: report.host.clone(), ..HostParts::default() });
+        index
+    });
+    let host = &mut divided.hosts[index];
+    host.parts += 1;
+    host.wall_seconds += report.wall_seconds;
+    host.cpu_seconds += report.stages.values().map(|stage| stage.cpu_seconds).sum::<f64>();
+    if let End::Complete { bytes, .. } = &report.end {
+        host.output_bytes += bytes;
+    }
+}
+
+impl EngineKind {
+    /// Returns the name of the engine, as on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Spark { .. } => "spark",
+            Self::Slurm { .. } => "slurm",
+        }
+    }
+
+    /// Returns the time until reports of other machines can certainly be read.
+    fn delay_of_reports(&self) -> Duration {
+        match self {
+            Self::Local => Duration::ZERO,
+            Self::Spark { .. } | Self::Slurm { .. } => DELAY_OF_REPORTS,
+        }
+    }
 }
 
 /// Why the parts of a run have no output.
@@ -100,26 +255,43 @@ impl Clustered<'_> {
             Job::read(&self.work.job_file())?
         } else {
             match self.new_job(plan) {
-                Err(JobError::NoParts(why)) => return Ok(Err(why.to_owned())),
+                Err(JobError::NoParts(why)) => return Ok(Err(why.into_owned())),
                 job => job?,
             }
         };
         if job.parts.is_empty() {
             return Ok(Err("its input is empty".to_owned()));
         }
-        self.local.tally.input().set_size(job.parts.last().map(|part| part.end));
-        let accepted = |report: &PartReport| {
-            let range = &job.parts[report.part];
-            self.local.tally.part_ended(&job.group, &report.tallies(), range.end - range.start);
+        let tally = self.local.tally;
+        tally.input().set_size(job.parts.last().map(|part| part.end));
+        tally.set_division(division(&job, &self.cluster.engine));
+        let observer = |event: Event<'_>| match event {
+            Event::Waits(why) => tally.note_delay(why),
+            Event::Failed(why) => tally.change_divided(|divided| {
+                divided.attempts += 1;
+                if divided.failures.len() < SHOWN_FAILURES {
+                    divided.failures.push(why.to_owned());
+                }
+            }),
+            Event::Accepted(report) => {
+                let range = &job.parts[report.part];
+                tally.part_ended(&job.group, &report.tallies(), range.end - range.start);
+                tally.change_divided(|divided| count(divided, report));
+            }
         };
         let launcher = self.local.launcher;
         let driver = Driver {
             job: &job,
             work: self.work,
             is_over: &|| launcher.is_over(),
-            accepted: &accepted,
+            observer: &observer,
+            delay: self.cluster.engine.delay_of_reports(),
         };
-        match driver.run(&mut *self.engine())? {
+        let mut engine = self.cluster.engine(launcher, self.slots(), self.local.settings.memory);
+        let hold = launcher.hold();
+        let driven = driver.run(&mut *engine);
+        drop(hold);
+        match driven? {
             Driven::Refused(why) => {
                 self.local.tally.start_again(&job.group);
                 self.local.tally.input().forget();
@@ -131,10 +303,7 @@ impl Clustered<'_> {
 
     /// Plans a job, and writes it into the work directory.
     fn new_job(&self, plan: &Plan) -> Result<Job, JobError> {
-        let Cluster { contend, parts, .. } = self.cluster;
-        let directory = std::env::current_dir().unwrap_or_default();
-        let count = |bytes| parts.unwrap_or_else(|| self.part_count(bytes));
-        let job = Job::new(self.written, plan, count, contend.clone(), directory)?;
+        let job = self.cluster.job(self.written, plan, self.slots())?;
         job.write(&self.work.job_file())?;
         Ok(job)
     }
@@ -142,26 +311,5 @@ impl Clustered<'_> {
     /// Returns the number of attempts that can run at the same time.
     fn slots(&self) -> usize {
         self.local.settings.jobs
-    }
-
-    fn part_count(&self, bytes: u64) -> u64 {
-        let even = self.slots() as u64 * PARTS_PER_SLOT;
-        even.min(bytes / MIN_PART_BYTES).max(bytes.div_ceil(MAX_PART_BYTES)).max(1)
-    }
-
-    fn engine(&self) -> Box<dyn Engine + '_> {
-        let Cluster { engine, program, .. } = self.cluster;
-        let (launcher, program) = (self.local.launcher, program.clone());
-        match engine {
-            EngineKind::Local => {
-                let memory = self.local.settings.memory / self.slots() as u64;
-                let share = Share { jobs: 1, memory };
-                Box::new(Processes::new(launcher, program, self.slots(), share))
-            }
-            EngineKind::Spark { master, options } => {
-                let share = Share { jobs: 1, memory: MEMORY_OF_TASK };
-                Box::new(Spark::new(launcher, program, master.clone(), options.clone(), share))
-            }
-        }
     }
 }

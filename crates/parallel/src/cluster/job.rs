@@ -1,6 +1,7 @@
 //! A job: a group that runs over parts of its files, as plain data in a file.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
@@ -11,9 +12,11 @@ use contend_record::Writer;
 use contend_sys::cpu;
 use serde::{Deserialize, Serialize};
 
+use super::executor::EngineKind;
+use super::locales::{Locales, locales_of};
 use super::programs::{Programs, programs_of};
+use super::variables::Variables;
 use crate::execute::parts;
-use crate::plan::classes::LOCALE_VARIABLES;
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
 /// Name and version of the format.
@@ -26,6 +29,8 @@ pub struct Job {
     pub format: String,
     /// The version of contend that planned the job. Only the same version runs its parts.
     pub contend: Writer,
+    /// The engine that runs the parts.
+    pub engine: EngineKind,
     /// The text of the pipeline.
     pub text: String,
     /// Whether the exit code is inverted, as after `!`.
@@ -38,28 +43,22 @@ pub struct Job {
     pub group: Group,
     /// The steps after the group, which run once over its output.
     pub rest: Vec<Step>,
-    /// The files, in order.
+    /// The files that are divided into parts, in order.
     pub files: Vec<JobFile>,
+    /// Other files that arguments of commands name, such as FILE in `grep -f FILE`.
+    pub named: Vec<JobFile>,
     /// The ranges of the parts in the concatenated files, in bytes.
     pub parts: Vec<Range<u64>>,
     /// The directory in which the commands run. Relative names of files start there.
     pub directory: PathBuf,
-    /// The environment variables that determine what commands do with their input, and their values. Those that are not
-    /// set are missing.
-    pub environment: BTreeMap<String, String>,
+    /// The environment variables of all commands.
+    pub environment: Variables,
     /// The programs that the group may start.
     pub programs: Programs,
+    /// What the locales of the group's commands do.
+    pub locales: Locales,
     /// The version of the C library, whose locales determine the order of lines.
     pub libc: String,
-}
-
-/// Environment variables, besides those of the locale, that determine what commands do with their input, so that workers
-/// must have the same values.
-const OTHER_VARIABLES: &[&str] = &["LANGUAGE", "PATH", "POSIXLY_CORRECT", "TZ"];
-
-/// Returns the names of the variables that workers must have in common with the machine that planned the job.
-fn variables() -> impl Iterator<Item = &'static str> {
-    LOCALE_VARIABLES.iter().chain(OTHER_VARIABLES).copied()
 }
 
 /// A file of a job.
@@ -74,14 +73,29 @@ pub struct JobFile {
 }
 
 impl JobFile {
-    /// Examines a file, whose name may be relative to `directory`.
+    /// Examines a regular file, whose name may be relative to `directory`.
     ///
     /// # Errors
-    /// Returns an error if the file does not exist or cannot be examined.
+    /// Returns an error if the file does not exist, is not a regular one, or cannot be opened.
     pub fn examine(name: &str, directory: &Path) -> io::Result<Self> {
-        let data = fs::metadata(directory.join(name))?;
+        Self::open(name, directory).map(|(examined, _)| examined)
+    }
+
+    /// Opens a regular file, and examines it; see [`Self::examine`].
+    ///
+    /// # Errors
+    /// Returns an error if the file does not exist, is not a regular one, or cannot be opened.
+    pub fn open(name: &str, directory: &Path) -> io::Result<(Self, File)> {
+        let path = directory.join(name);
+        // Opening a FIFO would release its writer.
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        // On NFS, what is known of a file may be old until it is opened.
+        let file = File::open(path)?;
+        let data = file.metadata()?;
         let modified = i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
-        Ok(Self { name: name.to_owned(), bytes: data.len(), modified })
+        Ok((Self { name: name.to_owned(), bytes: data.len(), modified }, file))
     }
 }
 
@@ -101,7 +115,7 @@ pub struct Written {
 pub enum JobError {
     /// The plan's first group cannot run over parts, for the given reason.
     #[error("the pipeline does not start with stages that run over parts: {0}")]
-    NoParts(&'static str),
+    NoParts(Cow<'static, str>),
     /// A file of the pipeline cannot be examined.
     #[error("cannot read {file}")]
     Input {
@@ -126,10 +140,21 @@ pub enum JobError {
     },
 }
 
-/// Returns those of [`variables`] that are set in this process, with their values.
-fn environment() -> BTreeMap<String, String> {
-    let value = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
-    variables().filter_map(value).collect()
+/// Returns the regular files that arguments of a group's commands name, as words of their own or as values of options.
+fn named_files(group: &Group, directory: &Path) -> Vec<JobFile> {
+    let commands = || group.serial.iter().chain(&group.each);
+    let words = commands().flat_map(|command| &command.arguments);
+    let value = |word: &str| match word.split_once('=') {
+        Some((_, value)) => Some(value.to_owned()),
+        None if word.starts_with('-') => word.get(2..).map(str::to_owned),
+        None => None,
+    };
+    let names = words.flat_map(|word| std::iter::once(word.clone()).chain(value(word)));
+    let names: BTreeSet<String> =
+        names.chain(commands().filter_map(|it| it.input.clone())).collect();
+    let is_file = |name: &String| directory.join(name).is_file();
+    let files = names.iter().filter(|name| is_file(name));
+    files.filter_map(|name| JobFile::examine(name, directory).ok()).collect()
 }
 
 impl Job {
@@ -149,11 +174,18 @@ impl Job {
         let (Source::Files(names), [Step::Parallel(group), rest @ ..]) =
             (&plan.source, plan.steps.as_slice())
         else {
-            return Err(JobError::NoParts(
-                "its input is not named files, or its first stages run once",
-            ));
+            let why = "its input is not named files, or its first stages run once";
+            return Err(JobError::NoParts(why.into()));
         };
-        parts::of_part(group).map_err(JobError::NoParts)?;
+        parts::of_part(group).map_err(|why| JobError::NoParts(why.into()))?;
+        // A job is text.
+        if directory.to_str().is_none() {
+            return Err(JobError::NoParts("the name of the current directory is not UTF-8".into()));
+        }
+        let environment = Variables::of_this_process().map_err(|name| {
+            let name = name.display();
+            JobError::NoParts(format!("the environment variable {name} is not UTF-8").into())
+        })?;
         let file = |name: &String| {
             let file = JobFile::examine(name, &directory);
             file.map_err(|source| JobError::Input { file: name.clone(), source })
@@ -163,11 +195,13 @@ impl Job {
         let parts = parts::ranges(bytes, count(bytes));
         let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
         let (group, rest) = (group.clone(), rest.to_vec());
-        let (environment, programs) = (environment(), programs_of(&group));
+        let (programs, locales) = (programs_of(&group), locales_of(&group));
+        let named = named_files(&group, &directory);
         let Written { text, inverted, pipefail } = written.clone();
         Ok(Self {
             format,
             contend,
+            engine: EngineKind::Local,
             text,
             inverted,
             pipefail,
@@ -175,10 +209,12 @@ impl Job {
             group,
             rest,
             files,
+            named,
             parts,
             directory,
             environment,
             programs,
+            locales,
             libc: cpu::libc_version(),
         })
     }
@@ -189,15 +225,6 @@ impl Job {
         let group = Step::Parallel(self.group.clone());
         let steps = std::iter::once(group).chain(self.rest.iter().cloned()).collect();
         Plan { stages: self.stages.clone(), source: Source::Files(names), steps }
-    }
-
-    /// Returns the variables that have to be set or removed in the environment of this process, so that it is that of
-    /// the job.
-    pub fn changed_variables(&self) -> Vec<(&'static str, Option<&str>)> {
-        let own = environment();
-        let of_job = |name: &'static str| (name, self.environment.get(name));
-        let changed = variables().map(of_job).filter(|(name, value)| own.get(*name) != *value);
-        changed.map(|(name, value)| (name, value.map(String::as_str))).collect()
     }
 
     /// Reads a job from a file.
@@ -232,6 +259,8 @@ impl Job {
 mod tests {
     use super::super::attempt::testing::{job, plan};
     use super::*;
+    use crate::execute::testing::{command, group};
+    use crate::plan::ir::Combine;
 
     #[test]
     fn a_job_survives_being_written() {
@@ -250,13 +279,20 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_differ_are_named() {
+    fn files_that_arguments_name_are_part_of_the_job() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut job = job(folder.path(), "tr a-z A-Z <@/in", &[("in", "a\n")], 1);
-        assert_eq!(job.changed_variables(), []);
-        job.environment.insert("LC_TIME".to_owned(), "xx".to_owned());
-        job.environment.remove("PATH");
-        assert_eq!(job.changed_variables(), [("LC_TIME", Some("xx")), ("PATH", None)]);
+        fs::write(folder.path().join("patterns"), "a\n").expect("room");
+        fs::create_dir(folder.path().join("folder")).expect("room");
+        let named = |words: &[&str]| {
+            let group = group(command("./mine", words), Combine::Concatenate);
+            let files = named_files(&group, folder.path()).into_iter();
+            files.map(|file| file.name).collect::<Vec<_>>()
+        };
+        for words in [&["-f", "patterns"][..], &["--file=patterns"], &["-fpatterns"], &["patterns"]]
+        {
+            assert_eq!(named(words), ["patterns"], "{words:?}");
+        }
+        assert_eq!(named(&["folder", "none", "-", "--x=folder", "-x"]), [""; 0]);
     }
 
     #[test]

@@ -17,18 +17,23 @@ mod driver;
 mod engine;
 mod executor;
 mod job;
+mod locales;
 mod processes;
 mod programs;
 mod report;
+mod slurm;
 mod spark;
+mod variables;
 mod work;
 
 pub use attempt::Attempt;
 pub use executor::{Cluster, EngineKind};
 pub use job::{FORMAT, Job, JobError, JobFile, Written};
+pub use locales::Locales;
 pub use processes::PART_VERB;
 pub use programs::Programs;
 pub use report::{End, PartReport, StageReport};
+pub use variables::Variables;
 pub use work::Work;
 
 pub(crate) use executor::Clustered;

@@ -60,6 +60,11 @@ impl<'a> Processes<'a> {
 }
 
 impl Engine for Processes<'_> {
+    fn prepare(&self, work: &Work, _: &[usize], _: u32) -> Result<Vec<String>, EngineError> {
+        let words = ["run".to_owned(), "--resume".to_owned(), work.path().display().to_string()];
+        Ok(std::iter::once(self.program.display().to_string()).chain(words).collect())
+    }
+
     fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
         let program = self.program.display().to_string();
         let job = work.job_file().display().to_string();
@@ -69,23 +74,28 @@ impl Engine for Processes<'_> {
             let words = format!(
                 "{PART_VERB} --part {part} --attempt {attempt} --jobs {jobs} --memory {memory} --plan"
             );
-            let arguments = words.split(' ').map(str::to_owned).chain([job.clone()]).collect();
-            self.waiting.push_back(command(program.clone(), arguments));
+            let words = words.split(' ').map(str::to_owned).chain([job.clone()]);
+            self.waiting
+                .push_back(command(std::iter::once(program.clone()).chain(words).collect()));
             self.logs.push_back(work.log_file(part, attempt));
         }
         self.start_waiting()
     }
 
     fn poll(&mut self) -> Result<State, EngineError> {
-        let mut left = Vec::new();
-        for pid in std::mem::take(&mut self.running) {
-            if self.launcher.try_wait(pid)?.is_none() {
-                left.push(pid);
+        let mut index = 0;
+        while let Some(&pid) = self.running.get(index) {
+            match self.launcher.try_wait(pid)? {
+                Some(_) => drop(self.running.swap_remove(index)),
+                None => index += 1,
             }
         }
-        self.running = left;
         self.start_waiting()?;
         Ok(if self.running.is_empty() { State::Over(String::new()) } else { State::Running })
+    }
+
+    fn waiting(&self, _: bool) -> Option<String> {
+        None // processes start at once
     }
 
     fn cancel(&mut self) {
@@ -95,8 +105,10 @@ impl Engine for Processes<'_> {
     }
 }
 
-/// Returns a command of an engine, which belongs to no stage.
-pub(super) fn command(program: String, arguments: Vec<String>) -> Command {
+/// Returns a command of an engine, which belongs to no stage, of its words.
+pub(super) fn command(words: Vec<String>) -> Command {
+    let mut arguments = words;
+    let program = arguments.drain(..1.min(arguments.len())).collect();
     Command {
         stage: 0,
         variables: Vec::new(),

@@ -46,6 +46,8 @@ pub enum End {
     /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
     /// attempt would end in the same way.
     Refused(String),
+    /// A command failed, for the given reason. If it was not due to the machine, the part is to be refused.
+    CommandFailed(String),
     /// The attempt failed, for the given reason. Another one, perhaps on another machine, may succeed.
     Failed(String),
 }

@@ -1,8 +1,9 @@
 """Runs parts of a job of contend as tasks of Apache Spark.
 
-Usage: spark-submit --files /PATH/NAME spark.py JOB NAME BATCH JOBS MEMORY PART...
+Usage: spark-submit --files /PATH/NAME spark.py JOB NAME BATCH JOBS MEMORY
 
-NAME is the file name of the program contend, which Spark copies to its workers.
+NAME is the file name of the program contend, which Spark copies to its workers. The file todo.BATCH next to the file JOB has
+the indices of the parts to run, one in each line.
 
 Spark only schedules: each task starts `contend part`, which reads the files of the job by their paths, and writes the
 output and the report of the attempt next to the file JOB. A task fails if that program fails, and Spark then repeats it,
@@ -41,11 +42,13 @@ def attempt_at(job, name, batch, words):
 
 
 def main():
-    job, name, batch, jobs, memory, *parts = sys.argv[1:]
+    job, name, batch, jobs, memory = sys.argv[1:]
+    with open(os.path.join(os.path.dirname(job), f"todo.{batch}"), encoding="ascii") as lines:
+        parts = [int(line) for line in lines]
     context = SparkContext(appName=f"contend {os.path.basename(os.path.dirname(job))}")
     words = ["--jobs", jobs, "--memory", memory]
     run = attempt_at(job, name, int(batch), words)
-    context.parallelize([int(part) for part in parts], len(parts)).foreach(run)
+    context.parallelize(parts, len(parts)).foreach(run)
     context.stop()
 
 

@@ -21,6 +21,13 @@ const PROGRAM: &str = include_str!("spark.py");
 const PROGRAM_FILE: &str = "spark.py";
 /// Name of the file in the work directory with what Spark says.
 const LOG_FILE: &str = "spark.log";
+/// Settings of the application, which the user's options override: a part that fails twice on a machine is tried on others.
+const SPARK_SETTINGS: &[&str] = &[
+    "spark.task.maxFailures=4",
+    "spark.excludeOnFailure.enabled=true",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor=2",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerNode=2",
+];
 /// Number of bytes from the end of that file that an error shows.
 const SHOWN_LOG_BYTES: usize = 2000;
 
@@ -52,34 +59,45 @@ impl<'a> Spark<'a> {
         Self { launcher, program, master, options, share, running: None, log: PathBuf::new() }
     }
 
-    /// Returns the arguments of `spark-submit`.
-    fn arguments(&self, work: &Work, parts: &[usize], batch: u32) -> Vec<String> {
+    /// Returns the command that starts the application.
+    fn command(&self, work: &Work, batch: u32) -> Vec<String> {
         let text = |path: &Path| path.display().to_string();
-        let mut words: Vec<String> = Vec::new();
+        let mut words = vec![SUBMIT.to_owned()];
         if let Some(master) = &self.master {
             words.extend(["--master".to_owned(), master.clone()]);
         }
+        words.extend(SPARK_SETTINGS.iter().flat_map(|it| ["--conf".to_owned(), (*it).to_owned()]));
         words.extend(self.options.iter().cloned());
         words.extend(["--files".to_owned(), text(&self.program)]);
         words.extend([text(&work.path().join(PROGRAM_FILE)), text(&work.job_file())]);
         let name = self.program.file_name().unwrap_or_default();
         words.extend([name.display().to_string(), batch.to_string()]);
         words.extend([self.share.jobs.to_string(), self.share.memory.to_string()]);
-        words.extend(parts.iter().map(usize::to_string));
         words
     }
 }
 
 impl Engine for Spark<'_> {
+    fn prepare(
+        &self,
+        work: &Work,
+        parts: &[usize],
+        batch: u32,
+    ) -> Result<Vec<String>, EngineError> {
+        fs::write(work.path().join(PROGRAM_FILE), PROGRAM)?;
+        work.write_todo(parts, batch)?;
+        Ok(self.command(work, batch))
+    }
+
     fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
         if in_path(SUBMIT).is_none() {
             let source = io::ErrorKind::NotFound.into();
             return Err(EngineError::Start { program: SUBMIT.to_owned(), source });
         }
-        fs::write(work.path().join(PROGRAM_FILE), PROGRAM)?;
+        let words = self.prepare(work, parts, batch)?;
         self.log = work.path().join(LOG_FILE);
         let (null, log) = (File::open("/dev/null")?, File::create(&self.log)?);
-        let command = command(SUBMIT.to_owned(), self.arguments(work, parts, batch));
+        let command = command(words);
         let pid = self.launcher.start_helper(&command, [Some(&null), Some(&log), Some(&log)]);
         let cannot = |source| EngineError::Start { program: command.program.clone(), source };
         self.running = Some(pid.map_err(cannot)?);
@@ -97,6 +115,11 @@ impl Engine for Spark<'_> {
                 format!("{SUBMIT} ended with status {}: {log}", status.shell_code())
             }
         }))
+    }
+
+    fn waiting(&self, has_begun: bool) -> Option<String> {
+        let log = self.log.display();
+        (!has_begun).then(|| format!("Spark has not started a task; its log is {log}"))
     }
 
     fn cancel(&mut self) {

@@ -2,18 +2,33 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use contend_record::shell::quote;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 use super::attempt::checksum;
+use super::engine::batch_of;
 use super::report::{End, PartReport};
 
 /// Name of the file with the job.
 const JOB: &str = "job.json";
+/// Name of the file with the script by which a person starts the job.
+const SCRIPT: &str = "submit.sh";
+/// Name of the file that the driver locks.
+const LOCK: &str = "lock";
+/// Beginning of the names of files with the parts that a batch has to run.
+const TODO: &str = "todo.";
+/// Beginning of the names of directories in which tasks note the parts that they have taken.
+const TAKEN: &str = "taken.";
 /// Beginning of the names of work directories.
 const PREFIX: &str = "contend-";
 /// Number of tries to remove a directory in which attempts may still create files.
@@ -26,6 +41,7 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
 /// It has these files, for a part I and an attempt A:
 ///
 /// - `job.json`: the [`Job`](super::Job).
+/// - `todo.B`: the indices of the parts that batch B has to run, one in each line.
 /// - `I.A.tmp`: the output of an attempt that is running or was killed.
 /// - `I.A.part`: the output of an attempt that is complete.
 /// - `I.A.json`: the [`PartReport`] of an attempt that has ended.
@@ -51,6 +67,15 @@ impl Work {
         Ok(Self { path: folder.keep() })
     }
 
+    /// Creates a work directory with the given path, which only this user can read.
+    ///
+    /// # Errors
+    /// Returns an error if it exists or cannot be created.
+    pub fn create_at(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        Ok(Self { path: path.canonicalize()? })
+    }
+
     /// Returns the work directory at a path, which may not exist.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }
@@ -59,6 +84,50 @@ impl Work {
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns a sentence about why a job in this directory may not be the user's own; `None` if it is.
+    ///
+    /// A job says what to run. So its directory and its file must belong to the user, or to root, and nobody else may write
+    /// to them.
+    pub fn doubt(&self) -> Option<String> {
+        let user = rustix::process::geteuid().as_raw();
+        let is_own = |data: &Metadata| [user, 0].contains(&data.uid()) && data.mode() & 0o022 == 0;
+        let job = self.job_file();
+        // What does not exist is an error later.
+        let (folder, file) = (fs::metadata(&self.path).ok()?, fs::symlink_metadata(&job).ok()?);
+        if !file.is_file() {
+            return Some(format!("{} is not a regular file", job.display()));
+        }
+        let doubtful = [(&self.path, folder), (&job, file)].into_iter().find(|(_, it)| !is_own(it));
+        doubtful.map(|(path, _)| format!("other users may write to {}", path.display()))
+    }
+
+    /// Takes the directory, so that no other driver runs its job at the same time. It is free again once the returned file is
+    /// closed.
+    ///
+    /// # Errors
+    /// Returns an error of the kind [`io::ErrorKind::WouldBlock`] if another driver runs the job, or another one if the
+    /// file for the lock cannot be opened.
+    pub fn take(&self) -> io::Result<File> {
+        // NFS needs a file that is open for writing.
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(0o600);
+        let file = file.open(self.path.join(LOCK))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Some file systems have no locks.
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(file),
+            Err(Errno::WOULDBLOCK) => {
+                Err(io::Error::new(io::ErrorKind::WouldBlock, "another contend is running it"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes a network file system read the directory again, rather than to rely on what it remembers of it.
+    pub fn refresh(&self) {
+        // Its own change makes a client of NFS forget what it knew. Without it, reports appear later.
+        let _ = tempfile::Builder::new().prefix(".refresh-").tempfile_in(&self.path);
     }
 
     /// Returns the path of the file with the job.
@@ -71,6 +140,39 @@ impl Work {
         self.path.join(format!("{part}.{attempt}.log"))
     }
 
+    /// Writes the list of the parts that a batch has to run.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn write_todo(&self, parts: &[usize], batch: u32) -> io::Result<()> {
+        let lines: Vec<String> = parts.iter().map(|part| format!("{part}\n")).collect();
+        fs::write(self.path.join(format!("{TODO}{batch}")), lines.concat())
+    }
+
+    /// Writes the script by which a person starts the job with an engine. [`Self::remove`] then keeps the job.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn write_script(&self, text: &str, engine: &str, words: &[String]) -> io::Result<()> {
+        let comment: Vec<String> = text.lines().map(|line| format!("#   {line}\n")).collect();
+        let words: Vec<_> = words.iter().map(|word| quote(word)).collect();
+        let script = format!(
+            "#!/bin/sh\n\
+             # Starts the parts of a job of contend, with {engine}:\n\
+             #\n\
+             {}\
+             #\n\
+             # When its tasks have ended, this runs the parts that are missing, and combines the outputs:\n\
+             #\n\
+             #   contend run --resume {}\n\
+             exec {}\n",
+            comment.concat(),
+            quote(&self.path.display().to_string()),
+            words.join(" ")
+        );
+        fs::write(self.path.join(SCRIPT), script)
+    }
+
     /// Returns the reports that have appeared since the last call with the same `seen`, in no particular order. Files
     /// that are no reports are left out.
     ///
@@ -81,10 +183,15 @@ impl Work {
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
             let Some((part, attempt, "json")) = attempt_in(&name) else { continue };
-            if seen.0.insert((part, attempt)) {
-                let report = serde_json::from_slice(&fs::read(self.path.join(&name))?).ok();
-                let is_own = |it: &PartReport| (it.part, it.attempt) == (part, attempt);
-                reports.extend(report.filter(is_own));
+            if seen.0.contains(&(part, attempt)) {
+                continue;
+            }
+            // A file that is no report may become one: on a network file system, it may be seen too early.
+            let report = serde_json::from_slice(&fs::read(self.path.join(&name))?).ok();
+            let is_own = |it: &PartReport| (it.part, it.attempt) == (part, attempt);
+            if let Some(report) = report.filter(is_own) {
+                seen.0.insert((part, attempt));
+                reports.push(report);
             }
         }
         Ok(reports)
@@ -95,11 +202,49 @@ impl Work {
     /// # Errors
     /// Returns an error if the directory cannot be read.
     pub fn last_attempt(&self) -> io::Result<Option<u64>> {
-        let mut last = None;
+        self.largest(|name| attempt_in(name).map(|(_, attempt, _)| attempt))
+    }
+
+    /// Returns the number of a batch that no attempt, and no list of parts, belongs to, nor to a later one.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be read.
+    pub fn next_batch(&self) -> io::Result<u32> {
+        let of_list = |name: &OsStr| name.to_str()?.strip_prefix(TODO)?.parse::<u32>().ok();
+        let of_attempt = |name: &OsStr| attempt_in(name).map(|(_, attempt, _)| batch_of(attempt));
+        let last = self.largest(|name| of_list(name).or_else(|| of_attempt(name)))?;
+        Ok(last.map_or(0, |last| last.saturating_add(1)))
+    }
+
+    /// Returns the largest number that `number` finds in the name of a file.
+    fn largest<N: Ord>(&self, number: impl Fn(&OsStr) -> Option<N>) -> io::Result<Option<N>> {
+        let mut largest = None;
         for entry in fs::read_dir(&self.path)? {
-            last = last.max(attempt_in(&entry?.file_name()).map(|(_, attempt, _)| attempt));
+            largest = largest.max(number(&entry?.file_name()));
         }
-        Ok(last)
+        Ok(largest)
+    }
+
+    /// Returns whether there is a file of an attempt of a batch.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be read.
+    pub fn has_attempts(&self, batch: u32) -> io::Result<bool> {
+        Ok(self.last_attempt()?.is_some_and(|last| batch_of(last) >= batch))
+    }
+
+    /// Returns the indices of the parts of which there is a file of an attempt of a batch.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be read.
+    pub fn parts_of(&self, batch: u32) -> io::Result<HashSet<usize>> {
+        let mut parts = HashSet::new();
+        for entry in fs::read_dir(&self.path)? {
+            let part = attempt_in(&entry?.file_name())
+                .and_then(|(part, attempt, _)| (batch_of(attempt) == batch).then_some(part));
+            parts.extend(part);
+        }
+        Ok(parts)
     }
 
     /// Returns the end of the log of the last attempt at a part; `None` if there is none, or it is empty. `bytes` is the
@@ -137,14 +282,19 @@ impl Work {
         Ok(path)
     }
 
-    /// Removes the directory with everything in it. If attempts still create files there, tries again.
+    /// Removes the directory with everything in it. If it has a script for a person, removes only what attempts have left. If
+    /// attempts still create files there, tries again.
     ///
     /// # Errors
     /// Returns an error if the directory cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         let mut result = Ok(());
         for _ in 0..REMOVALS {
-            result = match fs::remove_dir_all(&self.path) {
+            let removed = match self.path.join(SCRIPT).exists() {
+                true => self.remove_outputs(),
+                false => fs::remove_dir_all(&self.path),
+            };
+            result = match removed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
             };
@@ -155,6 +305,32 @@ impl Work {
         }
         result
     }
+
+    /// Removes what attempts and engines have left.
+    fn remove_outputs(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_of_engine = |name: &str| {
+                name.starts_with("slurm.") && (name.ends_with(".log") || name.ends_with(".id"))
+                    || name == "spark.log"
+                    || name == LOCK
+            };
+            let removed = if entry.file_type()?.is_dir() {
+                let is_taken = name.as_encoded_bytes().starts_with(TAKEN.as_bytes());
+                if is_taken { fs::remove_dir_all(entry.path()) } else { Ok(()) }
+            } else if is_of_attempt(&name) || name.to_str().is_some_and(is_of_engine) {
+                fs::remove_file(entry.path())
+            } else {
+                Ok(())
+            };
+            match removed {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the text of the last `bytes` bytes of a file; `None` if it cannot be read or is blank.
@@ -162,6 +338,11 @@ pub(super) fn end_of_file(path: &Path, bytes: usize) -> Option<String> {
     let text = fs::read(path).ok()?;
     let end = &text[text.len().saturating_sub(bytes)..];
     Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
+}
+
+/// Returns whether a file is one of an attempt.
+fn is_of_attempt(name: &OsStr) -> bool {
+    attempt_in(name).is_some_and(|(_, _, end)| ["tmp", "part", "json", "log"].contains(&end))
 }
 
 /// Returns the part, the attempt and the extension in the name of a file of an attempt; `None` for other names.

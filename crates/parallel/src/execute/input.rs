@@ -36,7 +36,7 @@ use crate::plan::ir::{Cut, Guard};
 
 pub(super) use feed::Fed;
 use files::Files;
-pub(super) use files::{Slice, range_of};
+pub(super) use files::{LOOK_BACK_BYTES, Slice, range_of};
 use guard::GuardState;
 pub(super) use lull::{Answers, Lull};
 pub use lull::{Beginning, read_beginning};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::process::Command as Process;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,6 +37,18 @@ pub struct Launcher {
     running: Mutex<Pids>,
     /// Whether the run is being ended.
     over: AtomicBool,
+    /// Number of helpers and activities that the end of the run waits for, although no command is running.
+    held: AtomicUsize,
+}
+
+/// Makes the end of the run wait until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold<'a>(&'a AtomicUsize);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The process IDs of running commands.
@@ -46,7 +58,24 @@ impl Launcher {
     /// Creates a launcher. Commands run with the signal mask `mask`, and `sort` gets the additional
     /// options in `sorting`. Programs without a path in `paths` are looked up in PATH.
     pub fn new(mask: Mask, paths: Paths, sorting: Vec<String>) -> Self {
-        Self { mask, paths, sorting, running: Mutex::default(), over: AtomicBool::new(false) }
+        let (running, over) = (Mutex::default(), AtomicBool::new(false));
+        Self { mask, paths, sorting, running, over, held: AtomicUsize::new(0) }
+    }
+
+    /// Makes the end of the run wait for an activity that has to clean up, until the returned value is dropped.
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Hold(&self.held)
+    }
+
+    /// Returns whether something has to clean up.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns whether no command is running, and nothing has to clean up.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_held() && self.running().is_empty()
     }
 
     /// Returns whether `sort` gets additional options, which limit its memory.
@@ -86,6 +115,24 @@ impl Launcher {
         streams: [Option<&File>; 3],
     ) -> io::Result<Pid> {
         self.start(command, streams, RetryLimit::Long)
+    }
+
+    /// Runs a helper to its end, even while the run is being ended, and returns how it ended. contend sends it no signals.
+    ///
+    /// # Errors
+    /// Returns an error if no process can be created.
+    pub(crate) fn run_helper(
+        &self,
+        command: &Command,
+        streams: [Option<&File>; 3],
+    ) -> io::Result<child::ExitStatus> {
+        let _hold = self.hold();
+        let streams = streams.map(|file| file.map(File::as_fd));
+        let prepared = self.prepared(command)?;
+        let start = || prepared.start(streams, self.mask, Signal::TERM, ChildMemory::Shared);
+        let pid = threads::retried(RetryLimit::Long, start)?;
+        child::wait_for_end(pid)?;
+        child::reap(pid).map(|reaped| reaped.status)
     }
 
     /// Sends SIGTERM to helpers that still run, and waits for their end. Those that still run after

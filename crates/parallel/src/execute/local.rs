@@ -248,22 +248,26 @@ impl Local<'_> {
         }
     }
 
-    /// Runs a group over the part of the named files with the given range, and writes to a file. `group` is as
-    /// [`parts::of_part`] returns it.
+    /// Runs a group over the part of files with the given range, and writes to a file. `sizes` are the sizes of all files;
+    /// `open` opens those with the given indices, and returns them with their names. `group` is as [`parts::of_part`]
+    /// returns it.
     ///
     /// # Errors
     /// Returns an error if the files cannot be read, a command cannot be started, or the output cannot be written.
     pub fn run_part(
         &self,
         group: &Group,
-        names: &[String],
+        sizes: &[u64],
         range: Range<u64>,
+        open: &dyn Fn(Range<usize>) -> Result<Vec<(String, File)>, ExecuteError>,
         output: File,
     ) -> Result<PartEnd, ExecuteError> {
-        let files = slices(names)?;
+        let slice = |(name, file): (String, File)| slice(&name, file);
+        let opened = |files| open(files)?.into_iter().map(slice).collect();
+        let files = parts::slices_of(&group.cut, sizes, range, opened)?;
         let (steps, plain) = ([Step::Parallel(group.clone())], [AtomicBool::new(false)]);
         let place = Place { steps: &steps, at: 0, is_first: true, plain: &plain };
-        Ok(parts::run(group, &self.context(place, false), files, range, output)?)
+        Ok(parts::run(group, &self.context(place, false), files, output)?)
     }
 
     /// Returns standard input. If it is a regular file and none of its bytes have been read ahead,
@@ -302,11 +306,13 @@ fn fed_with(feed: impl FnOnce(&mut File) -> io::Result<u64> + Send + 'static) ->
 
 /// Opens the named files.
 fn slices(names: &[String]) -> Result<Vec<Slice>, ExecuteError> {
-    let slice = |name: &String| {
-        let slice = Slice::from_here(open(name)?);
-        slice.map(|it| it.named(name)).map_err(|source| cannot_open(name, source))
-    };
-    names.iter().map(slice).collect()
+    names.iter().map(|name| slice(name, open(name)?)).collect()
+}
+
+/// Returns the whole of a file, which was opened by its name.
+fn slice(name: &str, file: File) -> Result<Slice, ExecuteError> {
+    let slice = Slice::from_here(file).map(|it| it.named(name));
+    slice.map_err(|source| cannot_open(name, source))
 }
 
 fn own(fd: BorrowedFd<'_>) -> io::Result<File> {

@@ -62,7 +62,7 @@ mod sorted;
 mod sorter;
 mod tally;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod threads;
 mod whole;
 mod work;

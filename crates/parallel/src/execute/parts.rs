@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek as _};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::boundary_merger::BoundaryMerger;
@@ -26,13 +26,13 @@ use super::combine::{merge_files, run_filter};
 use super::error::GroupError;
 use super::fallback::Fallback;
 use super::group::over_chunks;
-use super::input::{ChunkSource, Input, Slice, range_of};
+use super::input::{ChunkSource, Input, LOOK_BACK_BYTES, Slice, range_of};
 use super::merge::merge;
 use super::progress::Progress;
 use super::reorder::Combiner as _;
 use super::sink::Sink;
 use super::{Context, filter, numbers, sorted};
-use crate::plan::ir::{Combine, Group};
+use crate::plan::ir::{Combine, Cut, Group, Merge};
 
 /// How a part ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub enum PartEnd {
     NoRecord,
     /// The group cannot run at present, for the given reason. Another attempt may succeed.
     Failed(String),
+    /// A command failed, for the given reason. That may be due to the input, so that the group must run once over all of it,
+    /// or to the machine.
+    CommandFailed(String),
     /// The group must run once over its whole input, for the given reason.
     Refused(String),
 }
@@ -77,18 +80,50 @@ pub fn ranges(bytes: u64, count: u64) -> Vec<Range<u64>> {
     (0..count).map(|index| border(index)..border(index + 1)).filter(|it| !it.is_empty()).collect()
 }
 
-/// Runs a group over the part of the files with the given range, as [`of_part`] returns it.
+/// Returns the slices of the records that belong to a part, which is a range of the concatenated files. `sizes` are the sizes
+/// of all files. Only the files that the part needs are opened, by `open`, which gets the range of their indices.
+///
+/// # Errors
+/// Returns an error if the files cannot be opened or read.
+pub(super) fn slices_of<E: From<io::Error>>(
+    cut: &Cut,
+    sizes: &[u64],
+    part: Range<u64>,
+    open: impl Fn(Range<usize>) -> Result<Vec<Slice>, E>,
+) -> Result<Vec<Slice>, E> {
+    let ends: Vec<u64> = sizes
+        .iter()
+        .scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        })
+        .collect();
+    let from = part.start.saturating_sub(LOOK_BACK_BYTES);
+    let first = ends.partition_point(|&end| end <= from).min(ends.len().saturating_sub(1));
+    let before = first.checked_sub(1).map_or(0, |index| ends[index]);
+    let mut count = ends[first..].partition_point(|&end| end < part.end) + 1;
+    loop {
+        let last = ends.len().min(first + count);
+        let range = part.start - before..part.end - before;
+        let (slices, is_at_end) = range_of(open(first..last)?, cut, range)?;
+        // The last record may go on in the next file.
+        if !is_at_end || last == ends.len() {
+            return Ok(slices);
+        }
+        count *= 2;
+    }
+}
+
+/// Runs a group over the slices of a part, as [`of_part`] returns it.
 ///
 /// # Errors
 /// Returns an error if the files cannot be read, a command cannot be started, or the output cannot be written.
 pub(super) fn run(
     group: &Group,
     context: &Context<'_>,
-    files: Vec<Slice>,
-    range: Range<u64>,
+    slices: Vec<Slice>,
     output: File,
 ) -> Result<PartEnd, GroupError> {
-    let slices = range_of(files, &group.cut, range)?;
     if slices.is_empty() {
         return Ok(PartEnd::NoRecord);
     }
@@ -101,6 +136,9 @@ pub(super) fn run(
     Ok(match over_chunks(group, context, &chunks, sink)? {
         Progress::Done => PartEnd::Complete,
         Progress::StartAgain(_, why @ Fallback::Scarcity) => PartEnd::Failed(why.to_string()),
+        Progress::StartAgain(_, why @ Fallback::CommandFailed) => {
+            PartEnd::CommandFailed(why.to_string())
+        }
         Progress::StartAgain(_, why) => PartEnd::Refused(why.to_string()),
     })
 }
@@ -135,8 +173,13 @@ fn combine_into(
     mut sink: Sink<'_>,
 ) -> Result<(), GroupError> {
     let opened = || outputs.iter().map(File::open);
+    let folder = match &group.combine {
+        Combine::Merge(Merge { folder: Some(folder), .. })
+        | Combine::Counts { folder: Some(folder), .. } => Path::new(folder),
+        _ => context.folder,
+    };
     if let Some(task) = sorted::task(group).filter(|_| group.any_order) {
-        return in_rounds(context, opened(), &mut sink, |files, sink| {
+        return in_rounds((context, folder), opened(), &mut sink, |files, sink| {
             let _ = merge(files, task.kind(), task.first(), sink)?; // nothing is left to write
             Ok(())
         });
@@ -153,7 +196,7 @@ fn combine_into(
             let _ = merger.end()?; // nothing is left to write
         }
         Combine::Merge(how) => {
-            in_rounds(context, opened(), &mut sink, |files, sink| {
+            in_rounds((context, folder), opened(), &mut sink, |files, sink| {
                 merge_files(how, context, &files.iter().collect::<Vec<_>>(), sink)?;
                 Ok(())
             })?;
@@ -177,9 +220,9 @@ fn combine_into(
 }
 
 /// Merges files into `sink` with `merge`, at most [`MAX_MERGED`] at once: more of them in several rounds, by way of
-/// temporary files. Files next to each other are merged first, so that equal lines keep their order.
+/// temporary files in a folder. Files next to each other are merged first, so that equal lines keep their order.
 fn in_rounds(
-    context: &Context<'_>,
+    (context, folder): (&Context<'_>, &Path),
     files: impl Iterator<Item = io::Result<File>>,
     sink: &mut Sink<'_>,
     merge: impl Fn(Vec<File>, &mut Sink<'_>) -> Result<(), GroupError>,
@@ -191,12 +234,12 @@ fn in_rounds(
         if merged.is_empty() && files.peek().is_none() {
             return merge(batch, sink);
         }
-        let mut file = tempfile::tempfile_in(context.folder)?;
+        let mut file = tempfile::tempfile_in(folder)?;
         merge(batch, &mut Sink::new(file.try_clone()?, None, context.launcher))?;
         file.rewind()?;
         merged.push(Ok(file));
         if files.peek().is_none() {
-            return in_rounds(context, merged.into_iter(), sink, merge);
+            return in_rounds((context, folder), merged.into_iter(), sink, merge);
         }
     }
 }
@@ -205,9 +248,12 @@ fn in_rounds(
 mod tests {
     use std::process::{Command, Stdio};
 
-    use super::super::testing::{Setting, file, read};
+    use std::cell::Cell;
+
+    use super::super::input::NextChunk;
+    use super::super::testing::{self, Setting, file, read};
     use super::*;
-    use crate::plan::ir::{Plan, Step};
+    use crate::plan::ir::{Guard, Plan, Records, Step};
     use crate::plan::testing::planned;
 
     /// Pipelines whose plan consists of one group, with every kind of combination that parts can have.
@@ -249,19 +295,25 @@ mod tests {
     fn over_parts(group: &Group, texts: &[&str], count: u64) -> Option<String> {
         let setting = Setting::default();
         let part = of_part(group).expect("a group that runs over parts");
-        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let sizes: Vec<u64> = texts.iter().map(|text| text.len() as u64).collect();
+        let bytes: u64 = sizes.iter().sum();
         let folder = tempfile::tempdir().expect("a folder");
         let mut outputs = Vec::new();
-        for (index, range) in ranges(bytes as u64, count).into_iter().enumerate() {
-            let files = texts.iter().map(|text| Slice::from_here(file(text)).expect("a file"));
+        for (index, range) in ranges(bytes, count).into_iter().enumerate() {
+            let open = |range: Range<usize>| {
+                let slice = |text: &&str| Slice::from_here(file(text));
+                texts[range].iter().map(slice).collect::<io::Result<Vec<_>>>()
+            };
+            let slices = slices_of(&group.cut, &sizes, range, open).expect("readable files");
             let path = folder.path().join(index.to_string());
             let output = File::create(&path).expect("a file");
-            let end = setting
-                .with(&part, |context| run(&part, context, files.collect(), range.clone(), output));
+            let end = setting.with(&part, |context| run(&part, context, slices, output));
             match end.expect("the part runs") {
                 PartEnd::Complete => outputs.push(path),
                 PartEnd::NoRecord => {}
-                PartEnd::Refused(_) | PartEnd::Failed(_) => return None,
+                PartEnd::Refused(_) | PartEnd::CommandFailed(_) | PartEnd::Failed(_) => {
+                    return None;
+                }
             }
         }
         let output = tempfile::tempfile().expect("a file");
@@ -315,6 +367,41 @@ mod tests {
             let group = group_of(pipeline);
             let output = over_parts(&group, &[&input], MAX_MERGED as u64 * 2 + 10);
             assert_eq!(output.expect("it is complete"), expected(pipeline, &input), "{pipeline}");
+        }
+    }
+
+    #[test]
+    fn only_the_files_of_a_part_are_opened() {
+        let cut = Cut::between(Records::Lines);
+        let texts = ["a\nb\n", "", "c\n", "d", "e", "f\ng\n", "h\n"];
+        let sizes = texts.map(|text| text.len() as u64);
+        for (part, opened, expected) in [
+            (0..2, 0..1, "a\n"),
+            (2..4, 0..4, "b\n"),
+            (4..6, 0..6, "c\n"),
+            (6..7, 2..6, "def\n"),
+            (7..9, 2..6, ""),
+            (9..13, 4..7, "g\nh\n"),
+        ] {
+            let found = Cell::new(0..0);
+            let open = |range: Range<usize>| {
+                found.set(range.clone());
+                texts[range]
+                    .iter()
+                    .map(|text| Slice::from_here(file(text)))
+                    .collect::<io::Result<_>>()
+            };
+            let slices = slices_of(&cut, &sizes, part.clone(), open).expect("readable files");
+            let launcher = testing::launcher();
+            let chunks = ChunkSource::new(&launcher, Input::Files(slices), &cut, &Guard::NONE);
+            let text = match chunks.take(100).expect("readable") {
+                NextChunk::Chunk(chunk) => {
+                    chunks.bytes(chunk.data).expect("readable").unwrap_or_default()
+                }
+                _ => Vec::new(),
+            };
+            assert_eq!(String::from_utf8_lossy(&text), expected, "{part:?}");
+            assert_eq!(found.take(), opened, "{part:?}");
         }
     }
 

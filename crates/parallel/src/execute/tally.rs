@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use contend_record::run::{DividedOutcome, Division};
 use contend_sys::Signal;
 use contend_sys::child::ExitStatus;
 
@@ -24,6 +25,8 @@ pub struct Tally {
     before_output: Hook,
     notes: Mutex<Vec<String>>,
     refusal: Mutex<Option<String>>,
+    delay: Mutex<Option<String>>,
+    divided: Mutex<Option<(Division, DividedOutcome)>>,
     work: WorkLog,
 }
 
@@ -113,6 +116,37 @@ impl Tally {
     }
 
     /// Records why a plan that should run on several machines runs on this one.
+    /// Notes how the input has been divided. Nothing has become of the parts yet.
+    pub(crate) fn set_division(&self, division: Division) {
+        *self.divided() = Some((division, DividedOutcome::default()));
+    }
+
+    /// Changes what has become of the parts, if the input has been divided.
+    pub(crate) fn change_divided(&self, change: impl FnOnce(&mut DividedOutcome)) {
+        if let Some((_, divided)) = &mut *self.divided() {
+            change(divided);
+        }
+    }
+
+    /// Returns how the input has been divided, and what has become of the parts; `None` if it has not been divided.
+    pub fn division(&self) -> Option<(Division, DividedOutcome)> {
+        self.divided().clone()
+    }
+
+    fn divided(&self) -> MutexGuard<'_, Option<(Division, DividedOutcome)>> {
+        self.divided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the run waits, with the reason. It does not concern the figures.
+    pub(crate) fn note_delay(&self, why: String) {
+        *self.delay.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// Returns why the run waits, once for each note.
+    pub(crate) fn take_delay(&self) -> Option<String> {
+        self.delay.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     pub(crate) fn note_refusal(&self, why: String) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }

@@ -51,7 +51,7 @@ pub(super) fn stream_input(text: &str) -> Input {
 }
 
 /// Returns a command of stage 0.
-pub(super) fn command(program: &str, arguments: &[&str]) -> Command {
+pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
     Command {
         stage: 0,
         variables: Vec::new(),
@@ -71,7 +71,7 @@ pub(super) fn shell(text: &str) -> Command {
 }
 
 /// Returns a group of one command over lines.
-pub(super) fn group(command: Command, combine: Combine) -> Group {
+pub(crate) fn group(command: Command, combine: Combine) -> Group {
     Group {
         serial: vec![command.clone()],
         opening: None,

@@ -9,6 +9,7 @@ use std::process::Command;
 use contend_commands::{Simple, purity};
 use contend_record::run::{Decision, PlanRecord};
 use contend_shell::environment::{Environment, Paths, in_path};
+use contend_sys::signal::SignalFd;
 use contend_sys::{inherited, spawn};
 use rustix::fs::{Access, access};
 use rustix::stdio::dup2_stdin;
@@ -22,8 +23,8 @@ use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::supervise::{Task, run_plan};
 use super::{limits, not_divided, peek, shell_command};
-use crate::cluster::Job;
-use crate::execute::{Beginning, read_beginning};
+use crate::cluster::{Job, Written};
+use crate::execute::{Beginning, Launcher, read_beginning};
 use crate::plan::estimate;
 use crate::plan::fast_path::fast_path;
 use crate::plan::flow::Amount;
@@ -144,7 +145,25 @@ impl<'a> Direct<'a> {
         report.record.decision = decision;
         report.record.plan = Some(PlanRecord::from(&plan));
         if settings.explain {
+            if let Some(cluster) = settings.cluster.as_ref().filter(|_| parallel) {
+                match cluster.division(&plan, settings.jobs()) {
+                    Ok(division) => report.record.division = Some(division),
+                    Err(error) => {
+                        let why = format!("runs on this machine only: {error}");
+                        report.record.decision.why = why;
+                    }
+                }
+            }
             return Ok(End::Explained(report));
+        }
+        if let Some(cluster) = settings.cluster.as_ref().filter(|_| parallel)
+            && let Some(folder) = &cluster.emit
+        {
+            let written = Written { text: text.to_owned(), inverted, pipefail: settings.pipefail };
+            let mask = SignalFd::block(&[]).context("cannot read the signal mask")?.mask_before();
+            let launcher = Launcher::new(mask, self.paths.clone(), Vec::new());
+            cluster.emit(folder, &written, &plan, settings.jobs(), &launcher)?;
+            return Ok(End::Emitted(folder.clone()));
         }
         self.take_over();
         let plan = if parallel {

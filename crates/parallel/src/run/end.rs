@@ -1,6 +1,7 @@
 //! The result of a run, as returned to the caller.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 use contend_record::run::{RunRecord, SCHEMA, WorkSpan};
@@ -12,6 +13,8 @@ use super::settings::Settings;
 pub enum End {
     /// Nothing ran, since only the plan was requested.
     Explained(Box<Report>),
+    /// Nothing ran, since the job was to be written into the directory with this path.
+    Emitted(PathBuf),
     /// The pipeline or script ended.
     Finished {
         /// The exit code as a shell reports it; 1 if the original's output or exit code differs.

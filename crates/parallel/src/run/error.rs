@@ -36,6 +36,9 @@ pub enum RunError {
         /// Why the shell could not be executed.
         source: io::Error,
     },
+    /// The job of the pipeline cannot be written, since it runs on one machine only, for the given reason.
+    #[error("--emit: the pipeline runs on one machine only: {0}")]
+    NotDivided(String),
     /// The executor failed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),

@@ -86,15 +86,21 @@ fn by_shell(
 }
 
 /// Says why a pipeline runs on this machine alone, if a cluster was requested.
+///
+/// # Errors
+/// Returns an error if standard error cannot be written, or if the pipeline was to be written as a job.
 fn not_divided(
     why: &str,
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<(), RunError> {
-    if settings.cluster.is_some() && !settings.explain {
-        observer.notify(Notice::NotDivided(why)).context("cannot write standard error")?;
+    let Some(cluster) = settings.cluster.as_ref().filter(|_| !settings.explain) else {
+        return Ok(());
+    };
+    if cluster.emit.is_some() {
+        return Err(RunError::NotDivided(why.to_owned()));
     }
-    Ok(())
+    observer.notify(Notice::NotDivided(why)).context("cannot write standard error")
 }
 
 /// Checks that bash would not warn about the locale that `LC_ALL` names, if any.

@@ -42,6 +42,10 @@ pub enum Notice<'a> {
     CannotWrite(&'a ExecuteError),
     /// The pipeline runs on this machine alone, for the given reason, although a cluster was requested.
     NotDivided(&'a str),
+    /// No part has been started for some time, for the given reason.
+    Waiting(&'a str),
+    /// The work directory with this path, of a job that is continued, is kept.
+    Kept(&'a Path),
     /// The work directory with this path cannot be removed, for the given reason.
     Left(&'a Path, &'a io::Error),
     /// The run was not compared with the original, since the reader closed its output.

@@ -83,6 +83,7 @@ pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome 
         input_bytes: tally.bytes(),
         parts: tally.chunks(),
         in_one_piece: tally.notes(),
+        divided: tally.division().map(|(_, divided)| divided),
         stages: stages.collect(),
         work: tally.work().recorded(),
         ..Outcome::default()

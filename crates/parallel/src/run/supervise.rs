@@ -1,6 +1,7 @@
 //! Supervises the execution of a plan: handles signals, reports progress and memory, and computes
 //! the exit code.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
@@ -59,16 +60,24 @@ struct Elsewhere {
     cluster: Cluster,
     work: Work,
     written: Written,
+    /// The file that is locked so that no other driver runs the same job.
+    lock: Arc<File>,
 }
 
 impl Elsewhere {
     /// Takes the work directory of the job that is continued, or creates one.
-    fn new(cluster: Cluster, written: Written) -> io::Result<Self> {
+    fn new(cluster: Cluster, written: Written) -> Result<Self, RunError> {
         let work = match &cluster.resume {
             Some(path) => Work::at(path),
-            None => Work::create(&cluster.work)?,
+            None => {
+                let folder = cluster.work.display();
+                let cannot = format!("cannot create a work directory in {folder}: see --work");
+                Work::create(&cluster.work).context(cannot)?
+            }
         };
-        Ok(Self { cluster, work, written })
+        let lock =
+            work.take().context(format!("cannot run the job in {}", work.path().display()))?;
+        Ok(Self { cluster, work, written, lock: Arc::new(lock) })
     }
 }
 
@@ -110,7 +119,7 @@ impl<'a> Running<'a> {
             let local = Local { settings, launcher: &launcher, tally: &tally, prefix };
             let result = match &elsewhere {
                 None => local.execute(&plan),
-                Some(Elsewhere { cluster, work, written }) => {
+                Some(Elsewhere { cluster, work, written, .. }) => {
                     Clustered { local, cluster, work, written }.execute(&plan)
                 }
             };
@@ -162,10 +171,15 @@ impl<'a> Running<'a> {
             }
             tick();
             // Only contend's own threads are left, and they end with the process.
-            if escalation.has_begun() && !self.is_plain() && launcher.pids().is_empty() {
+            if escalation.has_begun() && !self.is_plain() && launcher.is_idle() {
                 return Ok(());
             }
-            let Some(step) = escalation.advance(signals.next_ending(), Instant::now()) else {
+            let signal = signals.next_ending();
+            // What cleans up has time limits of its own.
+            if signal.is_none() && escalation.has_begun() && launcher.is_held() {
+                continue;
+            }
+            let Some(step) = escalation.advance(signal, Instant::now()) else {
                 continue;
             };
             step.apply(launcher);
@@ -222,18 +236,29 @@ pub(super) fn run_plan(
         let (text, inverted) = (report.record.command.clone(), task.inverted);
         Elsewhere::new(cluster, Written { text, inverted, pipefail: settings.pipefail })
     });
-    let elsewhere = elsewhere.transpose().context("cannot create a work directory")?;
-    let work = elsewhere.as_ref().map(|elsewhere| elsewhere.work.clone());
+    let elsewhere = elsewhere.transpose()?;
+    let place = elsewhere.as_ref().map(|it| {
+        let is_new = it.cluster.resume.is_none();
+        (it.work.clone(), is_new, Arc::clone(&it.lock))
+    });
     let begun = Instant::now();
     tally.work().start(begun, settings.trace);
     let (result, peak_memory_bytes) =
         supervise(&mut task, &signals, &tally, settings, watch, elsewhere, observer);
     observer.ended();
-    if let Some(work) = work {
+    if let Some((work, is_new, _lock)) = place {
+        let is_complete = result.is_ok() && signals.interrupted().is_none();
+        // The outputs of a job that is continued are worth more than those of a new one.
+        let notice = if is_new || is_complete {
+            work.remove().err().map(|error| (work.path(), Some(error)))
+        } else {
+            Some((work.path(), None))
+        };
         // How the run ended matters more.
-        if let Err(error) = work.remove() {
-            let written = observer.notify(Notice::Left(work.path(), &error));
-            written.context("cannot write standard error")?;
+        if let Some((path, error)) = notice {
+            let notice =
+                error.as_ref().map_or(Notice::Kept(path), |error| Notice::Left(path, error));
+            observer.notify(notice).context("cannot write standard error")?;
         }
     }
     if let Some(signal) = signals.interrupted() {
@@ -263,6 +288,7 @@ pub(super) fn run_plan(
         }
     }
     report.record.outcome = Some(outcome);
+    report.record.division = tally.division().map(|(division, _)| division);
     report.begun = Some(begun);
     report.work = if settings.trace { tally.work().traced() } else { Vec::new() };
     report.record.pipelines = task.records.map_or(Ok(Vec::new()), Records::read)?;
@@ -287,6 +313,9 @@ fn supervise(
     let result = running.and_then(|running| {
         running.end(signals, &launcher, || {
             observer.tick(tally);
+            if let Some(why) = tally.take_delay() {
+                let _ = observer.notify(Notice::Waiting(&why)); // the run is more important
+            }
             watch.sample_if_due(&launcher);
         })
     });

@@ -22,6 +22,8 @@ impl Observer for Recorder {
         self.notices.push(match notice {
             Notice::MissingFile(message) => format!("missing {message}"),
             Notice::Left(path, error) => format!("left {}: {error}", path.display()),
+            Notice::Kept(path) => format!("kept {}", path.display()),
+            Notice::Waiting(why) => format!("waiting: {why}"),
             Notice::NotDivided(why) => format!("not divided: {why}"),
             Notice::CommandStderr(bytes) => format!("stderr {}", String::from_utf8_lossy(bytes)),
             Notice::CannotWrite(error) => error.to_string(),

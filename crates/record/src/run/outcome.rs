@@ -39,6 +39,9 @@ pub struct RunRecord {
     pub left_others: Option<usize>,
     /// Whether the plan runs in parallel, and why.
     pub decision: Decision,
+    /// How the input is divided into parts for an engine; absent if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
     /// Maximum number of chunks that are processed at the same time.
     pub jobs: usize,
     /// Memory that contend and its commands may use for data, in bytes.
@@ -93,6 +96,45 @@ pub struct Decision {
     pub expected_cpu_seconds: Option<f64>,
 }
 
+/// How the files of the first group of stages are divided into parts, which an engine runs, perhaps on several machines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Division {
+    /// Name of the engine: local, spark or slurm.
+    pub engine: String,
+    /// Number of parts.
+    pub parts: u64,
+    /// Size of the input in bytes.
+    pub input_bytes: u64,
+    /// Size of the largest part in bytes.
+    pub part_bytes: u64,
+}
+
+/// What became of the parts of a divided input.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DividedOutcome {
+    /// Number of attempts at parts: those that were accepted, failed or were lost.
+    pub attempts: u64,
+    /// Why attempts failed or were lost, with a sentence for each of the first 20.
+    pub failures: Vec<String>,
+    /// The machines, by name.
+    pub hosts: Vec<HostParts>,
+}
+
+/// What a machine did for a divided input.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostParts {
+    /// Name of the machine.
+    pub name: String,
+    /// Number of parts whose output came from this machine.
+    pub parts: u64,
+    /// Sum of the wall times of these parts in seconds, measured with `CLOCK_MONOTONIC`.
+    pub wall_seconds: f64,
+    /// CPU time of the commands in seconds.
+    pub cpu_seconds: f64,
+    /// Size of the outputs in bytes.
+    pub output_bytes: u64,
+}
+
 /// The outcome of a run: its exit status and costs, how its input was divided, the results of its
 /// stages, and any comparison with the original.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -123,6 +165,9 @@ pub struct Outcome {
     /// Why groups of stages fell back to one run over their whole input, with a sentence for each;
     /// empty if none did.
     pub in_one_piece: Vec<String>,
+    /// What became of the parts; absent if the input was not divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divided: Option<DividedOutcome>,
     /// The stages, first to last.
     pub stages: Vec<StageOutcome>,
     /// What each worker did, by worker and time; absent if nothing was recorded, and in records of older

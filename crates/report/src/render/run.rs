@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use contend_record::run::{
-    Class, CombineRecord, CommandRecord, GroupRecord, LineOrder, MergeRecord, Outcome, PlanRecord,
-    RunRecord, SortKey, SourceRecord, Stage, StageOutcome, StepRecord, TakenOver, WorkKind,
-    WorkSpan,
+    Class, CombineRecord, CommandRecord, DividedOutcome, Division, GroupRecord, HostParts,
+    LineOrder, MergeRecord, Outcome, PlanRecord, RunRecord, SortKey, SourceRecord, Stage,
+    StageOutcome, StepRecord, TakenOver, WorkKind, WorkSpan,
 };
 use contend_record::shell::quote;
 
@@ -24,7 +24,16 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
     if let Some(plan) = &record.plan {
         stages(&mut out, plan, width);
         out.push('\n');
-        steps(&mut out, plan, record.jobs, record.decision.parallel, width);
+        let measures = record.decision.parallel && record.division.is_none();
+        steps(&mut out, plan, record.jobs, measures, width);
+        if let Some(division) = &record.division {
+            let text = format!(
+                "the first step that runs several at a time is divided into {}, each an attempt that the engine {} starts",
+                divided_into(division),
+                division.engine
+            );
+            hanging(&mut out, "", &text, width);
+        }
     }
     if !record.taken.is_empty() || !record.left.is_empty() {
         shell_text(&mut out, record, width);
@@ -102,9 +111,9 @@ fn taken_over(taken: &TakenOver) -> (&str, Vec<String>) {
     (&taken.text, reasons)
 }
 
-/// Writes the source and the steps of a plan. If the plan runs in `parallel`, a note says that the
-/// decision for each step is made at run time.
-fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, parallel: bool, width: usize) {
+/// Writes the source and the steps of a plan. If `measures` is set, a note says that the decision for each step is made
+/// at run time.
+fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, measures: bool, width: usize) {
     let source = match &plan.source {
         SourceRecord::Standard => "standard input".to_owned(),
         SourceRecord::Files(names) => names.join(", "),
@@ -126,7 +135,7 @@ fn steps(out: &mut String, plan: &PlanRecord, jobs: usize, parallel: bool, width
         }
     }
     let is_parallel = |step: &StepRecord| matches!(step, StepRecord::Parallel(_));
-    if parallel && plan.steps.iter().any(is_parallel) {
+    if measures && plan.steps.iter().any(is_parallel) {
         let text = "at run time, contend measures the stages on a sample: a step that chunks would \
                     not make faster runs once over its whole input";
         hanging(out, "", text, width);
@@ -262,8 +271,33 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
     for why in &outcome.in_one_piece {
         paragraph(&mut out, "- ", why, width);
     }
+    if let (Some(division), Some(divided)) = (&record.division, &outcome.divided) {
+        paragraph(&mut out, "- ", &divided_among(division, divided), width);
+        for failure in &divided.failures {
+            paragraph(&mut out, "- ", &printable(failure), width);
+        }
+    }
     dimmed(&mut out, &resources(outcome), width);
     out
+}
+
+/// Says which machines ran how many parts.
+pub(super) fn divided_among(division: &Division, divided: &DividedOutcome) -> String {
+    let host = |host: &HostParts| {
+        format!("{} {} in {}", host.name, counted(host.parts, "part"), seconds(host.wall_seconds))
+    };
+    let hosts: Vec<String> = divided.hosts.iter().map(host).collect();
+    let attempts = match divided.attempts {
+        attempts if attempts == division.parts => String::new(),
+        attempts => format!("; {}", counted(attempts, "attempt")),
+    };
+    format!("{}, by {}: {}{attempts}", divided_into(division), division.engine, hosts.join(", "))
+}
+
+/// Says how the input is divided.
+pub(super) fn divided_into(division: &Division) -> String {
+    let parts = counted(division.parts, "part");
+    format!("{parts} of at most {}", bytes(division.part_bytes as f64))
 }
 
 /// Returns how a pipeline or a script ran, in a word or two, and its wall time with the amounts or the reason.

@@ -11,6 +11,7 @@ use contend_parallel::plan::script::STAGE_VERB;
 use contend_parallel::run::stage::{self, Begun};
 use contend_parallel::run::{self as engine, End, Report, Request, Target};
 use contend_record::run::{Outcome, RunRecord, SCHEMA, WorkSpan};
+use contend_record::shell::quote;
 use contend_report::render;
 use contend_report::render::trace::work::of_run;
 
@@ -120,6 +121,14 @@ fn conclude(end: End, statistics: Option<Render>, to: Destinations) -> Result<Co
         End::Finished { exit_code, report } => {
             number = report_on(*report, statistics, to)?;
             Exit::Pipeline(exit_code)
+        }
+        End::Emitted(folder) => {
+            let folder = quote(&folder.display().to_string());
+            output::stdout(&format!(
+                "To start the parts:              sh {folder}/submit.sh\n\
+                 To combine their outputs then:   contend run --resume {folder}\n"
+            ))?;
+            Exit::Success
         }
         End::Interrupted(signal) => Exit::Signal(signal),
         End::NotExecuted { program, source, exit_code } => {

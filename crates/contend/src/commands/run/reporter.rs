@@ -70,6 +70,11 @@ impl Observer for Reporter {
             Notice::Left(path, error) => {
                 output::error(&format!("cannot remove {}: {error}", path.display()));
             }
+            Notice::Kept(path) => output::error(&format!(
+                "the outputs of complete parts are kept in {}: see --resume",
+                path.display()
+            )),
+            Notice::Waiting(why) => output::error(&format!("waiting: {why}")),
             Notice::NotDivided(why) => output::error(&format!("runs on this machine only: {why}")),
             Notice::CannotWrite(error) => output::error(&output::chain(error)),
             Notice::NotCompared => {

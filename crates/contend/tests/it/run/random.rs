@@ -7,7 +7,8 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::{Environment, INPUT, Input, PipelineResult, bash, contend_run, folder};
-use crate::support::{Command, by_effort, has, skip};
+use crate::support::slurm::Slurm;
+use crate::support::{Command, by_effort, has, report, skip};
 
 /// Stages of random pipelines, simple ones first.
 const STAGES: &[&str] = &[
@@ -110,12 +111,50 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// How contend divides the input.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum Division<'a> {
     /// Into chunks, for threads.
     Chunks,
-    /// Into parts, for processes that share only files with contend. Counts the cases in which there were parts.
-    Parts(&'a Cell<u32>),
+    /// Into parts, for an engine whose processes share only files with contend. Counts the cases in which there were parts.
+    Parts(&'a Engine, &'a Cell<u32>),
+}
+
+/// The engine that runs parts: processes on this machine, unless the environment variable `CONTEND_TEST_ENGINE` names another
+/// one, which needs some seconds for each case.
+struct Engine {
+    options: Vec<&'static str>,
+    /// The cluster, if the engine is Slurm.
+    slurm: Option<Slurm>,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let name = std::env::var("CONTEND_TEST_ENGINE").unwrap_or_else(|_| "local".to_owned());
+        let (options, slurm) = match name.as_str() {
+            "local" => (vec!["--on", "local"], None),
+            "spark" => (vec!["--on", "spark", "--master", "local-cluster[2,1,1024]"], None),
+            "slurm" => {
+                (vec!["--on", "slurm"], Some(Slurm::start("random_pipelines").expect("a Slurm")))
+            }
+            other => panic!("CONTEND_TEST_ENGINE: there is no engine {other}"),
+        };
+        Self { options, slurm }
+    }
+
+    fn is_local(&self) -> bool {
+        self.options.contains(&"local")
+    }
+
+    fn set_variables(&self, command: &mut Command) {
+        if let Some(slurm) = &self.slurm {
+            command.env("SLURM_CONF", slurm.configuration());
+        }
+    }
+}
+
+/// Returns the number of cases that the environment variable `CONTEND_TEST_CASES` asks for, if it is set.
+fn given_cases() -> Option<u32> {
+    std::env::var("CONTEND_TEST_CASES").ok().map(|count| count.parse().expect("a number"))
 }
 
 /// Returns a description of how the results of a command and of bash differ. Returns `None` if they
@@ -134,13 +173,17 @@ fn difference(
     let stages = case.stages.join(" | ");
     let (pipeline, options) = match division {
         Division::Chunks => (stages, vec!["-j", "3", "--part-size", &part]),
-        Division::Parts(_) => {
-            (format!("cat {INPUT} | {stages}"), vec!["--on", "local", "--parts", &count])
+        Division::Parts(engine, _) => {
+            let options = [&engine.options[..], &["--parts", &count]].concat();
+            (format!("cat {INPUT} | {stages}"), options)
         }
     };
-    let [mut expected, mut found] =
-        [bash(&pipeline), run(&options, &pipeline)].map(|it| environment.run(it));
-    if let Division::Parts(divided) = division {
+    let mut command = run(&options, &pipeline);
+    if let Division::Parts(engine, _) = division {
+        engine.set_variables(&mut command);
+    }
+    let [mut expected, mut found] = [bash(&pipeline), command].map(|it| environment.run(it));
+    if let Division::Parts(_, divided) = division {
         let is_whole = found.stderr.iter().any(|word| word == "machine");
         divided.set(divided.get() + u32::from(!is_whole));
         // Each part has messages of its own, and contend says why it makes no parts.
@@ -197,11 +240,16 @@ fn random_pipelines_over_parts_give_bash_s_output() {
     if !has("bash") {
         return skip("random_pipelines_over_parts_give_bash_s_output", "there is no bash");
     }
-    let (cases, divided) = (by_effort(CASE_COUNT / 3, 2000), Cell::new(0));
-    if let Err(error) = find_smallest_difference(cases, Division::Parts(&divided), contend_run) {
+    let cases = given_cases().unwrap_or_else(|| by_effort(CASE_COUNT / 3, 2000));
+    let (engine, divided) = (Engine::new(), Cell::new(0));
+    let division = Division::Parts(&engine, &divided);
+    if let Err(error) = find_smallest_difference(cases, division, contend_run) {
         panic!("{error}");
     }
     assert!(divided.get() > cases / 4, "only {} of {cases} had parts", divided.get());
+    if !engine.is_local() {
+        report(&format!("{} of {cases} pipelines had parts", divided.get()));
+    }
 }
 
 /// Tests the shrinking with a command that replaces `rev` by `cat`.

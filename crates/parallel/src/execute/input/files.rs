@@ -57,8 +57,11 @@ impl Slice {
     }
 }
 
-/// Returns the slices of the records that begin in a range of the concatenated files. The cut must be local. Adjacent
-/// ranges share no record, and leave none out.
+/// Number of bytes before a position that determine whether the input may be cut there.
+pub(in super::super) const LOOK_BACK_BYTES: u64 = 2;
+
+/// Returns the slices of the records that begin in a range of the concatenated files, and whether they extend to the end of
+/// the last file. The cut must be local. Adjacent ranges share no record, and leave none out.
 ///
 /// # Errors
 /// Returns an error if the files cannot be read.
@@ -66,8 +69,9 @@ pub(in super::super) fn range_of(
     slices: Vec<Slice>,
     cut: &Cut,
     range: Range<u64>,
-) -> io::Result<Vec<Slice>> {
+) -> io::Result<(Vec<Slice>, bool)> {
     let files = Files::new(slices);
+    let size = files.size;
     let (start, end) = (files.cut_at(cut, range.start)?, files.cut_at(cut, range.end)?);
     let mut offset = 0;
     let part = |slice: Slice| {
@@ -80,7 +84,7 @@ pub(in super::super) fn range_of(
             ..slice
         })
     };
-    Ok(files.slices.into_iter().filter_map(part).collect())
+    Ok((files.slices.into_iter().filter_map(part).collect(), end == size))
 }
 
 /// Files in order, addressed by offsets in their concatenation.
@@ -134,7 +138,8 @@ impl Files {
         }
         let (start, size) = (left.start, left.end);
         // The window begins before the wanted position, so that a cut exactly there is found.
-        let mut from = start.saturating_add(wanted as u64).saturating_sub(2).max(start);
+        let wanted = start.saturating_add(wanted as u64);
+        let mut from = wanted.saturating_sub(LOOK_BACK_BYTES).max(start);
         let mut length = FIRST_WINDOW_BYTES;
         let end = loop {
             if from >= size {

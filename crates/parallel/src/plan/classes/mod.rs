@@ -227,7 +227,7 @@ const TABLE: &[(&[&str], Classifier)] = &[
 ];
 
 /// Environment variables that select a locale.
-pub(crate) const LOCALE_VARIABLES: &[&str] = &[
+const LOCALE_VARIABLES: &[&str] = &[
     "LC_ALL",
     "LC_COLLATE",
     "LC_CTYPE",

@@ -13,7 +13,9 @@ use super::chart::rows::{self, Row};
 use super::frame::{Figure, Page, made_with};
 use super::table::{Cell, Table};
 use super::{command, exit, label, number_of, origin, prose};
-use crate::render::run::{others_left, resources, result as how_it_ran, stage_figures};
+use crate::render::run::{
+    divided_among, others_left, resources, result as how_it_ran, stage_figures,
+};
 use crate::render::text::printable;
 use crate::render::units::{bytes, counted, seconds};
 
@@ -103,6 +105,10 @@ fn statistics(record: &RunRecord, outcome: &Outcome) -> Markup {
     html! {
         p { (how) ": " (printable(&figures)) }
         @for reason in &outcome.in_one_piece { p { "As a whole: " (prose(reason)) } }
+        @if let (Some(division), Some(divided)) = (&record.division, &outcome.divided) {
+            p { "Divided into " (printable(&divided_among(division, divided))) "." }
+            @for failure in &divided.failures { p { "A failed attempt: " (printable(failure)) } }
+        }
         // A script's are those of its pipelines.
         @if record.plan.is_some() { p { (resources(outcome)) } }
         @if let Some(check) = &outcome.check { p { (compared(check, outcome)) } }

@@ -1,0 +1,105 @@
+//! Tests of `contend run --on slurm`. Slurm's tasks keep all CPUs busy, so that they do not run beside other tests.
+
+use std::fs;
+
+use contend_sys::{Pid, Signal};
+use rustix::process::kill_process;
+
+use crate::run_exclusively;
+use crate::support::cluster::{INPUT, Setting};
+use crate::support::slurm::Slurm;
+use crate::support::{Command, text, wait_until};
+
+/// Runs the body of a test with a cluster, unless there is no Slurm.
+fn with_slurm(test: &str, body: impl FnOnce(&Slurm)) {
+    run_exclusively(|| {
+        if let Some(slurm) = Slurm::start(test) {
+            body(&slurm);
+            wait_until("no task is left", || slurm.tasks().is_empty());
+        }
+    });
+}
+
+/// Returns the command that runs a pipeline on a cluster.
+fn on_slurm(
+    setting: &Setting,
+    slurm: &Slurm,
+    parts: &str,
+    more: &[&str],
+    pipeline: &str,
+) -> Command {
+    let words = [&["--on", "slurm", "--parts", parts], more, &[pipeline]].concat();
+    let mut command = setting.run(&words);
+    command.env("SLURM_CONF", slurm.configuration());
+    command
+}
+
+#[test]
+fn slurm_changes_no_byte_and_no_exit_code() {
+    with_slurm("slurm_changes_no_byte_and_no_exit_code", |slurm| {
+        let setting = Setting::new();
+        fs::write(setting.path("bytes"), b"b\r\n\xff\xfe\n\n a\tc \nb\r\nlast").expect("room");
+        for (pipeline, code) in [
+            ("cat bytes | LC_ALL=C tr a-c x-z", 0),
+            ("cat bytes in | grep -a zzz", 1),
+            ("cat in bytes | LC_ALL=C sort | uniq -c", 0),
+        ] {
+            let mut bash = Command::new("bash");
+            let bash = bash.args(["-c", pipeline]).current_dir(setting.0.path()).output();
+            let output = on_slurm(&setting, slurm, "5", &[], pipeline).output().expect("it starts");
+            let message = text(&output.stderr);
+            assert_eq!(output.stdout, bash.expect("bash starts").stdout, "{pipeline}: {message}");
+            assert_eq!(output.status.code(), Some(code), "{pipeline}: {message}");
+            assert!(!message.contains("this machine only"), "{message}");
+            setting.assert_nothing_is_left();
+        }
+    });
+}
+
+#[test]
+fn slurm_repeats_what_was_lost_with_a_task() {
+    with_slurm("slurm_repeats_what_was_lost_with_a_task", |slurm| {
+        let setting = Setting::new();
+        let child = on_slurm(&setting, slurm, "3", &["--map", "./slow"], "cat in | ./slow").spawn();
+        let child = child.expect("it starts");
+        wait_until("the last part waits", || setting.path("waiting").exists());
+        let killed = slurm.command("scancel").args(["--signal=KILL", "--user=root"]).output();
+        assert!(killed.expect("scancel starts").status.success());
+        wait_until("no task is left", || slurm.tasks().is_empty());
+        setting.go();
+        let output = child.wait_with_output().expect("a child");
+        assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0));
+        assert!(setting.runs() > 3, "a part ran again");
+        setting.assert_nothing_is_left();
+    });
+}
+
+#[test]
+fn a_signal_ends_the_tasks_of_slurm() {
+    with_slurm("a_signal_ends_the_tasks_of_slurm", |slurm| {
+        let setting = Setting::new();
+        let child = on_slurm(&setting, slurm, "3", &["--map", "./slow"], "cat in | ./slow").spawn();
+        let child = child.expect("it starts");
+        wait_until("the last part waits", || setting.path("waiting").exists());
+        kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+        let output = child.wait_with_output().expect("a child");
+        assert_eq!(output.status.code(), None, "{}", text(&output.stderr));
+        setting.assert_nothing_is_left();
+    });
+}
+
+#[test]
+fn what_slurm_refuses_is_told() {
+    with_slurm("what_slurm_refuses_is_told", |slurm| {
+        let setting = Setting::new();
+        let options = ["--engine-option=--partition=none"];
+        let output = on_slurm(&setting, slurm, "2", &options, "cat in | tr a b").output();
+        let output = output.expect("it starts");
+        let message = text(&output.stderr);
+        assert!(message.contains("sbatch failed: "), "{message}");
+        assert!(message.contains("invalid partition"), "{message}");
+        assert_eq!(output.status.code(), Some(125));
+        setting.assert_nothing_is_left();
+    });
+}
