@@ -92,43 +92,47 @@ pub struct RunArgs {
     pub execution: ExecutionArgs,
 }
 
-/// Options for a run over parts, perhaps on several machines. They are hidden until the feature is complete.
+/// Options for a run over parts, perhaps on several machines.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Clusters")]
 pub struct ClusterArgs {
-    /// Run the first stages over parts of their files, with ENGINE: local, spark or slurm.
-    #[arg(long, value_name = "ENGINE", value_enum, hide = true)]
+    /// Run the first stages over parts of their files on a cluster.
+    ///
+    /// All machines must have the same files, programs and locales. The rest of the pipeline runs on this machine.
+    #[arg(long, value_name = "ENGINE", value_enum)]
     #[arg(conflicts_with_all = ["file", "trace", "part_size"])]
     pub on: Option<EngineArg>,
 
-    /// URL of the master of a Spark cluster [default: the one that Spark is configured with].
-    #[arg(long, value_name = "URL", hide = true)]
+    /// URL of Spark's master [default: as Spark is configured].
+    #[arg(long, value_name = "URL")]
     pub master: Option<String>,
 
-    /// Another option for `spark-submit` or `sbatch`, as one word (repeatable).
-    #[arg(long, value_name = "OPTION", hide = true, allow_hyphen_values = true)]
+    /// Pass OPTION to spark-submit or sbatch (repeatable).
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub engine_option: Vec<String>,
 
-    /// Continue the job with the work directory DIR, whose driver has died.
+    /// Continue the job in DIR, whose driver has died.
     ///
-    /// Parts that are complete do not run again.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, hide = true)]
+    /// DIR is a work directory that was left, or one that --emit has written. Parts that are complete do not run again. The job
+    /// runs in its own environment, and with its own engine unless --on is given.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "parts", "work"])]
     pub resume: Option<PathBuf>,
 
-    /// Write the job as files into the new directory DIR, instead of running it.
+    /// Write the job as files into the new directory DIR instead of running it.
     ///
-    /// A person can read and start them.
-    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath, hide = true)]
+    /// DIR/submit.sh starts its parts. --resume DIR then combines their outputs.
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["explain", "check", "stats", "json", "html", "resume", "work"])]
     pub emit: Option<PathBuf>,
 
     /// Divide the files into N parts.
-    #[arg(long, value_name = "N", requires = "on", hide = true)]
+    #[arg(long, value_name = "N", requires = "on")]
     #[arg(value_parser = super::whole_number::<u64>(1..=100_000))]
     pub parts: Option<u64>,
 
-    /// Directory that all machines can read and write, for a work directory [default: the current directory].
-    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath, hide = true)]
+    /// Create the work directory in DIR, which all machines can write [default: the current directory].
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
     pub work: Option<PathBuf>,
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use contend_sys::procfs::{Stat, children};
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
+use serde_json::{Value, json};
 
 use crate::support::cluster::{INPUT, Setting};
 use crate::support::{Command, contend, processes_with, text, wait_until};
@@ -132,7 +133,7 @@ fn more_files_than_descriptors_are_no_obstacle() {
     let mut command = Command::new("bash");
     let output = command.args(words).current_dir(setting.0.path()).output().expect("bash starts");
     let message = text(&output.stderr);
-    let expected: String = names.iter().map(|name| format!("{}\n", name.to_uppercase())).collect();
+    let expected = names.join("\n").to_uppercase() + "\n";
     assert_eq!(text(&output.stdout), expected, "{message}");
     assert_eq!((message.as_str(), output.status.code()), ("", Some(0)));
     setting.assert_nothing_is_left();
@@ -214,6 +215,83 @@ fn what_cannot_be_divided_runs_here_and_says_why() {
         assert!(message.contains(why), "{pipeline}: {message}");
         setting.assert_nothing_is_left();
     }
+}
+
+#[test]
+fn the_record_says_how_the_input_is_divided() {
+    let setting = Setting::new();
+    let record = |name: &str| -> Value {
+        let text = fs::read_to_string(setting.path(name)).expect("a record");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let size = INPUT.len();
+    let planned =
+        ["--on", "local", "--parts", "3", "--explain", "--json", "plan", "cat in | tr a b"];
+    assert_eq!(setting.output(&planned).status.code(), Some(0));
+    let division = &record("plan")["division"];
+    assert_eq!((&division["engine"], &division["parts"]), (&json!("local"), &json!(3)));
+    assert_eq!(division["input_bytes"], size);
+    let shown = setting.output(&["--on", "local", "--parts", "3", "--explain", "cat in | tr a b"]);
+    assert!(text(&shown.stdout).contains("3 parts of at most "), "{}", text(&shown.stdout));
+
+    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow", "--json", "ran"];
+    let mut command = setting.run(&[&words[..], &["--stats", "cat in | ./slow"]].concat());
+    let child = command.spawn().expect("it starts");
+    wait_until("the last part waits", || setting.path("waiting").exists());
+    let [part] = children(Pid::from_child(&child))[..] else { panic!("one attempt at a time") };
+    kill(part, Signal::KILL);
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    let message = text(&output.stderr);
+    assert!(message.contains("3 parts of at most ") && message.contains("4 attempts"), "{message}");
+    let ran = record("ran");
+    assert_eq!(ran["division"]["parts"], 3);
+    let divided = &ran["outcome"]["divided"];
+    assert_eq!(divided["attempts"], 4);
+    assert_eq!(divided["failures"], json!(["part 3: no worker has reported on it"]));
+    let [host] = &divided["hosts"].as_array().expect("an array")[..] else { panic!("one machine") };
+    assert_eq!((&host["parts"], &host["output_bytes"]), (&json!(3), &json!(size)));
+}
+
+#[test]
+fn a_job_can_be_written_as_files() {
+    let setting = Setting::new();
+    let bin = setting.path("bin");
+    fs::create_dir(&bin).expect("room");
+    // Slurm's program only notes how it is called.
+    let sbatch = "#!/bin/sh\necho \"$@\" >submitted\n";
+    fs::write(bin.join("sbatch"), sbatch).expect("room");
+    fs::set_permissions(bin.join("sbatch"), Permissions::from_mode(0o755)).expect("own file");
+    let words = ["--on", "slurm", "--parts", "3", "--emit", "job", "cat in | tr a-z A-Z"];
+    let output = setting.output(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("sh job/submit.sh"), "{}", text(&output.stdout));
+    let again = setting.output(&words);
+    assert!(text(&again.stderr).contains("File exists"), "{}", text(&again.stderr));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut submit = Command::new("sh");
+    submit.args(["job/submit.sh"]).env("PATH", path).current_dir(setting.0.path());
+    assert_eq!(submit.output().expect("it starts").status.code(), Some(0));
+    let submitted = fs::read_to_string(setting.path("submitted")).expect("it was called");
+    assert!(submitted.contains("--parsable --array=0-") && submitted.contains("/job/slurm.sh"));
+    // A task, as Slurm would start it.
+    let mut task = Command::new("sh");
+    let job = setting.path("job").display().to_string();
+    task.args(["job/slurm.sh", &job, contend(), "0", "1", "1000000"]);
+    let task = task.current_dir(setting.0.path()).output().expect("it starts");
+    assert_eq!(task.status.code(), Some(0), "{}", text(&task.stderr));
+    fs::write(setting.path("job/1.csv"), "").expect("room");
+    let output = setting.output(&["--resume", "job", "--on", "local", "--stats"]);
+    assert_eq!(text(&output.stdout), INPUT.to_uppercase(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(" 3 parts in "), "{}", text(&output.stderr));
+    let left = |name: &str| setting.path("job").join(name).exists();
+    assert!(left("job.json") && left("submit.sh") && left("slurm.sh") && left("1.csv"));
+    assert!(!left("0.0.part") && !left("taken.0") && !left("lock"));
+    let local = setting.output(&["--on", "local", "--emit", "other", "cat in | tr a b"]);
+    assert!(text(&local.stderr).contains("--emit is for"), "{}", text(&local.stderr));
+    let whole = setting.output(&["--on", "slurm", "--emit", "other", "tac in"]);
+    assert!(text(&whole.stderr).contains("runs on one machine only: "), "{}", text(&whole.stderr));
+    assert!(!setting.path("other").exists());
 }
 
 #[test]

@@ -159,7 +159,9 @@ impl Driver<'_> {
             if missing.is_empty() {
                 break;
             }
-            parts.iter_mut().for_each(|part| part.failure.clear());
+            for part in &mut parts {
+                part.failure.clear();
+            }
             engine.submit(self.work, &missing, batch)?;
             if let Some(why) = self.wait_for_batch(engine, batch, &mut seen, &mut parts)? {
                 return Ok(Driven::Refused(why));

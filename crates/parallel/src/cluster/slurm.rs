@@ -82,7 +82,7 @@ impl Submitted {
         let entries = fs::read_dir(&self.work).into_iter().flatten().flatten();
         let logs =
             entries.filter(|it| it.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
-        let text = logs.filter_map(|log| end_of_file(&log.path(), SHOWN_LOG_BYTES)).next();
+        let text = logs.into_iter().find_map(|log| end_of_file(&log.path(), SHOWN_LOG_BYTES));
         let ended = "Slurm's tasks have ended".to_owned();
         text.map_or(ended.clone(), |text| format!("{ended}: {text}"))
     }
@@ -176,21 +176,37 @@ impl<'a> Slurm<'a> {
         words
     }
 
+    /// Ends the tasks of arrays that a driver before this one has submitted.
+    fn cancel_left(&self, work: &Work) {
+        let entries = fs::read_dir(work.path()).into_iter().flatten().flatten();
+        let is_id = |name: &str| {
+            name.strip_prefix("slurm.").is_some_and(|rest| rest.strip_suffix(".id").is_some())
+        };
+        let files = entries.filter(|it| it.file_name().to_str().is_some_and(is_id));
+        for file in files {
+            if let Ok(id) = fs::read_to_string(file.path()) {
+                self.end(&id);
+                let _ = fs::remove_file(file.path()); // it only costs time to end it again
+            }
+        }
+    }
+
+    /// Ends the tasks of an array. Nothing else can be done if that fails: their attempts are not accepted any more.
+    fn end(&self, id: &str) {
+        let (id, cluster) = of_cluster(id);
+        let words = [CANCEL, "--quiet", id].into_iter().map(str::to_owned);
+        let _ = self.ask(words.chain(cluster).collect());
+    }
+
     /// Asks Slurm for the tasks of an array that have not ended. Returns `None` if it does not answer.
     fn tasks(&self, id: &str) -> Result<Option<String>, EngineError> {
         let (id, cluster) = of_cluster(id);
-        let words = [LIST, "--noheader", "--format=%T %r", STATES, &format!("--jobs={id}")];
+        // Slurm forgets an array some time after its end. Asked for its ID, it would then fail.
+        let words = [LIST, "--me", "--noheader", "--format=%F %T %r", STATES];
         let answer = self.ask(words.into_iter().map(str::to_owned).chain(cluster).collect())?;
-        Ok(match answer.status {
-            ExitStatus::Exited(0) => {
-                // With several clusters, there is a heading.
-                let tasks = answer.stdout.lines().filter(|line| !line.starts_with("CLUSTER:"));
-                Some(tasks.collect::<Vec<_>>().join("\n"))
-            }
-            // Slurm forgets an array some time after its end.
-            _ if answer.stderr.contains("Invalid job id") => Some(String::new()),
-            _ => None,
-        })
+        let own = answer.stdout.lines().filter_map(|line| line.strip_prefix(id)?.strip_prefix(' '));
+        let is_answer = answer.status == ExitStatus::Exited(0);
+        Ok(is_answer.then(|| own.collect::<Vec<_>>().join("\n")))
     }
 }
 
@@ -215,11 +231,13 @@ impl Engine for Slurm<'_> {
     }
 
     fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
+        self.cancel_left(work);
         let answer = self.ask(self.prepare(work, parts, batch)?)?;
         let id = answer.stdout;
         if answer.status != ExitStatus::Exited(0) || id.is_empty() {
             return Err(EngineError::Failed { program: SUBMIT, message: answer.stderr });
         }
+        fs::write(work.path().join(format!("slurm.{batch}.id")), &id)?;
         self.running = Some(Submitted {
             id,
             state: State::Running,
@@ -263,10 +281,7 @@ impl Engine for Slurm<'_> {
 
     fn cancel(&mut self) {
         let Some(it) = self.running.take() else { return };
-        // Nothing else can be done if that fails. Attempts of tasks that go on cannot be accepted any more.
-        let (id, cluster) = of_cluster(&it.id);
-        let words = [CANCEL, "--quiet", id].into_iter().map(str::to_owned);
-        let _ = self.ask(words.chain(cluster).collect());
+        self.end(&it.id);
         let begun = Instant::now();
         while begun.elapsed() < GRACE_PERIOD
             && self.tasks(&it.id).is_ok_and(|tasks| tasks.is_none_or(|tasks| !tasks.is_empty()))

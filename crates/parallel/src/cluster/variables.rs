@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The variable that each machine keeps: the directory for temporary files.
 const OF_MACHINE: &str = "TMPDIR";
 
-/// Environment variables and their values, without [`OF_MACHINE`].
+/// Environment variables and their values, without `TMPDIR`, which each machine keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables(BTreeMap<String, String>);
 
@@ -38,7 +38,7 @@ impl Variables {
         Self::of_this_process().as_ref() == Ok(self)
     }
 
-    /// Gives a command these variables. It inherits only [`OF_MACHINE`].
+    /// Gives a command these variables. It inherits only `TMPDIR`.
     pub fn set_for(&self, command: &mut Command) {
         command.env_clear();
         command.envs(env::vars_os().filter(|(name, _)| !is_shared(name)));

@@ -290,10 +290,9 @@ impl Work {
     pub fn remove(&self) -> io::Result<()> {
         let mut result = Ok(());
         for _ in 0..REMOVALS {
-            let removed = match self.path.join(SCRIPT).exists() {
-                true => self.remove_outputs(),
-                false => fs::remove_dir_all(&self.path),
-            };
+            let has_script = self.path.join(SCRIPT).exists();
+            let removed =
+                if has_script { self.remove_outputs() } else { fs::remove_dir_all(&self.path) };
             result = match removed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
@@ -311,11 +310,6 @@ impl Work {
         for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let name = entry.file_name();
-            let is_of_engine = |name: &str| {
-                name.starts_with("slurm.") && (name.ends_with(".log") || name.ends_with(".id"))
-                    || name == "spark.log"
-                    || name == LOCK
-            };
             let removed = if entry.file_type()?.is_dir() {
                 let is_taken = name.as_encoded_bytes().starts_with(TAKEN.as_bytes());
                 if is_taken { fs::remove_dir_all(entry.path()) } else { Ok(()) }
@@ -338,6 +332,13 @@ pub(super) fn end_of_file(path: &Path, bytes: usize) -> Option<String> {
     let text = fs::read(path).ok()?;
     let end = &text[text.len().saturating_sub(bytes)..];
     Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
+}
+
+/// Returns whether a file is one that an engine or the driver has left.
+fn is_of_engine(name: &str) -> bool {
+    let of_slurm = name.strip_prefix("slurm.").and_then(|rest| rest.rsplit_once('.'));
+    let is_of_slurm = of_slurm.is_some_and(|(_, end)| ["log", "id"].contains(&end));
+    is_of_slurm || name == "spark.log" || name == LOCK
 }
 
 /// Returns whether a file is one of an attempt.

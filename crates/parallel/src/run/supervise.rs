@@ -67,13 +67,12 @@ struct Elsewhere {
 impl Elsewhere {
     /// Takes the work directory of the job that is continued, or creates one.
     fn new(cluster: Cluster, written: Written) -> Result<Self, RunError> {
-        let work = match &cluster.resume {
-            Some(path) => Work::at(path),
-            None => {
-                let folder = cluster.work.display();
-                let cannot = format!("cannot create a work directory in {folder}: see --work");
-                Work::create(&cluster.work).context(cannot)?
-            }
+        let work = if let Some(path) = &cluster.resume {
+            Work::at(path)
+        } else {
+            let folder = cluster.work.display();
+            let cannot = format!("cannot create a work directory in {folder}: see --work");
+            Work::create(&cluster.work).context(cannot)?
         };
         let lock =
             work.take().context(format!("cannot run the job in {}", work.path().display()))?;
