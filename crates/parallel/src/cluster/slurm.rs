@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use contend_shell::environment::in_path;
 use contend_sys::child::ExitStatus;
+use rustix::io::Errno;
 
 use super::engine::{Engine, EngineError, State};
 use super::processes::{Share, command};
@@ -127,7 +128,7 @@ impl<'a> Slurm<'a> {
         let command = command(words);
         let cannot = |source| EngineError::Start { program: command.program.clone(), source };
         if in_path(&command.program).is_none() {
-            return Err(cannot(io::ErrorKind::NotFound.into()));
+            return Err(cannot(Errno::NOENT.into()));
         }
         let null = File::open("/dev/null")?;
         let [mut stdout, mut stderr] = [tempfile::tempfile()?, tempfile::tempfile()?];

@@ -1,12 +1,12 @@
 //! The engine that has Apache Spark run attempts.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use contend_shell::environment::in_path;
 use contend_sys::Pid;
 use contend_sys::child::ExitStatus;
+use rustix::io::Errno;
 
 use super::engine::{Engine, EngineError, State};
 use super::processes::{Share, command};
@@ -91,7 +91,7 @@ impl Engine for Spark<'_> {
 
     fn submit(&mut self, work: &Work, parts: &[usize], batch: u32) -> Result<(), EngineError> {
         if in_path(SUBMIT).is_none() {
-            let source = io::ErrorKind::NotFound.into();
+            let source = Errno::NOENT.into();
             return Err(EngineError::Start { program: SUBMIT.to_owned(), source });
         }
         let words = self.prepare(work, parts, batch)?;

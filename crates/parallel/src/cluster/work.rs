@@ -168,7 +168,7 @@ impl Work {
              exec {}\n",
             comment.concat(),
             quote(&self.path.display().to_string()),
-            words.join(" ")
+            words.join(" \\\n  ")
         );
         fs::write(self.path.join(SCRIPT), script)
     }

@@ -28,7 +28,7 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
         steps(&mut out, plan, record.jobs, measures, width);
         if let Some(division) = &record.division {
             let text = format!(
-                "the first step that runs several at a time is divided into {}, each an attempt that the engine {} starts",
+                "the first step that runs several at a time is divided into {}, which run by --on {}",
                 divided_into(division),
                 division.engine
             );
@@ -328,6 +328,8 @@ fn headline(record: &RunRecord, outcome: &Outcome) -> String {
     };
     match outcome.parts {
         0 => all,
+        // Another line says where the parts ran.
+        _ if record.division.is_some() => all,
         parts => format!("{all}; {}, {} at a time", counted(parts, "chunk"), record.jobs),
     }
 }

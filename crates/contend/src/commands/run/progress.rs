@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use contend_parallel::execute::Tally;
 use contend_parallel::plan::ir::{Plan, Step};
+use contend_record::run::{DividedOutcome, Division};
 use contend_report::render::units::bytes;
 
 use crate::output;
@@ -71,7 +72,9 @@ impl Progress {
         }
         self.drawn = Some(Instant::now());
         let columns = output::width();
-        let text = fit(&text(tally.bytes(), tally.size(), elapsed, columns), columns);
+        let read = text(tally.bytes(), tally.size(), elapsed, columns);
+        let parts = tally.division().map(|(division, divided)| parts(&division, &divided));
+        let text = fit(&(read + &parts.unwrap_or_default()), columns);
         with(line, |line| line.draw(text.clone()));
     }
 }
@@ -105,9 +108,32 @@ fn text(read: u64, size: Option<u64>, elapsed: Duration, columns: usize) -> Stri
     }
 }
 
+/// Returns what the line says about the parts of a divided input.
+fn parts(division: &Division, divided: &DividedOutcome) -> String {
+    let complete: u64 = divided.hosts.iter().map(|host| host.parts).sum();
+    let failed = match divided.attempts.saturating_sub(complete) {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    format!(", {complete} of {} parts{failed}", division.parts)
+}
+
 #[cfg(test)]
 mod tests {
+    use contend_record::run::HostParts;
+
     use super::*;
+
+    #[test]
+    fn parts_and_failures_are_counted() {
+        let division = Division { parts: 6, ..Division::default() };
+        let host = |parts| HostParts { parts, ..HostParts::default() };
+        let hosts = vec![host(2), host(1)];
+        let divided = DividedOutcome { attempts: 3, hosts, ..DividedOutcome::default() };
+        assert_eq!(parts(&division, &divided), ", 3 of 6 parts");
+        let divided = DividedOutcome { attempts: 4, ..divided };
+        assert_eq!(parts(&division, &divided), ", 3 of 6 parts, 1 failed");
+    }
 
     #[test]
     fn the_bar_and_the_time_left_need_the_size_of_the_input() {
