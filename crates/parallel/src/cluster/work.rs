@@ -389,6 +389,12 @@ mod tests {
             fs::write(work.path().join(name), text).expect("room");
         }
         assert_eq!(work.last_attempt().expect("a directory"), Some(12));
+        assert_eq!(work.next_batch().expect("a directory"), 1);
+        // A batch that has been submitted may begin later.
+        work.write_todo(&[0, 1], 4).expect("room");
+        assert_eq!(work.next_batch().expect("a directory"), 5);
+        assert!(work.has_attempts(0).expect("a directory"));
+        assert!(!work.has_attempts(1).expect("a directory"));
         assert_eq!(work.last_log(1, 100).as_deref(), Some("line\nnew"));
         assert_eq!(work.last_log(1, 5).as_deref(), Some("\nnew"));
         assert_eq!(work.last_log(0, 100), None);
