@@ -1,4 +1,4 @@
-//! Tests of `contend run --on slurm`. Slurm's tasks keep all CPUs busy, so that they do not run beside other tests.
+//! Tests of `contend run --on slurm`. They run alone, because Slurm's tasks keep all CPUs busy.
 
 use std::fs;
 

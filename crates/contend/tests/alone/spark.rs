@@ -1,4 +1,4 @@
-//! Tests of `contend run --on spark`. Spark keeps all CPUs busy, so that they do not run beside other tests.
+//! Tests of `contend run --on spark`. They run alone, because Spark keeps all CPUs busy.
 
 use std::fs;
 use std::path::{Path, PathBuf};

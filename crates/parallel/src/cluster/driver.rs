@@ -12,7 +12,7 @@ use super::work::{Seen, Work};
 
 /// Number of batches in which a part may fail. Each batch has the parts that are still missing.
 const MAX_FAILURES: u32 = 3;
-/// Number of batches without a complete part, one after the other, until the driver gives up.
+/// Number of consecutive batches without a complete part after which the driver gives up.
 const MAX_IDLE_BATCHES: u32 = 3;
 /// Shortest time between two looks into the work directory.
 const MIN_PAUSE: Duration = Duration::from_millis(5);

@@ -30,8 +30,8 @@ pub trait Engine {
     /// Returns an error if that cannot be found out.
     fn poll(&mut self) -> Result<State, EngineError>;
 
-    /// Returns a sentence about what the batch waits for, if no attempt is running. `has_begun` tells whether an attempt has
-    /// begun.
+    /// Returns why no attempt is running, as a sentence for users; `None` if one may be running. `has_begun` tells whether an
+    /// attempt of the batch has begun.
     fn waiting(&self, has_begun: bool) -> Option<String>;
 
     /// Ends the attempts that still run, as far as that is possible, even while the run is being ended.
@@ -63,7 +63,7 @@ pub enum EngineError {
     Failed {
         /// The name of the program.
         program: &'static str,
-        /// What it says.
+        /// Its error message.
         message: String,
     },
     /// Another operation failed.

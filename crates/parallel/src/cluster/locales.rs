@@ -1,7 +1,8 @@
 //! What the locales of a job's commands do with text, which must be the same on all machines.
 //!
 //! A locale that is not installed is silently replaced by the C locale, and locales of the same name order lines
-//! differently in different versions of the C library. So programs of both machines show what they do with a sample.
+//! differently in different versions of the C library. So both machines run programs over a
+//! sample, and the checksums of the outputs must be equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -32,12 +32,12 @@ const PROGRAM_FILE: &str = "contend";
 const MAX_TASKS: u64 = 1000;
 /// Number of tasks if the number of CPUs is unknown.
 const DEFAULT_TASKS: u64 = 16;
-/// Shortest time between two questions to Slurm. Each one costs its controller some work.
+/// Shortest time between two queries of Slurm. Each one costs its controller some work.
 const MIN_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time between two questions to Slurm.
+/// Longest time between two queries of Slurm.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
-/// Number of questions without an answer, one after the other, until the engine has failed. A controller that is started
-/// again answers later.
+/// Number of consecutive queries without an answer after which the engine has failed. A controller that restarts answers
+/// later.
 const MAX_SILENCE: u32 = 30;
 /// Time that tasks get to end after they are cancelled.
 const GRACE_PERIOD: Duration = Duration::from_secs(15);
@@ -71,7 +71,7 @@ struct Submitted {
     work: PathBuf,
     next: Instant,
     interval: Duration,
-    /// Number of questions without an answer since the last answer.
+    /// Number of queries without an answer since the last answer.
     silence: u32,
 }
 

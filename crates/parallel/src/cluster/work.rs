@@ -88,8 +88,7 @@ impl Work {
 
     /// Returns a sentence about why a job in this directory may not be the user's own; `None` if it is.
     ///
-    /// A job says what to run. So its directory and its file must belong to the user, or to root, and nobody else may write
-    /// to them.
+    /// A job determines which programs run. So only the user and root may own its directory and file, or write to them.
     pub fn doubt(&self) -> Option<String> {
         let user = rustix::process::geteuid().as_raw();
         let is_own = |data: &Metadata| [user, 0].contains(&data.uid()) && data.mode() & 0o022 == 0;
@@ -124,9 +123,9 @@ impl Work {
         }
     }
 
-    /// Makes a network file system read the directory again, rather than to rely on what it remembers of it.
+    /// Makes a network file system read the directory again instead of using its cache.
     pub fn refresh(&self) {
-        // Its own change makes a client of NFS forget what it knew. Without it, reports appear later.
+        // A client of NFS drops its cached listing when it changes the directory itself. If that fails, reports appear later.
         let _ = tempfile::Builder::new().prefix(".refresh-").tempfile_in(&self.path);
     }
 
