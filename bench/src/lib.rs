@@ -9,6 +9,7 @@ pub mod listing;
 pub mod pipelines;
 pub mod run;
 pub mod scripts;
+pub mod simulation;
 
 #[cfg(test)]
 mod support;

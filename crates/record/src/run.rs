@@ -32,7 +32,7 @@ mod outcome;
 mod work;
 pub use bytes::ByteSet;
 pub use outcome::{
-    Check, Decision, DividedOutcome, Division, HostParts, Left, Outcome, RunRecord, SCHEMA,
+    Check, Decision, DividedOutcome, Division, HostParts, Left, Outcome, Part, RunRecord, SCHEMA,
     StageOutcome, TakenOver,
 };
 pub use work::{WorkKind, WorkSpan};

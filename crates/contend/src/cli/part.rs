@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Run one part of a job; started by an engine on the machine of a worker.
+/// Run a task of a job; started by an engine on the machine of a worker.
 #[derive(Debug, Args)]
 pub struct PartArgs {
     /// File with the job. Outputs and reports go to its directory.
     #[arg(long, value_name = "FILE")]
     pub plan: PathBuf,
 
-    /// Index of the part.
+    /// Index of the part, or of a combination, which follow the parts.
     #[arg(long, value_name = "N")]
     pub part: usize,
 
-    /// Number of the attempt, which no other attempt at this part has.
+    /// Number of the attempt, which no other attempt at this task has.
     #[arg(long, value_name = "N")]
     pub attempt: u64,
 

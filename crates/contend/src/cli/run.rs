@@ -73,7 +73,7 @@ pub struct RunArgs {
     /// (profiler.firefox.com), .pftrace or .perfetto-trace for Perfetto (ui.perfetto.dev). Only
     /// pipelines that contend runs without a shell have workers.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["explain", "file"])]
+    #[arg(conflicts_with_all = ["explain", "file", "on"])]
     pub trace: Option<PathBuf>,
 
     /// Let `contend serve` show the run while it takes place.
@@ -92,15 +92,43 @@ pub struct RunArgs {
     pub execution: ExecutionArgs,
 }
 
-/// Options for a run over parts, perhaps on several machines.
+/// Options for jobs on a cluster.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
 pub struct ClusterArgs {
+    #[command(flatten)]
+    pub engine: EngineArgs,
+
+    /// Print the plan and the parts, and exit.
+    #[arg(long, requires = "on")]
+    #[arg(conflicts_with_all = ["file", "check", "trace", "publish", "resume", "emit"])]
+    pub dry_run: bool,
+
+    /// Continue the job in DIR, whose driver has died.
+    ///
+    /// DIR is a work directory that was left, or one that --emit has written. Parts that are complete do not run again. The job
+    /// runs in its own environment, and with its own engine unless --on is given.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "parts", "fan_in", "work"])]
+    pub resume: Option<PathBuf>,
+
+    /// Write the job as files into the new directory DIR instead of running it.
+    ///
+    /// DIR/submit.sh starts its parts. --resume DIR then combines their outputs.
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["file", "explain", "check", "stats", "json", "html", "resume", "work"])]
+    pub emit: Option<PathBuf>,
+}
+
+/// Options for a run over parts, perhaps on several machines.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Clusters")]
+pub struct EngineArgs {
     /// Run the first stages over parts of their files on a cluster.
     ///
-    /// All machines must have the same files, programs and locales. The rest of the pipeline runs on this machine.
-    #[arg(long, value_name = "ENGINE", value_enum)]
-    #[arg(conflicts_with_all = ["file", "trace", "part_size"])]
+    /// All machines must have the same files, programs and locales. The rest of the pipeline runs on this machine. So do
+    /// pipelines whose files have less than 64 MB, unless --parts is given.
+    #[arg(long, value_name = "ENGINE", value_enum, conflicts_with = "part_size")]
     pub on: Option<EngineArg>,
 
     /// URL of Spark's master [default: as Spark is configured].
@@ -111,25 +139,18 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub engine_option: Vec<String>,
 
-    /// Continue the job in DIR, whose driver has died.
-    ///
-    /// DIR is a work directory that was left, or one that --emit has written. Parts that are complete do not run again. The job
-    /// runs in its own environment, and with its own engine unless --on is given.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "parts", "work"])]
-    pub resume: Option<PathBuf>,
-
-    /// Write the job as files into the new directory DIR instead of running it.
-    ///
-    /// DIR/submit.sh starts its parts. --resume DIR then combines their outputs.
-    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["explain", "check", "stats", "json", "html", "resume", "work"])]
-    pub emit: Option<PathBuf>,
-
     /// Divide the files into N parts.
     #[arg(long, value_name = "N", requires = "on")]
     #[arg(value_parser = super::whole_number::<u64>(1..=100_000))]
     pub parts: Option<u64>,
+
+    /// Combine the outputs of at most N parts at once [default: 64].
+    ///
+    /// If there are more parts, workers combine their outputs first, in several steps. This concerns sorted outputs only, such
+    /// as those of `sort` or `uniq -c`.
+    #[arg(long, value_name = "N", requires = "on")]
+    #[arg(value_parser = super::whole_number::<u64>(2..=512))]
+    pub fan_in: Option<u64>,
 
     /// Create the work directory in DIR, which all machines can write [default: the current directory].
     #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
@@ -145,6 +166,8 @@ pub enum EngineArg {
     Spark,
     /// Slurm, by `sbatch`.
     Slurm,
+    /// The engine of which `contend/run.toml` has the `slots`, if it is expected to be faster.
+    Auto,
 }
 
 const EXAMPLES: &str = "\
@@ -164,6 +187,10 @@ Configuration:
 
   There may be several of these tables. `records` is lines (the default), nul, csv or json, as for
   --records. --map takes precedence for the same command.
+
+  The tables [spark] and [slurm] have `work`, the directory for --work, and `options`, a list of
+  values for --engine-option; [spark] also has `master`. `slots`, the number of parts that the
+  cluster runs at the same time, is for --on auto.
 
 History:
   A run of at least half a second that used several CPUs is saved for `contend history`, and so is
@@ -229,6 +256,9 @@ pub struct StageArgs {
     /// Name of the shell in messages.
     #[arg(long, default_value = "")]
     pub name: String,
+
+    #[command(flatten)]
+    pub engine: EngineArgs,
 
     /// Print which stages ran in parallel, with times and CPU use.
     #[arg(long)]

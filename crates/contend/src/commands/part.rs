@@ -1,7 +1,7 @@
 //! `contend part`: runs one part of a job, on the machine of a worker.
 
 use anyhow::{Context as _, Result, anyhow};
-use contend_parallel::cluster::{Attempt, End, Job};
+use contend_parallel::cluster::{Attempt, End, Job, Work};
 use contend_parallel::execute::{Launcher, Settings};
 use contend_shell::environment::Paths;
 use contend_sys::Signal;
@@ -30,8 +30,8 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
     let directory = &job.directory;
     std::env::set_current_dir(directory)
         .with_context(|| format!("cannot enter {}", directory.display()))?;
-    let work = plan.parent().context("the job has no directory")?;
-    let attempt = Attempt { job: &job, part: args.part, attempt: args.attempt, work };
+    let work = Work::at(plan.parent().context("the job has no directory")?);
+    let attempt = Attempt { job: &job, part: args.part, attempt: args.attempt, work: &work };
     let settings = Settings {
         jobs: args.jobs.into(),
         memory: args.memory,
@@ -45,7 +45,7 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
     let report = report.context("cannot write the report of the attempt")?;
     output::stdout(&format!("{}\n", serde_json::to_string(&report)?))?;
     match report.end {
-        End::Failed(why) | End::CommandFailed(why) => Err(anyhow!(why)),
-        End::Complete { .. } | End::NoRecord | End::Refused(_) => Ok(Exit::Success),
+        End::Failed(why) | End::CommandFailed(why) | End::BadInput { why, .. } => Err(anyhow!(why)),
+        End::Complete(_) | End::NoRecord | End::Refused(_) => Ok(Exit::Success),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::cluster::{Cluster, EngineKind, Job, Work};
+use contend_parallel::cluster::{Cluster, EngineKind, FAN_IN, Job, Work};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -16,12 +16,13 @@ use contend_record::shell::quote;
 use contend_shell::parse::parse;
 use contend_shell::side_effects::check_repeatable;
 
+use self::file::Configured;
 use super::script::{check_is_command, script_arguments, tip_on_permission};
 use super::{RecordFiles, RecordPaths, TraceFile, publish, shell, shows_progress};
 use crate::cli::ColorArg;
 use crate::cli::history::SaveArgs;
 use crate::cli::run::{
-    ClusterArgs, EngineArg, ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in,
+    ClusterArgs, EngineArg, EngineArgs, ExecutionArgs, RecordsArg, RunArgs, StageOptions, option_in,
 };
 use crate::exit::UsageError;
 use crate::output::{self, ReportFile};
@@ -56,7 +57,8 @@ pub struct Run {
 ///
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
-pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
+pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
+    args.explain |= args.cluster.dry_run;
     let (what, json) = match &args.cluster.resume {
         Some(work) => (Target::Job(Box::new(job_in(work)?)), args.json),
         None => what(args.file, args.pipeline, args.json)?,
@@ -104,8 +106,12 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
     let progress = shows_progress(args.execution.no_progress);
     let publish = publish(args.publish)?;
     let save = args.save;
+    let mut stage_options = options(&args.execution, color);
+    stage_options.extend(engine_options(&args.cluster.engine)?);
     let settings = Settings {
+        lists_parts: args.cluster.dry_run,
         cluster: cluster(args.cluster, &what)?,
+        stage_options,
         explain: args.explain,
         check: args.check,
         stats: args.stats,
@@ -115,7 +121,7 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
             || save.label.is_some()
             || save.store.is_some(),
         trace: trace.is_some(),
-        ..execution(args.execution, color)?
+        ..execution(args.execution)?
     };
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
     let request = Request { what, settings };
@@ -124,49 +130,45 @@ pub fn run(args: RunArgs, color: ColorArg) -> Result<Run> {
 
 /// Returns what runs parts, if an engine is given. A job that is continued has one.
 fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
-    let engine = args.on;
-    if args.master.is_some() && engine != Some(EngineArg::Spark) {
+    let ClusterArgs { engine: args, resume, emit, .. } = args;
+    if args.master.is_some() && args.on != Some(EngineArg::Spark) {
         return Err(UsageError("--master is for --on spark".to_owned()).into());
     }
-    if !args.engine_option.is_empty() && matches!(engine, None | Some(EngineArg::Local)) {
+    if !args.engine_option.is_empty() && matches!(args.on, None | Some(EngineArg::Local)) {
         return Err(UsageError(
             "--engine-option is for an engine of a cluster: see --on".to_owned(),
         )
         .into());
     }
-    let engine = match (engine, what) {
-        (None, Target::Job(job)) => Some(job.engine.clone()),
-        (engine, _) => engine.map(|engine| engine_of(engine, args.master, args.engine_option)),
+    let Configured { kind: engine, work, slots } = match (args.on, what) {
+        (Some(engine), _) => file::engine(engine, args.master, args.engine_option)?,
+        (None, Target::Job(job)) => {
+            Configured { kind: job.engine.clone(), work: None, slots: None }
+        }
+        (None, _) => return Ok(None),
     };
-    let Some(engine) = engine else { return Ok(None) };
-    let work = args.work.unwrap_or_else(|| ".".into());
+    let work = args.work.or(work).unwrap_or_else(|| ".".into());
     if !work.is_dir() {
         return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
     }
-    if args.emit.is_some() && engine == EngineKind::Local {
+    if emit.is_some() && engine == EngineKind::Local {
         return Err(UsageError("--emit is for an engine of a cluster: see --on".to_owned()).into());
     }
     let program = std::env::current_exe().context("cannot find the program contend")?;
-    let resume = args.resume.map(|work| work.canonicalize()).transpose();
-    let (parts, resume) = (args.parts, resume.context("cannot find the work directory")?);
+    let resume = resume.map(|work| work.canonicalize()).transpose();
+    let resume = resume.context("cannot find the work directory")?;
+    let fan_in = args.fan_in.and_then(|it| usize::try_from(it).ok()).unwrap_or(FAN_IN);
     Ok(Some(Cluster {
         engine,
-        parts,
+        parts: args.parts,
+        fan_in,
+        slots,
         work,
         contend: version::writer(),
         program,
-        emit: args.emit,
+        emit,
         resume,
     }))
-}
-
-/// Returns an engine with its options.
-fn engine_of(engine: EngineArg, master: Option<String>, options: Vec<String>) -> EngineKind {
-    match engine {
-        EngineArg::Local => EngineKind::Local,
-        EngineArg::Spark => EngineKind::Spark { master, options },
-        EngineArg::Slurm => EngineKind::Slurm { options },
-    }
 }
 
 /// Returns the job in a work directory, after checking that this process can continue it. If its environment is another one,
@@ -299,8 +301,14 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     // The run continues if the record cannot be appended.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.execution.no_progress);
-    let settings =
-        Settings { stats: args.stats, record: json.is_some(), ..execution(args.execution, color)? };
+    let of_stage = ClusterArgs { engine: args.engine, resume: None, emit: None, dry_run: false };
+    let settings = Settings {
+        // A stage is part of some pipeline.
+        cluster: cluster(of_stage, &Target::Pipeline(String::new()))?,
+        stats: args.stats,
+        record: json.is_some(),
+        ..execution(args.execution)?
+    };
     let files = RecordFiles { json, ..RecordFiles::default() };
     Ok(Stage { settings, name: args.name, progress, files })
 }
@@ -324,8 +332,27 @@ fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
     given.into_iter().flatten().chain(maps).collect()
 }
 
-fn execution(args: ExecutionArgs, color: ColorArg) -> Result<Settings, UsageError> {
-    let stage_options = options(&args, color);
+/// Returns the given options for an engine as words of a command line, for the stages in shell text. They may run in another
+/// directory.
+fn engine_options(args: &EngineArgs) -> Result<Vec<String>, UsageError> {
+    let Some(engine) = args.on.and_then(|engine| engine.to_possible_value()) else {
+        return Ok(Vec::new());
+    };
+    let work = args.work.as_ref().and_then(|work| std::path::absolute(work).ok());
+    let work = work.map(|work| work.into_os_string().into_string()).transpose();
+    let work = work.map_err(|_| UsageError("--work: the directory is not UTF-8".to_owned()))?;
+    let given = [
+        Some(format!("--on={}", engine.get_name())),
+        args.master.as_ref().map(|master| format!("--master={master}")),
+        args.parts.map(|parts| format!("--parts={parts}")),
+        args.fan_in.map(|fan_in| format!("--fan-in={fan_in}")),
+        work.map(|work| format!("--work={work}")),
+    ];
+    let more = args.engine_option.iter().map(|option| format!("--engine-option={option}"));
+    Ok(given.into_iter().flatten().chain(more).collect())
+}
+
+fn execution(args: ExecutionArgs) -> Result<Settings, UsageError> {
     let given = args.shell.filter(|shell| !shell.is_empty());
     Ok(Settings {
         jobs: args.jobs.map(usize::from),
@@ -335,7 +362,6 @@ fn execution(args: ExecutionArgs, color: ColorArg) -> Result<Settings, UsageErro
         shell: given.map(|name| shell(Some(name))).transpose()?,
         pipefail: args.pipefail,
         chunk_bytes: args.part_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX)),
-        stage_options,
         ..Settings::default()
     })
 }

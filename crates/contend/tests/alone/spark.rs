@@ -1,7 +1,8 @@
 //! Tests of `contend run --on spark`. They run alone, because Spark keeps all CPUs busy.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use contend_sys::procfs::with_descendants;
@@ -10,28 +11,14 @@ use rustix::process::kill_process;
 
 use crate::run_exclusively;
 use crate::support::cluster::{INPUT, Setting};
-use crate::support::{Command, has, skip, text, wait_until};
-
-/// Returns the folder of a Spark installation, or skips the test with a message.
-fn spark(test: &str) -> Option<PathBuf> {
-    let home = std::env::var_os("SPARK_HOME").map(PathBuf::from);
-    match home.filter(|home| home.join("bin/spark-submit").exists()) {
-        Some(home) if has("java") && has("python3") => Some(home),
-        _ => {
-            skip(test, "SPARK_HOME does not name an Apache Spark, or there is no Java or Python");
-            None
-        }
-    }
-}
+use crate::support::spark::{MASTER, set_variables, spark};
+use crate::support::{Command, text, wait_until};
 
 /// Returns the command that runs a pipeline on a Spark cluster with two executors on this machine.
 fn on_spark(setting: &Setting, home: &Path, parts: &str, more: &[&str], pipeline: &str) -> Command {
-    let words = ["--on", "spark", "--master", "local-cluster[2,1,1024]", "--parts", parts];
+    let words = ["--on", "spark", "--master", MASTER, "--parts", parts];
     let mut command = setting.run(&[&words, more, &[pipeline]].concat());
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", home.join("bin").display()));
-    command.env("SPARK_HOME", home).env("SPARK_LOCAL_IP", "127.0.0.1");
-    command.env("PYTHONPATH", home.parent().expect("a folder of packages"));
+    set_variables(&mut command, home, &home.join("bin"));
     command
 }
 
@@ -58,6 +45,42 @@ fn check_bytes(home: &Path) {
         assert!(!message.contains("this machine only"), "{message}");
         setting.assert_nothing_is_left();
     }
+}
+
+/// A command that copies its input. The first one that reads the line `wait` goes on only if there is a file `go`.
+const ONCE: &str = "#!/bin/sh\n\
+                    while read -r line; do\n  \
+                      if [ \"$line\" = wait ] && mkdir waiting; then until [ -e go ]; do sleep 0.02; done; fi\n  \
+                      echo \"$line\"\n\
+                    done 2>/dev/null\n";
+
+#[test]
+fn spark_need_not_wait_for_a_slow_worker() {
+    let test = "spark_need_not_wait_for_a_slow_worker";
+    let Some(home) = spark(test) else { return };
+    run_exclusively(|| check_slow_worker(&home));
+}
+
+fn check_slow_worker(home: &Path) {
+    let setting = Setting::new();
+    let once = setting.path("once");
+    fs::write(&once, ONCE).expect("room");
+    fs::set_permissions(&once, Permissions::from_mode(0o755)).expect("own file");
+    let options = ["speculation=true", "speculation.interval=100ms", "speculation.quantile=0.5"]
+        .map(|option| {
+            ["--engine-option=--conf".to_owned(), format!("--engine-option=spark.{option}")]
+        });
+    let more: Vec<&str> = ["--map", "./once"]
+        .into_iter()
+        .chain(options.iter().flatten().map(String::as_str))
+        .collect();
+    let output = on_spark(&setting, home, "3", &more, "cat in | ./once").output();
+    let output = output.expect("it starts");
+    assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(setting.path("waiting").exists(), "one attempt was slow");
+    fs::remove_dir(setting.path("waiting")).expect("own folder");
+    setting.assert_nothing_is_left();
 }
 
 #[test]

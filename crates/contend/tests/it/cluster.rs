@@ -3,10 +3,12 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use contend_sys::procfs::{Stat, children};
 use contend_sys::{Pid, Signal};
-use rustix::process::kill_process;
+use rustix::process::{Resource, Rlimit, kill_process, prlimit};
 use serde_json::{Value, json};
 
 use crate::support::cluster::{INPUT, Setting};
@@ -152,6 +154,52 @@ fn a_signal_ends_the_job_and_leaves_nothing() {
 }
 
 #[test]
+fn a_part_without_room_on_a_worker_runs_again() {
+    let setting = Setting::new();
+    let line = "x".repeat(20_000);
+    let input = format!("a\n{line}\nwait\n{line}\n");
+    fs::write(setting.path("in"), &input).expect("room");
+    let words = ["--on", "local", "--parts", "2", "-j", "1", "--map", "./slow", "--stats"];
+    let mut command = setting.run(&[&words[..], &["cat in | ./slow"]].concat());
+    let child = command.ignoring(Signal::XFSZ).spawn().expect("it starts");
+    wait_until("the last part waits", || setting.path("waiting").exists());
+    let [part] = children(Pid::from_child(&child))[..] else { panic!("one attempt at a time") };
+    // Enough for a report, but not for an output.
+    let little = Rlimit { current: Some(10_000), maximum: None };
+    prlimit(Some(part), Resource::Fsize, little).expect("own process");
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    let message = text(&output.stderr);
+    assert_eq!((text(&output.stdout), output.status.code()), (input, Some(0)), "{message}");
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("- part 1: ") && message.contains("File too large"), "{message}");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn clocks_may_differ() {
+    let setting = Setting::new();
+    let day = Duration::from_hours(24);
+    let set_time = |path: &Path, time: SystemTime| {
+        let file = fs::File::open(path).expect("a file");
+        file.set_modified(time).expect("own file");
+    };
+    // The file server is a day ahead of this machine, and the workers are a day behind it.
+    set_time(&setting.path("in"), SystemTime::now() + day);
+    let child = setting.start();
+    let [work] = &setting.work()[..] else { panic!("there is a work directory") };
+    for entry in fs::read_dir(work).expect("a folder") {
+        set_time(&entry.expect("an entry").path(), SystemTime::now() - day);
+    }
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(setting.runs(), 3, "no part runs again");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
 fn a_part_that_always_fails_is_an_error_with_its_reason() {
     let setting = Setting::new();
     let child = setting.start();
@@ -201,7 +249,7 @@ fn what_cannot_be_divided_runs_here_and_says_why() {
     fs::write(setting.path("empty"), "").expect("room");
     for (pipeline, expected, why) in [
         ("tac in | head -n 1", "h\n", ""),
-        ("cat empty | wc -l", "0\n", "its first stages run once"),
+        ("cat empty | wc -l", "0\n", "its input is not named files that have data"),
         ("cat | wc -l", "0\n", "its input is not named files"),
         ("for i in 1 2; do echo $i; done", "1\n2\n", ""),
     ] {
@@ -292,6 +340,71 @@ fn a_job_can_be_written_as_files() {
     let whole = setting.output(&["--on", "slurm", "--emit", "other", "tac in"]);
     assert!(text(&whole.stderr).contains("runs on one machine only: "), "{}", text(&whole.stderr));
     assert!(!setting.path("other").exists());
+}
+
+#[test]
+fn pipelines_of_scripts_are_divided() {
+    let setting = Setting::new();
+    fs::write(setting.path("script"), "cat in | tr a-z A-Z >out\ncd /\necho done\n").expect("room");
+    let words = ["--on", "local", "--parts", "3", "--stats", "-f", "script"];
+    let output = setting.output(&words);
+    let message = text(&output.stderr);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("done\n", Some(0)));
+    assert!(message.contains("3 parts of at most "), "{message}");
+    assert_eq!(fs::read_to_string(setting.path("out")).expect("an output"), INPUT.to_uppercase());
+    let text_of_shell = "cat in | tr a-z A-Z >other";
+    let output = setting.output(&["--on", "local", "--parts", "3", "--stats", text_of_shell]);
+    let message = text(&output.stderr);
+    assert!(message.contains("3 parts of at most "), "{message}");
+    assert_eq!(fs::read_to_string(setting.path("other")).expect("an output"), INPUT.to_uppercase());
+    // What is not worth it runs here. Of a script, contend does not say so.
+    let output = setting.output(&["--on", "local", "-f", "script"]);
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("done\n", ""));
+    let output = setting.output(&["--on", "local", "cat in | tr a-z A-Z"]);
+    let message = text(&output.stderr);
+    assert_eq!(text(&output.stdout), INPUT.to_uppercase());
+    assert!(message.contains("its files have less than 2 MiB"), "{message}");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn workers_combine_sorted_outputs() {
+    let setting = Setting::new();
+    let lines: Vec<String> = (0..5000).map(|number| format!("{}\n", number % 97)).collect();
+    fs::write(setting.path("many"), lines.concat()).expect("room");
+    let pipeline = "cat many | sort | uniq -c | sort -rn";
+    let words = ["--on", "local", "--parts", "9", "--fan-in", "3", "--stats", pipeline];
+    let output = setting.output(&words);
+    let message = text(&output.stderr);
+    let bash = Command::new("bash").args(["-c", pipeline]).current_dir(setting.0.path()).output();
+    assert_eq!(text(&output.stdout), text(&bash.expect("bash starts").stdout), "{message}");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(message.contains("9 parts of at most "), "{message}");
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("9 parts and 3 combinations in "), "{message}");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn settings_of_engines_come_from_the_configuration() {
+    let setting = Setting::new();
+    fs::create_dir_all(setting.path("config/contend")).expect("room");
+    fs::create_dir(setting.path("shared")).expect("room");
+    let run = |configuration: &str, words: &[&str]| {
+        fs::write(setting.path("config/contend/run.toml"), configuration).expect("room");
+        let mut command = setting.run(words);
+        command.env("XDG_CONFIG_HOME", setting.path("config")).output().expect("it starts")
+    };
+    let configuration = "[slurm]\noptions = [\"--partition=long\"]\n";
+    let words = ["--on", "slurm", "--parts", "2", "--emit", "job", "cat in | tr a b"];
+    let output = run(configuration, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let script = fs::read_to_string(setting.path("job/submit.sh")).expect("a script");
+    assert!(script.contains("--partition=long"), "{script}");
+    let configuration = "[spark]\nwork = \"none\"\n";
+    let words = ["--on", "spark", "--parts", "2", "cat in | tr a b"];
+    let output = run(configuration, &words);
+    assert!(text(&output.stderr).contains("none is not a directory"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub mod cluster;
 mod process;
 pub mod slurm;
+pub mod spark;
 
 #[allow(unused_imports, reason = "each target uses some of them")]
 pub use process::{Child, Command};

@@ -146,6 +146,7 @@ fn configuration(folder: &Path) -> String {
          JobAcctGatherType=jobacct_gather/none\n\
          AccountingStorageType=accounting_storage/none\n\
          SchedulerType=sched/builtin\n\
+         SchedulerParameters=batch_sched_delay=0\n\
          SelectType=select/cons_tres\n\
          SelectTypeParameters=CR_CPU\n\
          ReturnToService=2\n\

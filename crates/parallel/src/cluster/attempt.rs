@@ -1,4 +1,4 @@
-//! An attempt at a part of a job, on the machine of the worker.
+//! An attempt at a task of a job, on the machine of the worker.
 
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
@@ -18,35 +18,36 @@ use xxhash_rust::xxh3::Xxh3;
 use super::job::{Job, JobFile};
 use super::locales;
 use super::programs;
-use super::report::{End, PartReport};
+use super::report::{End, OutputFile, PartReport};
+use super::work::Work;
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
 
 /// Number of bytes that are read at once for a checksum.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// An attempt at a part of a job.
+/// An attempt at a task of a job: at a part, or at a combination.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt<'a> {
     /// The job.
     pub job: &'a Job,
-    /// The index of the part.
+    /// The index of the task.
     pub part: usize,
-    /// The number of the attempt, which no other attempt at this part may have.
+    /// The number of the attempt, which no other attempt at this task may have.
     pub attempt: u64,
-    /// The directory for outputs, which all machines can read.
-    pub work: &'a Path,
+    /// The work directory, which all machines can read and write.
+    pub work: &'a Work,
 }
 
 /// Why an attempt failed. Another one, perhaps on another machine, may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// The job has no such part.
-    #[error("the job has {count} parts, and none with the index {part}")]
-    NoPart {
+    /// The job has no such task.
+    #[error("the job has {count} tasks, and none with the index {task}")]
+    NoTask {
         /// The requested index.
-        part: usize,
-        /// The number of parts.
+        task: usize,
+        /// The number of tasks.
         count: usize,
     },
     /// The worker's contend is not that of the job.
@@ -82,7 +83,7 @@ pub(super) enum AttemptError {
 }
 
 impl Attempt<'_> {
-    /// Runs the part, and writes a report into the work directory, also if the attempt fails. `own` is the version of
+    /// Runs the task, and writes a report into the work directory, also if the attempt fails. `own` is the version of
     /// this contend, and `host` the name of this machine. The current directory must be that of the job.
     ///
     /// # Errors
@@ -107,11 +108,11 @@ impl Attempt<'_> {
             stages: stages.map(|(stage, tally)| (stage, tally.into())).collect(),
             wall_seconds: begun.elapsed().as_secs_f64(),
         };
-        report.write(self.work)?;
+        report.write(self.work.path())?;
         Ok(report)
     }
 
-    /// Runs the part. Its output appears under its name once it is complete and on disk.
+    /// Runs the task. Its output appears under its name once it is complete and on disk.
     ///
     /// # Errors
     /// Returns an error if the attempt failed for a reason other than the commands and their input. It then leaves no
@@ -123,14 +124,25 @@ impl Attempt<'_> {
         launcher: &Launcher,
         tally: &Tally,
     ) -> Result<End, AttemptError> {
-        let Job { contend, group, files, parts, .. } = self.job;
-        let count = parts.len();
-        let range = parts.get(self.part).ok_or(AttemptError::NoPart { part: self.part, count })?;
+        let Job { contend, parts, .. } = self.job;
         if contend != own {
             return Err(AttemptError::Version { planned: contend.clone(), own: own.clone() });
         }
         self.check_machine()?;
         let local = Local { settings, launcher, tally, prefix: Mutex::default() };
+        match (parts.get(self.part), self.job.inputs_of(self.part)) {
+            (Some(range), _) => self.run_part(range, &local),
+            (None, Some(_)) => self.combine(&local),
+            (None, None) => {
+                let count = self.job.task_count();
+                Err(AttemptError::NoTask { task: self.part, count })
+            }
+        }
+    }
+
+    /// Runs a part, which is a range of the concatenated files.
+    fn run_part(&self, range: &Range<u64>, local: &Local<'_>) -> Result<End, AttemptError> {
+        let Job { group, files, .. } = self.job;
         let sizes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
         let part = match parts::of_part(group) {
             Ok(part) => part,
@@ -159,6 +171,33 @@ impl Attempt<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Combines outputs of other tasks.
+    fn combine(&self, local: &Local<'_>) -> Result<End, AttemptError> {
+        let inputs = self.work.inputs(self.part);
+        let inputs = inputs.map_err(|source| AttemptError::Input {
+            file: "the list of the outputs to combine".to_owned(),
+            source,
+        })?;
+        let mut paths = Vec::new();
+        for input in inputs {
+            match self.work.verified(&input) {
+                Ok(path) => paths.push(path),
+                Err(why) => return Ok(End::BadInput { file: input.file, why }),
+            }
+        }
+        if paths.is_empty() {
+            return Ok(End::NoRecord);
+        }
+        let output = Output::create(self)?;
+        local.combine_parts(&self.job.group, &paths, output.writer()?)?;
+        // What merges the lines does not depend on them, so that its failures are those of this machine.
+        let failed = local.tally.stages().into_values().find(|stage| stage.status != 0);
+        if let Some(stage) = failed {
+            return Ok(End::Failed(format!("merging failed with exit code {}", stage.status)));
+        }
+        output.keep()
     }
 
     /// Checks that the programs, their locales and the C library are those of the job.
@@ -220,11 +259,12 @@ struct Output {
 impl Output {
     fn create(attempt: &Attempt<'_>) -> Result<Self, AttemptError> {
         let name = format!("{}.{}.part", attempt.part, attempt.attempt);
-        let hidden = attempt.work.join(format!("{}.{}.tmp", attempt.part, attempt.attempt));
+        let work = attempt.work.path().to_owned();
+        let hidden = work.join(format!("{}.{}.tmp", attempt.part, attempt.attempt));
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&hidden);
         let file = file.map_err(|source| AttemptError::Output { path: hidden.clone(), source })?;
-        Ok(Self { file, hidden, name, work: attempt.work.to_owned(), is_kept: false })
+        Ok(Self { file, hidden, name, work, is_kept: false })
     }
 
     fn writer(&self) -> Result<File, AttemptError> {
@@ -245,7 +285,7 @@ impl Output {
             rename_to_new(&self.hidden, &self.work.join(&self.name))?;
             self.is_kept = true;
             File::open(&self.work)?.sync_all()?;
-            Ok(End::Complete { file: self.name.clone(), bytes, checksum })
+            Ok(End::Complete(OutputFile { file: self.name.clone(), bytes, checksum }))
         };
         let kept = keep();
         kept.map_err(|source| self.error(source))
@@ -288,7 +328,7 @@ pub fn checksum(file: &mut File) -> io::Result<String> {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use super::super::job::Written;
+    use super::super::job::{Divider, Written};
     use super::*;
     use crate::plan::ir::Plan;
     use crate::plan::testing::planned;
@@ -306,7 +346,12 @@ pub(super) mod testing {
         }
         let plan = plan(folder, text);
         let (written, directory) = (Written::default(), folder.to_owned());
-        Job::new(&written, &plan, |_| count, Writer::default(), directory).expect("a job")
+        Job::new(&written, &plan, divider(count), Writer::default(), directory).expect("a job")
+    }
+
+    /// Returns a divider into a number of parts, which the driver can combine.
+    pub fn divider(count: u64) -> Divider<impl FnOnce(u64) -> u64> {
+        Divider { count: move |_| count, fan_in: 64 }
     }
 }
 
@@ -323,8 +368,15 @@ mod tests {
         let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
         let settings =
             Settings { jobs: 2, memory: 64 << 20, chunk_bytes: Some(8), folder: work.to_owned() };
-        let attempt = Attempt { job, part, attempt, work };
+        let attempt = Attempt { job, part, attempt, work: &Work::at(work) };
         attempt.run_and_report(&Writer::default(), "host".to_owned(), settings, &launcher)
+    }
+
+    fn output_of(report: PartReport) -> OutputFile {
+        match report.end {
+            End::Complete(output) => output,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -349,13 +401,13 @@ mod tests {
             let json = fs::read_to_string(work.path().join(format!("{part}.7.json")));
             let json = json.expect("a report");
             assert_eq!(serde_json::from_str::<PartReport>(&json).expect("a report"), report);
-            let End::Complete { file, bytes, checksum } = report.end else { panic!("{report:?}") };
+            let found = report.stages.values().any(|stage| stage.exit_code == 0);
+            let OutputFile { file, bytes, checksum } = output_of(report);
             assert_eq!(file, format!("{part}.7.part"));
             let output = fs::read_to_string(work.path().join(file)).expect("a file");
             assert_eq!(bytes, output.len() as u64);
             let hash = xxhash_rust::xxh3::xxh3_128(output.as_bytes());
             assert_eq!(checksum, format!("{hash:032x}"));
-            let found = report.stages.values().any(|stage| stage.exit_code == 0);
             assert!(found || output.is_empty(), "{output}");
             text += &output;
         }
@@ -375,10 +427,7 @@ mod tests {
             });
             attempts.map(|attempt| attempt.join().expect("no panic"))
         });
-        let checksums = reports.map(|report| match report.end {
-            End::Complete { checksum, .. } => checksum,
-            other => panic!("{other:?}"),
-        });
+        let checksums = reports.map(|report| output_of(report).checksum);
         assert_eq!(checksums[0], checksums[1]);
         assert_eq!(names(work.path()), ["0.1.json", "0.1.part", "0.2.json", "0.2.part"]);
         assert!(run(&job, 0, 2, work.path()).is_err(), "there is a report of this attempt");
@@ -395,6 +444,31 @@ mod tests {
     }
 
     #[test]
+    fn a_combination_is_like_one_part() {
+        let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let files = [("in", "b\na\nb\nc\na\nb\n")];
+        let mut job = job(folder.path(), "sort <@/in | uniq -c", &files, 3);
+        job.combinations = vec![0..2, 2..3];
+        let outputs =
+            [0, 1].map(|part| output_of(run(&job, part, 0, work.path()).expect("it runs")));
+        let of = |attempt, outputs: &[&OutputFile]| {
+            Work::at(work.path()).write_inputs(3, outputs).expect("room");
+            run(&job, 3, attempt, work.path()).expect("it runs").end
+        };
+        let End::Complete(combined) = of(0, &[&outputs[0], &outputs[1]]) else { panic!() };
+        let text = fs::read_to_string(work.path().join(combined.file)).expect("text");
+        assert_eq!(text, "      1 a\n      2 b\n      1 c\n");
+        assert_eq!(of(1, &[]), End::NoRecord, "no record begins in its parts");
+        fs::write(work.path().join(&outputs[1].file), "      2 x\n").expect("own file");
+        let bad = of(2, &[&outputs[0], &outputs[1]]);
+        let End::BadInput { file, why } = &bad else { panic!("{bad:?}") };
+        assert_eq!(*file, outputs[1].file);
+        assert!(why.contains("bytes instead of") || why.contains("checksum"), "{why}");
+        let left = names(work.path());
+        assert!(!left.iter().any(|name| name.contains(".tmp")), "{left:?}");
+    }
+
+    #[test]
     fn trouble_with_the_worker_is_reported() {
         let [folder, work] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let files = [("in", "a\nb\n")];
@@ -406,7 +480,7 @@ mod tests {
             let End::Failed(why) = report.end else { panic!("{report:?}") };
             assert!(why.contains(expected), "{why}");
         };
-        fails(&job, 1, "the job has 1 parts, and none with the index 1");
+        fails(&job, 1, "the job has 1 tasks, and none with the index 1");
         let other = Writer { version: "0.0.1".to_owned(), ..Writer::default() };
         fails(&Job { contend: other, ..job.clone() }, 0, "planned by contend 0.0.1");
         let mut other = job.clone();

@@ -1,5 +1,6 @@
-//! The driver: has all parts of a job run by an engine, and accepts one attempt at each.
+//! The driver: has all tasks of a job run by an engine, and accepts one attempt at each.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::thread;
@@ -7,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::engine::{Engine, EngineError, State};
 use super::job::Job;
-use super::report::{End, PartReport};
+use super::report::{End, OutputFile, PartReport};
 use super::work::{Seen, Work};
 
-/// Number of batches in which a part may fail. Each batch has the parts that are still missing.
+/// Number of batches in which a task may fail. Each batch has the tasks that can run and are still missing.
 const MAX_FAILURES: u32 = 3;
-/// Number of consecutive batches without a complete part after which the driver gives up.
+/// Number of consecutive batches without a complete task after which the driver gives up.
 const MAX_IDLE_BATCHES: u32 = 3;
 /// Shortest time between two looks into the work directory.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
@@ -22,8 +23,6 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_FACTOR: u32 = 10;
 /// Number of attempts at a part in which a command fails, until the part is refused. One may fail because of its machine.
 const FAILURES_OF_COMMAND: u32 = 2;
-/// Time without an attempt until the user learns of it.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Number of bytes from the end of a log that an error shows.
 const SHOWN_LOG_BYTES: usize = 2000;
 
@@ -39,12 +38,14 @@ pub struct Driver<'a> {
     pub observer: &'a dyn Fn(Event<'_>),
     /// Time until all reports of a batch that is over can be read. On a network file system, they may appear late.
     pub delay: Duration,
+    /// Time without an attempt until the user learns of it.
+    pub patience: Duration,
 }
 
 /// What happens while a job is driven.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The output of a part has been accepted.
+    /// The output of a task has been accepted.
     Accepted(&'a PartReport),
     /// An attempt failed, or was lost without a report, for the given reason.
     Failed(&'a str),
@@ -55,8 +56,8 @@ pub enum Event<'a> {
 /// The end of a job whose engine worked.
 #[derive(Debug)]
 pub enum Driven {
-    /// All parts are complete. The paths are those of the outputs, in order of the parts. Parts in which no record begins
-    /// have none.
+    /// All tasks are complete. The paths are those of the outputs that no worker combines, in order of the parts. Tasks in
+    /// whose parts no record begins have none.
     Complete(Vec<PathBuf>),
     /// A part was refused, for the given reason: the group must run once over its whole input.
     Refused(String),
@@ -76,17 +77,11 @@ pub enum DriveError {
         /// Why that failed.
         source: io::Error,
     },
-    /// A part has failed in each batch.
-    #[error("part {number} of {count} (bytes {first} to {last}) {}: {why}", times(*failures))]
-    Part {
-        /// The number of the part, counted from 1.
-        number: usize,
-        /// The number of parts.
-        count: usize,
-        /// The position of its first byte in the concatenated files, counted from 1.
-        first: u64,
-        /// The position of its last byte.
-        last: u64,
+    /// A task has failed in each batch.
+    #[error("{task} {}: {why}", times(*failures))]
+    Task {
+        /// The name of the task.
+        task: String,
         /// The number of batches in which it failed.
         failures: u32,
         /// The last reason, with the host if it is known.
@@ -100,18 +95,18 @@ pub enum DriveError {
     Interrupted,
 }
 
-/// The output of a part.
+/// The output of a task.
 #[derive(Debug)]
 enum Output {
-    /// The file with this path.
-    File(PathBuf),
-    /// No record begins in the part.
+    /// A file.
+    File(OutputFile),
+    /// No record begins in its parts.
     None,
 }
 
-/// The state of a part.
+/// The state of a task.
 #[derive(Debug, Default)]
-struct Part {
+struct Task {
     /// The output of the attempt that was accepted.
     accepted: Option<Output>,
     /// Why the last attempt failed; empty if none did.
@@ -122,7 +117,25 @@ struct Part {
     failures_of_command: u32,
 }
 
-/// Says how often a part has failed.
+/// What is known of the tasks, from the reports of attempts.
+#[derive(Debug)]
+struct Known {
+    /// The reports that have been read.
+    seen: Seen,
+    /// The tasks, by index.
+    tasks: Vec<Task>,
+    /// The names of outputs that a worker could not use. They are not accepted again.
+    bad: HashSet<String>,
+}
+
+impl Known {
+    /// Returns whether the output of a task has been accepted.
+    fn is_complete(&self, task: usize) -> bool {
+        self.tasks[task].accepted.is_some()
+    }
+}
+
+/// Says how often a task has failed.
 fn times(failures: u32) -> String {
     match failures {
         0 => "was not run".to_owned(),
@@ -132,10 +145,11 @@ fn times(failures: u32) -> String {
 }
 
 impl Driver<'_> {
-    /// Has the parts run that have no valid output yet. A part that fails in one batch is in the next one, too.
+    /// Has the tasks run that have no valid output yet: in each batch those whose inputs are complete. A task that fails in
+    /// one batch is in the next one, too.
     ///
     /// # Errors
-    /// Returns an error if the engine or the work directory fails, a part fails in several batches, or the run is being
+    /// Returns an error if the engine or the work directory fails, a task fails in several batches, or the run is being
     /// ended. No attempt runs any more then, as far as the engine can tell.
     pub fn run(&self, engine: &mut dyn Engine) -> Result<Driven, DriveError> {
         let result = self.run_batches(engine);
@@ -144,45 +158,82 @@ impl Driver<'_> {
     }
 
     fn run_batches(&self, engine: &mut dyn Engine) -> Result<Driven, DriveError> {
-        let count = self.job.parts.len();
-        let mut parts: Vec<Part> = (0..count).map(|_| Part::default()).collect();
-        let mut seen = Seen::default();
-        // A driver that died may have left complete parts.
-        if let Some(why) = self.take_reports(&mut seen, &mut parts)? {
+        let tasks = (0..self.job.task_count()).map(|_| Task::default()).collect();
+        let mut known = Known { seen: Seen::default(), tasks, bad: HashSet::new() };
+        // A driver that died may have left complete tasks.
+        if let Some(why) = self.take_reports(&mut known)? {
             return Ok(Driven::Refused(why));
         }
-        let mut batch = self.work.next_batch().map_err(|source| self.cannot_read(source))?;
+        let mut batch = self.work.next_batch().map_err(|source| self.work_error(source))?;
         let mut idle = 0;
-        while idle < MAX_IDLE_BATCHES && parts.iter().all(|part| part.failures < MAX_FAILURES) {
-            let missing: Vec<usize> =
-                (0..count).filter(|&part| parts[part].accepted.is_none()).collect();
-            if missing.is_empty() {
+        while idle < MAX_IDLE_BATCHES {
+            let wanted = self.wanted(&known);
+            let fails = |&task: &usize| known.tasks[task].failures >= MAX_FAILURES;
+            if wanted.is_empty() || wanted.iter().any(fails) {
                 break;
             }
-            for part in &mut parts {
-                part.failure.clear();
+            let ready: Vec<usize> =
+                wanted.into_iter().filter(|&task| self.is_ready(&known, task)).collect();
+            for task in &mut known.tasks {
+                task.failure.clear();
             }
-            engine.submit(self.work, &missing, batch)?;
-            if let Some(why) = self.wait_for_batch(engine, batch, &mut seen, &mut parts)? {
+            self.write_inputs(&known, &ready).map_err(|source| self.work_error(source))?;
+            engine.submit(self.work, &ready, batch)?;
+            if let Some(why) = self.wait_for_batch(engine, batch, &ready, &mut known)? {
                 return Ok(Driven::Refused(why));
             }
-            let left = parts.iter().filter(|part| part.accepted.is_none()).count();
-            idle = if left < missing.len() { 0 } else { idle + 1 };
+            // Attempts that are not needed any more may still run.
+            engine.cancel();
+            let is_idle = !ready.iter().any(|&task| known.is_complete(task));
+            idle = if is_idle { idle + 1 } else { 0 };
             batch = batch.saturating_add(1);
         }
-        self.complete(parts)
+        self.complete(&known)
     }
 
-    /// Accepts outputs until all parts are complete or the batch is over. Returns the reason if a part is refused.
+    /// Returns the tasks that are not complete, and whose outputs are needed.
+    fn wanted(&self, known: &Known) -> Vec<usize> {
+        let mut is_needed = vec![false; known.tasks.len()];
+        is_needed[self.job.last_tasks()].fill(true);
+        for task in (0..known.tasks.len()).rev() {
+            is_needed[task] &= !known.is_complete(task);
+            if let (true, Some(inputs)) = (is_needed[task], self.job.inputs_of(task)) {
+                is_needed[inputs].fill(true);
+            }
+        }
+        (0..known.tasks.len()).filter(|&task| is_needed[task]).collect()
+    }
+
+    /// Returns whether the inputs of a task are complete.
+    fn is_ready(&self, known: &Known, task: usize) -> bool {
+        let mut inputs = self.job.inputs_of(task).into_iter().flatten();
+        inputs.all(|input| known.is_complete(input))
+    }
+
+    /// Writes which outputs the combinations among the given tasks combine.
+    fn write_inputs(&self, known: &Known, tasks: &[usize]) -> io::Result<()> {
+        for &task in tasks {
+            let Some(inputs) = self.job.inputs_of(task) else { continue };
+            let file = |input: usize| match &known.tasks[input].accepted {
+                Some(Output::File(file)) => Some(file),
+                Some(Output::None) | None => None,
+            };
+            self.work.write_inputs(task, &inputs.filter_map(file).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// Accepts outputs until the given tasks are complete or the batch is over. Returns the reason if a part is refused.
     fn wait_for_batch(
         &self,
         engine: &mut dyn Engine,
         batch: u32,
-        seen: &mut Seen,
-        parts: &mut [Part],
+        tasks: &[usize],
+        known: &mut Known,
     ) -> Result<Option<String>, DriveError> {
         let mut over_since = None;
         let (mut quiet_since, mut told) = (Instant::now(), String::new());
+        let complete = |known: &Known| tasks.iter().filter(|&&it| known.is_complete(it)).count();
         loop {
             if (self.is_over)() {
                 return Err(DriveError::Interrupted);
@@ -192,15 +243,14 @@ impl Driver<'_> {
             if over_since.is_some() {
                 self.work.refresh();
             }
-            let complete = |parts: &[Part]| parts.iter().filter(|it| it.accepted.is_some()).count();
-            let before = complete(parts);
-            if let Some(why) = self.take_reports(seen, parts)? {
+            let before = complete(known);
+            if let Some(why) = self.take_reports(known)? {
                 return Ok(Some(why));
             }
-            if complete(parts) > before {
+            if complete(known) > before {
                 quiet_since = begun;
             }
-            if quiet_since.elapsed() > PATIENCE {
+            if quiet_since.elapsed() > self.patience {
                 quiet_since = begun;
                 let has_begun = self.work.has_attempts(batch).unwrap_or(true);
                 if let Some(why) = engine.waiting(has_begun).filter(|why| *why != told) {
@@ -208,7 +258,7 @@ impl Driver<'_> {
                     (self.observer)(Event::Waits(why));
                 }
             }
-            if parts.iter().all(|part| part.accepted.is_some()) {
+            if complete(known) == tasks.len() {
                 return Ok(None);
             }
             let over = matches!(state, State::Over(_)).then(|| *over_since.get_or_insert(begun));
@@ -219,106 +269,148 @@ impl Driver<'_> {
                 if !trouble.is_empty() && !self.work.has_attempts(batch).unwrap_or(true) {
                     return Err(DriveError::NoAttempt(trouble));
                 }
-                self.end_batch(batch, &trouble, parts)?;
+                self.end_batch(batch, &trouble, tasks, known)?;
                 return Ok(None);
             }
             thread::sleep((begun.elapsed() * PAUSE_FACTOR).clamp(MIN_PAUSE, MAX_PAUSE));
         }
     }
 
-    /// Counts failures of the parts that are not complete at the end of a batch. A part that no attempt has begun has not
-    /// failed.
-    fn end_batch(&self, batch: u32, trouble: &str, parts: &mut [Part]) -> Result<(), DriveError> {
-        let begun = self.work.parts_of(batch).map_err(|source| self.cannot_read(source))?;
-        for (index, part) in parts.iter_mut().enumerate() {
-            if part.accepted.is_some() {
+    /// Counts failures of those of the given tasks that are not complete at the end of their batch. A task that no attempt has
+    /// begun has not failed, nor has one with a bad input.
+    fn end_batch(
+        &self,
+        batch: u32,
+        trouble: &str,
+        tasks: &[usize],
+        known: &mut Known,
+    ) -> Result<(), DriveError> {
+        let begun = self.work.parts_of(batch).map_err(|source| self.work_error(source))?;
+        for &index in tasks {
+            if known.is_complete(index) || !self.is_ready(known, index) {
                 continue;
             }
-            part.failures += u32::from(begun.contains(&index));
-            if part.failure.is_empty() {
-                trouble.clone_into(&mut part.failure);
-                let why = self.reason(index, trouble.to_owned());
-                (self.observer)(Event::Failed(&format!("part {}: {why}", index + 1)));
+            let task = &mut known.tasks[index];
+            task.failures += u32::from(begun.contains(&index));
+            if task.failure.is_empty() {
+                trouble.clone_into(&mut task.failure);
+                self.tell_failure(index, &self.reason(index, trouble.to_owned()));
             }
         }
         Ok(())
     }
 
-    /// Reads the reports that have appeared, and accepts the first valid output of each part. Returns the reason if a
+    /// Reads the reports that have appeared, and accepts the first valid output of each task. Returns the reason if a
     /// part is refused.
-    fn take_reports(
-        &self,
-        seen: &mut Seen,
-        parts: &mut [Part],
-    ) -> Result<Option<String>, DriveError> {
-        let reports = self.work.new_reports(seen);
-        for report in reports.map_err(|source| self.cannot_read(source))? {
-            let Some(part) = parts.get_mut(report.part) else { continue };
-            if part.accepted.is_some() {
+    fn take_reports(&self, known: &mut Known) -> Result<Option<String>, DriveError> {
+        let reports = self.work.new_reports(&mut known.seen);
+        for report in reports.map_err(|source| self.work_error(source))? {
+            if report.part >= known.tasks.len() {
                 continue;
             }
-            let failure = match &report.end {
+            if known.is_complete(report.part) {
+                continue;
+            }
+            let accepted = match &report.end {
                 End::Refused(why) => return Ok(Some(why.clone())),
-                End::Failed(why) => format!("{why} (on {})", report.host),
+                End::NoRecord => Ok(Output::None),
+                End::Complete(output) if known.bad.contains(&output.file) => continue,
+                End::Complete(output) => self
+                    .examined(report.part, output)
+                    .map_err(|why| format!("{why} (from {})", report.host)),
+                End::Failed(why) => Err(format!("{why} (on {})", report.host)),
                 End::CommandFailed(why) => {
-                    part.failures_of_command += 1;
-                    if part.failures_of_command >= FAILURES_OF_COMMAND {
+                    let failures = &mut known.tasks[report.part].failures_of_command;
+                    *failures += 1;
+                    if *failures >= FAILURES_OF_COMMAND {
                         return Ok(Some(why.clone()));
                     }
-                    format!("{why} (on {})", report.host)
+                    Err(format!("{why} (on {})", report.host))
                 }
-                End::NoRecord => {
-                    (self.observer)(Event::Accepted(&report));
-                    part.accepted = Some(Output::None);
+                End::BadInput { file, why } => {
+                    self.reject(known, &report, file, why);
                     continue;
                 }
-                End::Complete { .. } => match self.work.verified(&report) {
-                    Ok(path) => {
-                        (self.observer)(Event::Accepted(&report));
-                        part.accepted = Some(Output::File(path));
-                        continue;
-                    }
-                    Err(why) => format!("{why} (from {})", report.host),
-                },
             };
-            (self.observer)(Event::Failed(&format!("part {}: {failure}", report.part + 1)));
-            part.failure = failure;
+            match accepted {
+                Ok(output) => {
+                    (self.observer)(Event::Accepted(&report));
+                    known.tasks[report.part].accepted = Some(output);
+                }
+                Err(why) => {
+                    self.tell_failure(report.part, &why);
+                    known.tasks[report.part].failure = why;
+                }
+            }
         }
         Ok(None)
     }
 
-    fn cannot_read(&self, source: io::Error) -> DriveError {
+    /// Checks the output of a complete attempt at a task. The checksum of one that a worker combines is left to that worker, so
+    /// that the driver need not read all outputs.
+    fn examined(&self, task: usize, output: &OutputFile) -> Result<Output, String> {
+        let is_combined = !self.job.last_tasks().contains(&task);
+        let path = if is_combined { self.work.found(output) } else { self.work.verified(output) };
+        path.map(|_| Output::File(output.clone()))
+    }
+
+    /// Rejects an output that a worker could not use in a combination. The task runs again that has left it.
+    fn reject(&self, known: &mut Known, report: &PartReport, file: &str, why: &str) {
+        known.bad.insert(file.to_owned());
+        let is_bad = |task: &usize| matches!(&known.tasks[*task].accepted, Some(Output::File(output)) if output.file == file);
+        let mut inputs = self.job.inputs_of(report.part).into_iter().flatten();
+        if let Some(index) = inputs.find(is_bad) {
+            let why = format!("{why} (read on {})", report.host);
+            self.tell_failure(index, &why);
+            let task = &mut known.tasks[index];
+            task.accepted = None;
+            task.failures += 1;
+            task.failure = why;
+        }
+    }
+
+    /// Tells the observer why an attempt at a task failed.
+    fn tell_failure(&self, task: usize, why: &str) {
+        (self.observer)(Event::Failed(&format!("{}: {why}", self.job.name_of(task))));
+    }
+
+    fn work_error(&self, source: io::Error) -> DriveError {
         DriveError::Work { path: self.work.path().display().to_string(), source }
     }
 
-    /// Returns the outputs of all parts, or an error about the one without an output that has failed most often.
-    fn complete(&self, parts: Vec<Part>) -> Result<Driven, DriveError> {
-        let missing = parts.iter().enumerate().filter(|(_, part)| part.accepted.is_none());
+    /// Returns the outputs that no worker combines, or an error about the missing one that has failed most often.
+    fn complete(&self, known: &Known) -> Result<Driven, DriveError> {
         // Of several, the first one.
-        let worst = missing.rev().max_by_key(|(_, part)| part.failures);
-        if let Some((index, part)) = worst {
-            let range = &self.job.parts[index];
-            return Err(DriveError::Part {
-                number: index + 1,
-                count: parts.len(),
-                first: range.start + 1,
-                last: range.end,
-                failures: part.failures,
-                why: self.reason(index, part.failure.clone()),
-            });
+        let wanted = self.wanted(known).into_iter();
+        let worst = wanted.rev().max_by_key(|&task| known.tasks[task].failures);
+        if let Some(index) = worst {
+            let Task { failures, failure, .. } = &known.tasks[index];
+            let why = self.reason(index, failure.clone());
+            return Err(DriveError::Task { task: self.place_of(index), failures: *failures, why });
         }
-        let outputs = parts.into_iter().filter_map(|part| match part.accepted {
-            Some(Output::File(path)) => Some(path),
+        let outputs = known.tasks[self.job.last_tasks()].iter();
+        let outputs = outputs.filter_map(|task| match &task.accepted {
+            Some(Output::File(output)) => Some(self.work.path().join(&output.file)),
             _ => None,
         });
         Ok(Driven::Complete(outputs.collect()))
     }
 
-    /// Returns why a part failed: the reason that is known, and the end of its last log.
-    fn reason(&self, part: usize, failure: String) -> String {
+    /// Returns the name of a task, and for a part its place in the input.
+    fn place_of(&self, task: usize) -> String {
+        let name = self.job.name_of(task);
+        let Some(range) = self.job.parts.get(task) else { return name };
+        let (count, first) = (self.job.parts.len(), range.start + 1);
+        format!("{name} of {count} (bytes {first} to {})", range.end)
+    }
+
+    /// Returns why a task failed: the reason that is known, and the end of its last log.
+    fn reason(&self, task: usize, failure: String) -> String {
         let why =
             if failure.is_empty() { "no worker has reported on it".to_owned() } else { failure };
-        match self.work.last_log(part, SHOWN_LOG_BYTES) {
+        let room = if self.work.is_full() { "; the work directory has no room left" } else { "" };
+        let why = why + room;
+        match self.work.last_log(task, SHOWN_LOG_BYTES) {
             Some(log) => format!("{why}\n{log}"),
             None => why,
         }
@@ -327,7 +419,7 @@ impl Driver<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::fs;
     use std::path::Path;
 
@@ -339,8 +431,15 @@ mod tests {
     use super::super::attempt::testing::job;
     use super::super::engine::attempt;
     use super::super::job::JobFile;
+    use super::super::tree;
     use super::*;
     use crate::execute::{Launcher, Settings};
+
+    /// Returns a driver that notices at once what happens.
+    fn driver<'a>(job: &'a Job, work: &'a Work, observer: &'a dyn Fn(Event<'_>)) -> Driver<'a> {
+        let (delay, patience) = (Duration::ZERO, Duration::ZERO);
+        Driver { job, work, is_over: &|| false, observer, delay, patience }
+    }
 
     /// What happens to an attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -351,6 +450,8 @@ mod tests {
         Killed,
         /// Its output is damaged after the report.
         Corrupted,
+        /// A byte of its output is changed after the report.
+        Changed,
         /// Its report is cut off.
         Torn,
         /// Another attempt at the same part runs, too.
@@ -371,7 +472,7 @@ mod tests {
             let launcher = Launcher::new(signals.mask_before(), Paths::new(), Vec::new());
             let folder = work.path().to_owned();
             let settings = Settings { jobs: 1, memory: 64 << 20, chunk_bytes: None, folder };
-            let attempt = Attempt { job: self.job, part, attempt, work: work.path() };
+            let attempt = Attempt { job: self.job, part, attempt, work };
             let host = "host".to_owned();
             let report = attempt.run_and_report(&Writer::default(), host, settings, &launcher);
             report.expect("room for the report");
@@ -397,6 +498,11 @@ mod tests {
                 self.attempt(work, part, number);
                 match fault {
                     Fault::Corrupted => fs::write(file("part"), "x").expect("room"),
+                    Fault::Changed => {
+                        let mut output = fs::read(file("part")).expect("an output");
+                        output[0] ^= 1;
+                        fs::write(file("part"), output).expect("room");
+                    }
                     Fault::Torn => fs::write(file("json"), "{\"part\":").expect("room"),
                     Fault::Doubled => self.attempt(work, part, attempt(batch, 1)),
                     Fault::None | Fault::Killed => {}
@@ -429,11 +535,14 @@ mod tests {
                 accepted.set(accepted.get() + 1);
             }
         };
-        let driver =
-            Driver { job, work, is_over: &|| false, observer: &count, delay: Duration::ZERO };
-        let result = match driver.run(&mut engine) {
+        let result = match driver(job, work, &count).run(&mut engine) {
             Ok(Driven::Complete(outputs)) => {
-                assert_eq!(accepted.get(), job.parts.len(), "each part is accepted once");
+                // The output of a part that a worker cannot use is accepted, and so is the next one.
+                let rejected = accepted.get() - job.task_count();
+                assert!(
+                    rejected == 0 || !job.combinations.is_empty(),
+                    "each part is accepted once"
+                );
                 let text = |path: &PathBuf| fs::read_to_string(path).expect("text");
                 Ok(outputs.iter().map(text).collect())
             }
@@ -481,6 +590,81 @@ mod tests {
         let (output, batches) = drive(&job, &work, &|_, _| Fault::Doubled);
         assert_eq!(output.as_deref(), Ok("A\nB\nC\nD\nE\nF\n"));
         assert_eq!(batches.len(), 1);
+    }
+
+    /// Returns a job of five parts, whose outputs workers and the driver combine two at a time.
+    fn counts(folder: &Path) -> Job {
+        let mut job = job(folder, "sort <@/in | uniq -c", &[("in", "a\nb\na\nb\na\n")], 5);
+        job.combinations = tree::combinations(5, 2);
+        assert_eq!(job.combinations, [0..1, 1..3, 3..5, 5..6, 6..8]);
+        job
+    }
+
+    /// The outputs that the driver gets from [`counts`].
+    const COUNTS: &str = "      1 a\n      2 a\n      2 b\n";
+
+    #[test]
+    fn workers_combine_what_others_have_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let (output, batches) = drive(&job, &work, &|_, _| Fault::None);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        assert_eq!(batches, [vec![0, 1, 2, 3, 4], vec![5, 6, 7], vec![8, 9]]);
+        let (output, batches) = drive(&job, &work, &|_, _| Fault::None);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        assert_eq!(batches, [[0; 0]; 0], "a new driver repeats nothing");
+    }
+
+    #[test]
+    fn a_combination_that_is_lost_runs_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let of = |task, batch| if (task, batch) == (6, 1) { Fault::Killed } else { Fault::None };
+        let (output, batches) = drive(&job, &work, &of);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        assert_eq!(batches, [vec![0, 1, 2, 3, 4], vec![5, 6, 7], vec![6, 8], vec![9]]);
+    }
+
+    #[test]
+    fn an_output_that_changes_before_it_is_combined_is_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let of = |task, batch| if (task, batch) == (1, 0) { Fault::Changed } else { Fault::None };
+        let (output, batches) = drive(&job, &work, &of);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        let expected = [vec![0, 1, 2, 3, 4], vec![5, 6, 7], vec![1, 8], vec![6], vec![9]];
+        assert_eq!(batches, expected);
+        // A new driver finds the output and the complaint, in any order.
+        let left = work.path().join(format!("9.{}.part", attempt(4, 0)));
+        fs::remove_file(left).expect("an output");
+        let (output, batches) = drive(&job, &work, &|_, _| Fault::None);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        assert_eq!(batches, [[9]]);
+    }
+
+    #[test]
+    fn a_combination_that_always_fails_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let of = |task, _| if task == 7 { Fault::Killed } else { Fault::None };
+        let (result, batches) = drive(&job, &work, &of);
+        let expected =
+            "the combination of parts 4 to 5 failed 3 times: the engine has ended\nKilled";
+        assert_eq!(result, Err(expected.to_owned()));
+        assert_eq!(batches.len(), 4, "no endless retries");
+    }
+
+    #[test]
+    fn an_output_that_always_changes_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let of = |task, _| if task == 4 { Fault::Changed } else { Fault::None };
+        let (result, batches) = drive(&job, &work, &of);
+        let error = result.expect_err("no worker can use it");
+        let expected =
+            "part 5 of 5 (bytes 9 to 10) failed 3 times: its output has another checksum";
+        assert!(error.starts_with(expected), "{error}");
+        assert!(batches.len() <= 7, "no endless retries: {batches:?}");
     }
 
     #[test]
@@ -540,18 +724,54 @@ mod tests {
         assert_eq!(batches, [[0; 0]; 0], "nothing is left to do");
     }
 
+    /// An engine that waits for machines, and says so, before it ends.
+    struct Waiting {
+        polls: u32,
+    }
+
+    impl Engine for Waiting {
+        fn prepare(&self, _: &Work, _: &[usize], _: u32) -> Result<Vec<String>, EngineError> {
+            Ok(Vec::new())
+        }
+
+        fn submit(&mut self, _: &Work, _: &[usize], _: u32) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn poll(&mut self) -> Result<State, EngineError> {
+            self.polls += 1;
+            let is_over = self.polls > 5;
+            Ok(if is_over { State::Over("no machine".to_owned()) } else { State::Running })
+        }
+
+        fn waiting(&self, has_begun: bool) -> Option<String> {
+            Some(if has_begun { "it has begun" } else { "all machines are busy" }.to_owned())
+        }
+
+        fn cancel(&mut self) {}
+    }
+
+    #[test]
+    fn the_user_learns_once_why_nothing_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
+        let told = RefCell::new(Vec::new());
+        let note = |event: Event<'_>| {
+            if let Event::Waits(why) = event {
+                told.borrow_mut().push(why);
+            }
+        };
+        let ended = driver(&job, &work, &note).run(&mut Waiting { polls: 0 });
+        assert!(matches!(ended, Err(DriveError::NoAttempt(why)) if why == "no machine"));
+        assert_eq!(*told.borrow(), ["all machines are busy"]);
+    }
+
     #[test]
     fn an_interrupted_job_ends() {
         let folder = tempfile::tempdir().expect("a folder");
         let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
         let mut engine = InProcess { job: &job, fault: &|_, _| Fault::Killed, batches: Vec::new() };
-        let driver = Driver {
-            job: &job,
-            work: &work,
-            is_over: &|| true,
-            observer: &|_| {},
-            delay: Duration::ZERO,
-        };
+        let driver = Driver { is_over: &|| true, ..driver(&job, &work, &|_| {}) };
         assert!(matches!(driver.run(&mut engine), Err(DriveError::Interrupted)));
     }
 }

@@ -1,21 +1,25 @@
 //! Executes a plan whose first group runs over parts on several machines.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use contend_record::Writer;
-use contend_record::run::{DividedOutcome, Division, HostParts};
+use contend_record::run::{DividedOutcome, Division, HostParts, Part};
 use serde::{Deserialize, Serialize};
 
 use super::driver::{DriveError, Driven, Driver, Event};
 use super::engine::Engine;
-use super::job::{Job, JobError, Written};
+use super::job::{self, Divider, Job, JobError, Written};
 use super::processes::{Processes, Share};
 use super::report::{End, PartReport};
 use super::slurm::Slurm;
 use super::spark::Spark;
 use super::work::Work;
+use super::worth::predict;
 use crate::execute::{ExecuteError, Executor, Launcher, Local};
+use crate::plan::estimate::time;
+use crate::plan::flow::Amount;
 use crate::plan::ir::Plan;
 
 /// Number of parts for each attempt that can run at the same time on this machine, so that parts of different cost even out.
@@ -29,9 +33,15 @@ const MAX_PARTS: u64 = 10_000;
 const MIN_PART_BYTES: u64 = 1 << 20;
 /// Largest size of a part in bytes, unless the number of parts is given.
 const MAX_PART_BYTES: u64 = 256 << 20;
+/// Greatest number of outputs that are combined at once, unless it is given. The files must fit into the limit on open
+/// ones, which often is 1024.
+pub const FAN_IN: usize = 64;
 
 /// Time until reports of other machines can certainly be read, once their processes have ended.
 const DELAY_OF_REPORTS: Duration = Duration::from_secs(5);
+
+/// Time without an attempt until the user learns of it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest number of failed attempts whose reasons are kept.
 const SHOWN_FAILURES: usize = 20;
@@ -46,6 +56,11 @@ pub struct Cluster {
     pub engine: EngineKind,
     /// The number of parts; `None` if contend chooses it.
     pub parts: Option<u64>,
+    /// The greatest number of outputs that are combined at once; at least 2.
+    pub fan_in: usize,
+    /// How many parts the engine runs at the same time. If it is given, a plan runs over parts only if that is expected to be
+    /// faster.
+    pub slots: Option<u64>,
     /// The directory for the work directory. All machines must be able to read and write it.
     pub work: PathBuf,
     /// The version of this contend.
@@ -79,13 +94,43 @@ pub enum EngineKind {
 }
 
 impl Cluster {
-    /// Returns how the files of a plan's first group are divided, if `jobs` attempts can run at the same time on this machine.
+    /// Decides whether the first group of a plan runs over parts, and returns the reason. This machine has `jobs` CPUs.
+    ///
+    /// # Errors
+    /// Returns the reason why the group runs on this machine.
+    pub fn judge(&self, plan: &Plan, jobs: usize) -> Result<String, String> {
+        let given = Ok("an engine is given".to_owned());
+        let (names, _, _) = job::divisible(plan)?;
+        // A file that cannot be examined is an error later.
+        let Some(input) = Amount::of_files(names.iter().map(String::as_str)) else { return given };
+        let least = self.engine.min_bytes();
+        if input.bytes < least && self.parts.is_none() {
+            let least = least >> 20;
+            return Err(format!("its files have less than {least} MiB: --parts divides them, too"));
+        }
+        let Some(slots) = self.slots else { return given };
+        let parts = self.parts.unwrap_or_else(|| self.part_count(input.bytes, jobs));
+        let predicted = predict(plan, input, &self.engine, (parts, slots), jobs);
+        let (here, there) = (time(predicted.here), time(predicted.there));
+        let engine = self.engine.name();
+        let why = format!("it takes an estimated {here} here, and {there} on {engine}");
+        if predicted.is_worth_it() { Ok(why) } else { Err(why) }
+    }
+
+    /// Returns how the files of a plan's first group are divided, with a list of the parts. `jobs` attempts can run at the same
+    /// time on this machine.
     ///
     /// # Errors
     /// Returns an error if the plan's first group cannot run over parts, or a file cannot be examined.
     pub fn division(&self, plan: &Plan, jobs: usize) -> Result<Division, JobError> {
         let job = self.job(&Written::default(), plan, jobs)?;
-        Ok(division(&job, &self.engine))
+        let part = |range: &Range<u64>| Part {
+            first: range.start + 1,
+            last: range.end,
+            files: job.files_of(range).map(|file| file.name.clone()).collect(),
+        };
+        let list = job.parts.iter().map(part).collect();
+        Ok(Division { list, ..division(&job, &self.engine) })
     }
 
     /// Writes a job, and what its engine needs, into the new directory `folder`, so that a person can start it. `jobs` is as
@@ -107,6 +152,7 @@ impl Cluster {
             let work = Work::create_at(folder).map_err(cannot)?;
             let write = || -> Result<(), ClusterError> {
                 job.write(&work.job_file())?;
+                // A driver has the combinations run later.
                 let parts: Vec<usize> = (0..job.parts.len()).collect();
                 let engine = self.engine(launcher, jobs, OF_TASK.memory);
                 let words = engine.prepare(&work, &parts, 0).map_err(DriveError::from)?;
@@ -146,9 +192,11 @@ impl Cluster {
 
     /// Plans a job.
     fn job(&self, written: &Written, plan: &Plan, jobs: usize) -> Result<Job, JobError> {
+        self.judge(plan, jobs).map_err(|why| JobError::NoParts(why.into()))?;
         let directory = std::env::current_dir().unwrap_or_default();
         let count = |bytes| self.parts.unwrap_or_else(|| self.part_count(bytes, jobs));
-        let job = Job::new(written, plan, count, self.contend.clone(), directory)?;
+        let divider = Divider { count, fan_in: self.fan_in };
+        let job = Job::new(written, plan, divider, self.contend.clone(), directory)?;
         Ok(Job { engine: self.engine.clone(), ..job })
     }
 
@@ -167,13 +215,15 @@ fn division(job: &Job, engine: &EngineKind) -> Division {
     Division {
         engine: engine.name().to_owned(),
         parts: job.parts.len() as u64,
+        combinations: job.combinations.len() as u64,
         input_bytes: sizes.clone().sum(),
         part_bytes: sizes.max().unwrap_or(0),
+        list: Vec::new(),
     }
 }
 
-/// Counts an attempt that has been accepted.
-fn count(divided: &mut DividedOutcome, report: &PartReport) {
+/// Counts an attempt that has been accepted, at a part or at a combination.
+fn count(divided: &mut DividedOutcome, report: &PartReport, is_part: bool) {
     divided.attempts += 1;
     let place = divided.hosts.binary_search_by(|host| host.name.cmp(&report.host));
     let index = place.unwrap_or_else(|index| {
@@ -183,11 +233,15 @@ fn count(divided: &mut DividedOutcome, report: &PartReport) {
         index
     });
     let host = &mut divided.hosts[index];
-    host.parts += 1;
+    if is_part {
+        host.parts += 1;
+    } else {
+        host.combinations += 1;
+    }
     host.wall_seconds += report.wall_seconds;
     host.cpu_seconds += report.stages.values().map(|stage| stage.cpu_seconds).sum::<f64>();
-    if let End::Complete { bytes, .. } = &report.end {
-        host.output_bytes += bytes;
+    if let End::Complete(output) = &report.end {
+        host.output_bytes += output.bytes;
     }
 }
 
@@ -198,6 +252,14 @@ impl EngineKind {
             Self::Local => "local",
             Self::Spark { .. } => "spark",
             Self::Slurm { .. } => "slurm",
+        }
+    }
+
+    /// Returns the size in bytes from which files are divided, unless the number of parts is given.
+    fn min_bytes(&self) -> u64 {
+        match self {
+            Self::Local => 2 * MIN_PART_BYTES,
+            Self::Spark { .. } | Self::Slurm { .. } => PART_BYTES,
         }
     }
 
@@ -274,9 +336,15 @@ impl Clustered<'_> {
                 }
             }),
             Event::Accepted(report) => {
-                let range = &job.parts[report.part];
-                tally.part_ended(&job.group, &report.tallies(), range.end - range.start);
-                tally.change_divided(|divided| count(divided, report));
+                let part = job.parts.get(report.part);
+                match part {
+                    Some(range) => {
+                        let bytes = range.end - range.start;
+                        tally.part_ended(&job.group, &report.tallies(), bytes);
+                    }
+                    None => tally.used_elsewhere(&job.group, &report.tallies()),
+                }
+                tally.change_divided(|divided| count(divided, report, part.is_some()));
             }
         };
         let launcher = self.local.launcher;
@@ -286,6 +354,7 @@ impl Clustered<'_> {
             is_over: &|| launcher.is_over(),
             observer: &observer,
             delay: self.cluster.engine.delay_of_reports(),
+            patience: PATIENCE,
         };
         let mut engine = self.cluster.engine(launcher, self.slots(), self.local.settings.memory);
         let hold = launcher.hold();

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::executor::EngineKind;
 use super::locales::{Locales, locales_of};
 use super::programs::{Programs, programs_of};
+use super::tree;
 use super::variables::Variables;
 use crate::execute::parts;
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
@@ -49,6 +50,9 @@ pub struct Job {
     pub named: Vec<JobFile>,
     /// The ranges of the parts in the concatenated files, in bytes.
     pub parts: Vec<Range<u64>>,
+    /// The combinations: for each, the range of the tasks whose outputs a worker combines. Tasks are the parts and then
+    /// the combinations.
+    pub combinations: Vec<Range<usize>>,
     /// The directory in which the commands run. Relative names of files start there.
     pub directory: PathBuf,
     /// The environment variables of all commands.
@@ -157,9 +161,32 @@ fn named_files(group: &Group, directory: &Path) -> Vec<JobFile> {
     files.filter_map(|name| JobFile::examine(name, directory).ok()).collect()
 }
 
+/// Returns the files of a plan, its first group, and the steps after it.
+///
+/// # Errors
+/// Returns the reason if the plan does not start with a group over named files, or if that group cannot run over parts.
+pub(super) fn divisible(plan: &Plan) -> Result<(&[String], &Group, &[Step]), &'static str> {
+    match (&plan.source, plan.steps.as_slice()) {
+        (Source::Files(names), [Step::Parallel(group), rest @ ..]) => {
+            parts::of_part(group)?;
+            Ok((names, group, rest))
+        }
+        (Source::Files(_), _) => Err("its first stages run once over the whole input"),
+        _ => Err("its input is not named files that have data"),
+    }
+}
+
+/// How the work of a job is divided into tasks.
+#[derive(Debug, Clone, Copy)]
+pub struct Divider<F> {
+    /// Returns the greatest number of parts for a number of bytes.
+    pub count: F,
+    /// The greatest number of outputs that are combined at once, by a worker or by the driver.
+    pub fan_in: usize,
+}
+
 impl Job {
-    /// Divides the files that a plan's first group reads into parts. `count` returns their greatest number for a number
-    /// of bytes. Relative names start in `directory`.
+    /// Divides the files that a plan's first group reads into parts. Relative names start in `directory`.
     ///
     /// # Errors
     /// Returns an error if the plan does not start with a group over named files, if that group cannot run over parts,
@@ -167,17 +194,11 @@ impl Job {
     pub fn new(
         written: &Written,
         plan: &Plan,
-        count: impl FnOnce(u64) -> u64,
+        divider: Divider<impl FnOnce(u64) -> u64>,
         contend: Writer,
         directory: PathBuf,
     ) -> Result<Self, JobError> {
-        let (Source::Files(names), [Step::Parallel(group), rest @ ..]) =
-            (&plan.source, plan.steps.as_slice())
-        else {
-            let why = "its input is not named files, or its first stages run once";
-            return Err(JobError::NoParts(why.into()));
-        };
-        parts::of_part(group).map_err(|why| JobError::NoParts(why.into()))?;
+        let (names, group, rest) = divisible(plan).map_err(|why| JobError::NoParts(why.into()))?;
         // A job is text.
         if directory.to_str().is_none() {
             return Err(JobError::NoParts("the name of the current directory is not UTF-8".into()));
@@ -192,7 +213,9 @@ impl Job {
         };
         let files: Vec<JobFile> = names.iter().map(file).collect::<Result<_, _>>()?;
         let bytes = files.iter().map(|file| file.bytes).sum();
-        let parts = parts::ranges(bytes, count(bytes));
+        let parts = parts::ranges(bytes, (divider.count)(bytes));
+        let fan_in = if tree::reduces(group) { divider.fan_in } else { parts.len() };
+        let combinations = tree::combinations(parts.len(), fan_in);
         let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
         let (group, rest) = (group.clone(), rest.to_vec());
         let (programs, locales) = (programs_of(&group), locales_of(&group));
@@ -211,12 +234,57 @@ impl Job {
             files,
             named,
             parts,
+            combinations,
             directory,
             environment,
             programs,
             locales,
             libc: cpu::libc_version(),
         })
+    }
+
+    /// Returns the files in which the bytes of a part are.
+    pub fn files_of(&self, part: &Range<u64>) -> impl Iterator<Item = &JobFile> {
+        let (first, last) = (part.start, part.end);
+        let ranges = self.files.iter().scan(0, |end, file| {
+            let start = *end;
+            *end += file.bytes;
+            Some((start..*end, file))
+        });
+        ranges
+            .filter(move |(range, _)| range.start < last && first < range.end)
+            .map(|(_, file)| file)
+    }
+
+    /// Returns the number of tasks: parts, and then combinations.
+    pub fn task_count(&self) -> usize {
+        self.parts.len() + self.combinations.len()
+    }
+
+    /// Returns the tasks whose outputs a task combines; `None` if the task is a part, or does not exist.
+    pub fn inputs_of(&self, task: usize) -> Option<Range<usize>> {
+        self.combinations.get(task.checked_sub(self.parts.len())?).cloned()
+    }
+
+    /// Returns the tasks whose outputs no worker combines.
+    pub fn last_tasks(&self) -> Range<usize> {
+        self.combinations.last().map_or(0, |inputs| inputs.end)..self.task_count()
+    }
+
+    /// Returns the name of a task for users.
+    pub fn name_of(&self, task: usize) -> String {
+        let end = |index: fn(&Range<usize>) -> usize| {
+            let mut task = task;
+            while let Some(inputs) = self.inputs_of(task) {
+                task = index(&inputs);
+            }
+            task
+        };
+        if self.inputs_of(task).is_none() {
+            return format!("part {}", task + 1);
+        }
+        let (first, last) = (end(|inputs| inputs.start), end(|inputs| inputs.end - 1));
+        format!("the combination of parts {} to {}", first + 1, last + 1)
     }
 
     /// Returns the plan that the job was made from.
@@ -257,7 +325,7 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attempt::testing::{job, plan};
+    use super::super::attempt::testing::{self, job, plan};
     use super::*;
     use crate::execute::testing::{command, group};
     use crate::plan::ir::Combine;
@@ -276,6 +344,36 @@ mod tests {
         assert!(matches!(Job::read(&path), Err(JobError::Format { .. })));
         let left = fs::read_dir(folder.path()).expect("a folder").count();
         assert_eq!(left, 2, "no temporary file is left");
+    }
+
+    #[test]
+    fn tasks_are_parts_and_combinations() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [("in", "a\nb\nc\nd\ne\n")];
+        let mut job = job(folder.path(), "sort <@/in", &files, 5);
+        assert_eq!((job.task_count(), job.last_tasks()), (5, 0..5), "a driver can combine five");
+        job.combinations = tree::combinations(5, 2);
+        assert_eq!((job.task_count(), job.last_tasks()), (10, 8..10));
+        assert_eq!(job.inputs_of(4), None);
+        assert_eq!(job.inputs_of(6), Some(1..3));
+        assert_eq!(job.inputs_of(10), None);
+        assert_eq!(job.name_of(1), "part 2");
+        assert_eq!(job.name_of(6), "the combination of parts 2 to 3");
+        assert_eq!(job.name_of(9), "the combination of parts 2 to 5");
+    }
+
+    #[test]
+    fn parts_have_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [("one", "a\nb\nc\n"), ("two", "d\n")];
+        let job = job(folder.path(), "cat @/one @/two | sort", &files, 1);
+        let names = |part: Range<u64>| {
+            let names = job.files_of(&part).map(|file| file.name.rsplit('/').next());
+            names.map(|name| name.unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(0..6), ["one"]);
+        assert_eq!(names(5..7), ["one", "two"]);
+        assert_eq!(names(6..8), ["two"]);
     }
 
     #[test]
@@ -301,7 +399,8 @@ mod tests {
         let new = |text: &str| {
             let plan = plan(folder.path(), text);
             let written = Written::default();
-            Job::new(&written, &plan, |_| 2, Writer::default(), folder.path().to_owned())
+            let directory = folder.path().to_owned();
+            Job::new(&written, &plan, testing::divider(2), Writer::default(), directory)
         };
         fs::write(folder.path().join("in"), "a\n").expect("room");
         assert!(matches!(new("tr a b"), Err(JobError::NoParts(_))), "standard input");
@@ -313,7 +412,8 @@ mod tests {
         let plan = plan(folder.path(), "tr a b <@/in");
         fs::remove_file(folder.path().join("in")).expect("own file");
         let directory = folder.path().to_owned();
-        let removed = Job::new(&Written::default(), &plan, |_| 2, Writer::default(), directory);
+        let written = Written::default();
+        let removed = Job::new(&written, &plan, testing::divider(2), Writer::default(), directory);
         assert!(matches!(removed, Err(JobError::Input { .. })), "{removed:?}");
     }
 }

@@ -6,10 +6,12 @@
 //!            └─ part 1, attempt 1 ─▶ work/1.1.part ─┘
 //! ```
 //!
+//! If there are many parts, workers combine their outputs first (`tree.rs`). Parts and combinations are the tasks of a job.
+//!
 //! A [`Job`] has everything that a worker needs. An engine (`engine.rs`), such as Apache Spark, only starts `contend part`
-//! on machines; each runs one [`Attempt`], and leaves its output and its [`PartReport`] in the [`Work`] directory. Attempts do
+//! on machines; each runs one [`Attempt`] at a task, and leaves its output and its [`PartReport`] in the [`Work`] directory. Attempts do
 //! not know of each other, so that an engine may repeat one, or run two at the same time. The driver (`driver.rs`) looks
-//! for reports, checks outputs, and accepts one attempt for each part. `executor.rs` then has the outputs combined, and
+//! for reports, checks outputs, and accepts one attempt at each task. `executor.rs` then has the outputs combined, and
 //! the rest of the plan run, on the driver's machine.
 
 mod attempt;
@@ -23,16 +25,18 @@ mod programs;
 mod report;
 mod slurm;
 mod spark;
+mod tree;
 mod variables;
 mod work;
+mod worth;
 
 pub use attempt::Attempt;
-pub use executor::{Cluster, EngineKind};
-pub use job::{FORMAT, Job, JobError, JobFile, Written};
+pub use executor::{Cluster, EngineKind, FAN_IN};
+pub use job::{Divider, FORMAT, Job, JobError, JobFile, Written};
 pub use locales::Locales;
 pub use processes::PART_VERB;
 pub use programs::Programs;
-pub use report::{End, PartReport, StageReport};
+pub use report::{End, OutputFile, PartReport, StageReport};
 pub use variables::Variables;
 pub use work::Work;
 

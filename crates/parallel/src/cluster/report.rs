@@ -14,7 +14,7 @@ use crate::execute::StageTally;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(Default))]
 pub struct PartReport {
-    /// The index of the part.
+    /// The index of the task: of a part, or of a combination.
     pub part: usize,
     /// The number of the attempt.
     pub attempt: u64,
@@ -32,16 +32,9 @@ pub struct PartReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// The output of the part is in a file.
-    Complete {
-        /// The name of the file in the work directory.
-        file: String,
-        /// The size of the file in bytes.
-        bytes: u64,
-        /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
-        checksum: String,
-    },
-    /// No record begins in the part, so that there is no output.
+    /// The output of the task is in a file.
+    Complete(OutputFile),
+    /// No record begins in the part, or in any part of a combination, so that there is no output.
     NoRecord,
     /// The part cannot run on its own, for the given reason: the group must run once over its whole input. Another
     /// attempt would end in the same way.
@@ -50,6 +43,24 @@ pub enum End {
     CommandFailed(String),
     /// The attempt failed, for the given reason. Another one, perhaps on another machine, may succeed.
     Failed(String),
+    /// A combination failed because of one of its inputs, for the given reason. The task with that output must run again.
+    BadInput {
+        /// The name of the file with the output.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The output of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// The name of the file in the work directory.
+    pub file: String,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+    /// The checksum of the file: XXH3 with 128 bits, in hexadecimal digits.
+    pub checksum: String,
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use contend_record::shell::quote;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::Errno;
 
 use super::attempt::checksum;
 use super::engine::batch_of;
-use super::report::{End, PartReport};
+use super::report::{OutputFile, PartReport};
 
 /// Name of the file with the job.
 const JOB: &str = "job.json";
@@ -27,10 +27,14 @@ const SCRIPT: &str = "submit.sh";
 const LOCK: &str = "lock";
 /// Beginning of the names of files with the parts that a batch has to run.
 const TODO: &str = "todo.";
+/// Beginning of the names of files with the inputs of a combination.
+const INPUTS: &str = "inputs.";
 /// Beginning of the names of directories in which tasks note the parts that they have taken.
 const TAKEN: &str = "taken.";
 /// Beginning of the names of work directories.
 const PREFIX: &str = "contend-";
+/// Free space in bytes below which attempts may fail for want of it.
+const SCARCE_BYTES: u64 = 1 << 20;
 /// Number of tries to remove a directory in which attempts may still create files.
 const REMOVALS: u32 = 20;
 /// Time between two tries.
@@ -38,10 +42,11 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
 
 /// A directory that all machines can read and write, for one job.
 ///
-/// It has these files, for a part I and an attempt A:
+/// It has these files, for an attempt A at task I:
 ///
 /// - `job.json`: the [`Job`](super::Job).
-/// - `todo.B`: the indices of the parts that batch B has to run, one in each line.
+/// - `todo.B`: the indices of the tasks that batch B has to run, one in each line.
+/// - `inputs.I`: the outputs that a combination combines.
 /// - `I.A.tmp`: the output of an attempt that is running or was killed.
 /// - `I.A.part`: the output of an attempt that is complete.
 /// - `I.A.json`: the [`PartReport`] of an attempt that has ended.
@@ -123,6 +128,11 @@ impl Work {
         }
     }
 
+    /// Returns whether the file system of the directory has hardly any room left, as far as that is known.
+    pub fn is_full(&self) -> bool {
+        statvfs(&self.path).is_ok_and(|found| found.f_bavail * found.f_frsize < SCARCE_BYTES)
+    }
+
     /// Makes a network file system read the directory again instead of using its cache.
     pub fn refresh(&self) {
         // A client of NFS drops its cached listing when it changes the directory itself. If that fails, reports appear later.
@@ -139,13 +149,33 @@ impl Work {
         self.path.join(format!("{part}.{attempt}.log"))
     }
 
-    /// Writes the list of the parts that a batch has to run.
+    /// Writes the list of the tasks that a batch has to run.
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub fn write_todo(&self, parts: &[usize], batch: u32) -> io::Result<()> {
-        let lines: Vec<String> = parts.iter().map(|part| format!("{part}\n")).collect();
+    pub fn write_todo(&self, tasks: &[usize], batch: u32) -> io::Result<()> {
+        let lines: Vec<String> = tasks.iter().map(|task| format!("{task}\n")).collect();
         fs::write(self.path.join(format!("{TODO}{batch}")), lines.concat())
+    }
+
+    /// Writes the list of the outputs that a combination combines, instead of an earlier list.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn write_inputs(&self, task: usize, outputs: &[&OutputFile]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".inputs-").tempfile_in(&self.path)?;
+        serde_json::to_writer(&mut file, outputs)?;
+        // Attempts that still run may read the earlier list.
+        file.persist(self.path.join(format!("{INPUTS}{task}"))).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Returns the outputs that a combination combines.
+    ///
+    /// # Errors
+    /// Returns an error if there is no list of them.
+    pub fn inputs(&self, task: usize) -> io::Result<Vec<OutputFile>> {
+        Ok(serde_json::from_slice(&fs::read(self.path.join(format!("{INPUTS}{task}")))?)?)
     }
 
     /// Writes the script by which a person starts the job with an engine. [`Self::remove`] then keeps the job.
@@ -257,25 +287,32 @@ impl Work {
         end_of_file(&self.log_file(part, attempts.max()?), bytes)
     }
 
-    /// Checks the output of a complete attempt, and returns its path.
+    /// Returns the path of an output if the file has the size that was reported.
     ///
     /// # Errors
-    /// Returns a sentence for users if the file cannot be read, or has another size or checksum.
-    pub fn verified(&self, report: &PartReport) -> Result<PathBuf, String> {
-        let End::Complete { file: name, bytes, checksum: expected } = &report.end else {
-            return Err("it has no output".to_owned());
-        };
+    /// Returns a sentence for users if the file cannot be read, or has another size.
+    pub fn found(&self, output: &OutputFile) -> Result<PathBuf, String> {
+        let OutputFile { file: name, bytes, .. } = output;
         if name.contains('/') {
             return Err(format!("its output is called {name}"));
         }
-        let cannot = |error: io::Error| format!("its output cannot be read: {error}");
         let path = self.path.join(name);
-        let mut file = File::open(&path).map_err(cannot)?;
-        let found = file.metadata().map_err(cannot)?.len();
+        // On NFS, what is known of a file may be old until it is opened.
+        let found = File::open(&path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
         if found != *bytes {
             return Err(format!("its output has {found} bytes instead of {bytes}"));
         }
-        if checksum(&mut file).map_err(cannot)? != *expected {
+        Ok(path)
+    }
+
+    /// Returns the path of an output if the file has the size and the checksum that were reported.
+    ///
+    /// # Errors
+    /// Returns a sentence for users if the file cannot be read, or has another size or checksum.
+    pub fn verified(&self, output: &OutputFile) -> Result<PathBuf, String> {
+        let path = self.found(output)?;
+        let mut file = File::open(&path).map_err(unreadable)?;
+        if checksum(&mut file).map_err(unreadable)? != output.checksum {
             return Err("its output has another checksum than reported".to_owned());
         }
         Ok(path)
@@ -333,11 +370,17 @@ pub(super) fn end_of_file(path: &Path, bytes: usize) -> Option<String> {
     Some(String::from_utf8_lossy(end).trim_end().to_owned()).filter(|end| !end.is_empty())
 }
 
+/// Says that an output cannot be read.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` calls it")]
+fn unreadable(error: io::Error) -> String {
+    format!("its output cannot be read: {error}")
+}
+
 /// Returns whether a file is one that an engine or the driver has left.
 fn is_of_engine(name: &str) -> bool {
     let of_slurm = name.strip_prefix("slurm.").and_then(|rest| rest.rsplit_once('.'));
     let is_of_slurm = of_slurm.is_some_and(|(_, end)| ["log", "id"].contains(&end));
-    is_of_slurm || name == "spark.log" || name == LOCK
+    is_of_slurm || name.starts_with(INPUTS) || name == "spark.log" || name == LOCK
 }
 
 /// Returns whether a file is one of an attempt.
@@ -354,6 +397,7 @@ fn attempt_in(name: &OsStr) -> Option<(usize, u64, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::End;
     use super::*;
 
     fn report(end: End) -> PartReport {
@@ -406,7 +450,7 @@ mod tests {
         let hash = xxhash_rust::xxh3::xxh3_128(b"text");
         let complete = |file: &str, bytes, hash: u128| {
             let checksum = format!("{hash:032x}");
-            work.verified(&report(End::Complete { file: file.to_owned(), bytes, checksum }))
+            work.verified(&OutputFile { file: file.to_owned(), bytes, checksum })
         };
         fs::write(work.path().join("3.1.part"), "text").expect("room");
         let path = complete("3.1.part", 4, hash).expect("it is as reported");
@@ -415,7 +459,6 @@ mod tests {
         assert!(complete("3.1.part", 4, hash + 1).unwrap_err().contains("checksum"));
         assert!(complete("3.2.part", 4, hash).unwrap_err().contains("cannot be read"));
         assert!(complete("../3.1.part", 4, hash).unwrap_err().contains("called"));
-        assert!(work.verified(&report(End::Refused(String::new()))).is_err());
     }
 
     #[test]

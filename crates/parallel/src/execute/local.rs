@@ -265,9 +265,29 @@ impl Local<'_> {
         let slice = |(name, file): (String, File)| slice(&name, file);
         let opened = |files| open(files)?.into_iter().map(slice).collect();
         let files = parts::slices_of(&group.cut, sizes, range, opened)?;
+        Ok(self.with_group(group, |context| parts::run(group, context, files, output))?)
+    }
+
+    /// Calls a function with the context of a group that is the only step of its plan, and writes to a file.
+    fn with_group<R>(&self, group: &Group, run: impl FnOnce(&Context<'_>) -> R) -> R {
         let (steps, plain) = ([Step::Parallel(group.clone())], [AtomicBool::new(false)]);
         let place = Place { steps: &steps, at: 0, is_first: true, plain: &plain };
-        Ok(parts::run(group, &self.context(place, false), files, output)?)
+        run(&self.context(place, false))
+    }
+
+    /// Combines outputs of parts of a group, which are next to each other and whose paths are in order, into a file. The
+    /// result is like the output of one part.
+    ///
+    /// # Errors
+    /// Returns an error if an output is not one of the group's, a command cannot be started, or the file cannot be
+    /// written.
+    pub fn combine_parts(
+        &self,
+        group: &Group,
+        outputs: &[PathBuf],
+        output: File,
+    ) -> Result<(), ExecuteError> {
+        Ok(self.with_group(group, |context| parts::combine(group, context, outputs, output))?)
     }
 
     /// Returns standard input. If it is a regular file and none of its bytes have been read ahead,

@@ -115,7 +115,6 @@ impl Tally {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Records why a plan that should run on several machines runs on this one.
     /// Notes how the input has been divided. Nothing has become of the parts yet.
     pub(crate) fn set_division(&self, division: Division) {
         *self.divided() = Some((division, DividedOutcome::default()));
@@ -147,6 +146,7 @@ impl Tally {
         self.delay.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Records why a plan that should run on several machines runs on this one.
     pub(crate) fn note_refusal(&self, why: String) {
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
@@ -210,10 +210,18 @@ impl Tally {
         for command in &group.serial {
             let Some(part) = of_part.get(&command.stage) else { continue };
             self.code(command, part.status);
-            let mut stages = self.lock();
+        }
+        self.used_elsewhere(group, of_part);
+    }
+
+    /// Adds what the stages of a group took on another machine, by the index of the stage.
+    pub(crate) fn used_elsewhere(&self, group: &Group, taken: &BTreeMap<usize, StageTally>) {
+        let mut stages = self.lock();
+        for command in &group.serial {
+            let Some(taken) = taken.get(&command.stage) else { continue };
             let stage = stages.entry(command.stage).or_default();
-            stage.cpu += part.cpu;
-            stage.starts += part.starts;
+            stage.cpu += taken.cpu;
+            stage.starts += taken.starts;
         }
     }
 

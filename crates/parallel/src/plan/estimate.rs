@@ -52,6 +52,11 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// Returns the expected wall time over chunks, in seconds.
+    pub(crate) fn wall(&self) -> f64 {
+        self.cpu - self.gain + self.cost
+    }
+
     /// Returns whether the gain is more than `MIN_BENEFIT_FACTOR` times the cost.
     pub fn is_worth_it(&self) -> bool {
         self.gain > MIN_BENEFIT_FACTOR * self.cost
@@ -274,7 +279,7 @@ fn cost(starts: f64, jobs: usize) -> f64 {
 }
 
 /// Formats a time in seconds for users.
-fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     match seconds {
         ..0.001 => "less than 1 ms".to_owned(),
         ..1.0 => format!("{:.0} ms", seconds * 1e3),

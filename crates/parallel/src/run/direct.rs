@@ -131,6 +131,14 @@ impl<'a> Direct<'a> {
             return self.run_plain(decision, inverted, settings, observer);
         }
         let plan = self.plan(settings);
+        if let Some(why) = here_only(&plan, settings) {
+            // A script may have many pipelines that are not for a cluster.
+            if self.originals.is_none() {
+                not_divided(&why, settings, observer)?;
+            }
+            let here = Settings { cluster: None, ..settings.clone() };
+            return self.run(text, inverted, &here, observer);
+        }
         let original = || shell_command::with_text(&settings.shell(), settings, text);
         let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
         let (decision, prefix) = self.decide(&plan, settings)?;
@@ -147,7 +155,12 @@ impl<'a> Direct<'a> {
         if settings.explain {
             if let Some(cluster) = settings.cluster.as_ref().filter(|_| parallel) {
                 match cluster.division(&plan, settings.jobs()) {
-                    Ok(division) => report.record.division = Some(division),
+                    Ok(mut division) => {
+                        if !settings.lists_parts {
+                            division.list.clear();
+                        }
+                        report.record.division = Some(division);
+                    }
                     Err(error) => {
                         let why = format!("runs on this machine only: {error}");
                         report.record.decision.why = why;
@@ -254,9 +267,12 @@ impl<'a> Direct<'a> {
         {
             return Some(writes_first());
         }
-        let given = if settings.cluster.is_some() { "an engine" } else { "the chunk size" };
-        if (settings.chunk_bytes.is_some() || settings.cluster.is_some()) && plan.is_parallel() {
-            let why = format!("{given} is given");
+        let cluster = settings.cluster.as_ref();
+        // If it runs here, `run` or the explanation finds that out.
+        let cluster =
+            cluster.map(|cluster| cluster.judge(plan, settings.jobs()).unwrap_or_default());
+        let chunks = settings.chunk_bytes.map(|_| "the chunk size is given".to_owned());
+        if let Some(why) = cluster.or(chunks).filter(|_| plan.is_parallel()) {
             return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         ends_at_first_match(self.stages).then(at_first_match)
@@ -289,6 +305,12 @@ impl<'a> Direct<'a> {
         let task = Task { plan, paths, prefix, inverted, records: None, cluster: None };
         run_plan(task, report, settings, None, observer)
     }
+}
+
+/// Returns why a plan runs on this machine only, although a cluster is given; `None` if it does not, or is only explained.
+fn here_only(plan: &Plan, settings: &Settings) -> Option<String> {
+    let cluster = settings.cluster.as_ref().filter(|_| !settings.explain)?;
+    cluster.judge(plan, settings.jobs()).err()
 }
 
 /// Continues a job whose driver has died. The current directory must be that of the job.

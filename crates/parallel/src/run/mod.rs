@@ -64,25 +64,14 @@ pub fn run(request: &Request, observer: &mut dyn Observer) -> Result<End, RunErr
             Reading::Commands { stages, inverted } => {
                 match installed_locale().and_then(|()| direct::Direct::new(&stages)) {
                     Ok(direct) => direct.run(text, inverted, settings, observer),
-                    Err(why) => by_shell(text, &why, settings, observer),
+                    Err(why) => shell::pipeline(text, &why, settings, observer),
                 }
             }
-            Reading::Shell(why) => by_shell(text, &why, settings, observer),
+            Reading::Shell(why) => shell::pipeline(text, &why, settings, observer),
         },
         Target::Job(job) => direct::resume(job, settings, observer),
         Target::Script(path, arguments) => shell::script(path, arguments, settings, observer),
     }
-}
-
-/// Has a shell run a pipeline, for the given reason.
-fn by_shell(
-    text: &str,
-    why: &str,
-    settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<End, RunError> {
-    not_divided(why, settings, observer)?;
-    shell::pipeline(text, why, settings, observer)
 }
 
 /// Says why a pipeline runs on this machine alone, if a cluster was requested.

@@ -53,6 +53,8 @@ pub struct Settings {
     pub pipefail: bool,
     /// Whether only the plan is requested, and nothing is run.
     pub explain: bool,
+    /// Whether the plan has a list of parts, if a cluster is given.
+    pub lists_parts: bool,
     /// Whether the shell also runs the original, and the outputs are compared. Scripts are never
     /// compared.
     pub check: bool,
@@ -65,7 +67,7 @@ pub struct Settings {
     /// What runs the first stages over parts of their files; `None` if they run over chunks on this machine.
     pub cluster: Option<Cluster>,
     /// Options that pass these settings to the process of a stage in shell source. They omit
-    /// `explain`, `check`, `trace` and `cluster`, which do not apply to stages, and `shell`, `stats` and
+    /// `explain`, `check` and `trace`, which do not apply to stages, and `shell`, `stats` and
     /// `record`, which a run passes itself.
     pub stage_options: Vec<String>,
 }

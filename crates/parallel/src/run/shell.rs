@@ -20,6 +20,7 @@ use super::check::Check;
 use super::end::{End, Report};
 use super::error::{Context as _, RunError};
 use super::interpreter::{Interpreter, interpreter, is_harmless};
+use super::not_divided;
 use super::observer::Observer;
 use super::prepared::{Given, Prepared, unnamed_file};
 use super::records::Records;
@@ -48,6 +49,10 @@ pub(super) fn pipeline(
     let shell = settings.shell();
     let records = records(settings)?;
     let mut prepared = Prepared::new(text, &shell, None, settings);
+    let is_emitted = settings.cluster.as_ref().is_some_and(|cluster| cluster.emit.is_some());
+    if prepared.rewritten.taken.is_empty() || is_emitted {
+        not_divided(why, settings, observer)?;
+    }
     if settings.explain {
         return Ok(End::Explained(explained(text, prepared, Some(why), settings)));
     }

@@ -103,16 +103,33 @@ pub struct Division {
     pub engine: String,
     /// Number of parts.
     pub parts: u64,
+    /// Number of combinations: tasks on workers that combine outputs of parts, or of other combinations.
+    #[serde(default)]
+    pub combinations: u64,
     /// Size of the input in bytes.
     pub input_bytes: u64,
     /// Size of the largest part in bytes.
     pub part_bytes: u64,
+    /// The parts, in order; absent unless `--dry-run` lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Part>,
+}
+
+/// A part of a divided input.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// Position of its first byte in the concatenated files, from 1. The part has the records that begin in it.
+    pub first: u64,
+    /// Position of its last byte.
+    pub last: u64,
+    /// Names of the files in which its bytes are.
+    pub files: Vec<String>,
 }
 
 /// What became of the parts of a divided input.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DividedOutcome {
-    /// Number of attempts at parts: those that were accepted, failed or were lost.
+    /// Number of attempts at parts and combinations: those that were accepted, failed or were lost.
     pub attempts: u64,
     /// Why attempts failed or were lost, with a sentence for each of the first 20.
     pub failures: Vec<String>,
@@ -127,7 +144,10 @@ pub struct HostParts {
     pub name: String,
     /// Number of parts whose output came from this machine.
     pub parts: u64,
-    /// Sum of the wall times of these parts in seconds, measured with `CLOCK_MONOTONIC`.
+    /// Number of combinations whose output came from this machine.
+    #[serde(default)]
+    pub combinations: u64,
+    /// Sum of the wall times of these tasks in seconds, measured with `CLOCK_MONOTONIC`.
     pub wall_seconds: f64,
     /// CPU time of the commands in seconds.
     pub cpu_seconds: f64,

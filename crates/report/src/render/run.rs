@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use contend_record::run::{
     Class, CombineRecord, CommandRecord, DividedOutcome, Division, GroupRecord, HostParts,
-    LineOrder, MergeRecord, Outcome, PlanRecord, RunRecord, SortKey, SourceRecord, Stage,
+    LineOrder, MergeRecord, Outcome, Part, PlanRecord, RunRecord, SortKey, SourceRecord, Stage,
     StageOutcome, StepRecord, TakenOver, WorkKind, WorkSpan,
 };
 use contend_record::shell::quote;
@@ -33,6 +33,7 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
                 division.engine
             );
             hanging(&mut out, "", &text, width);
+            out.push_str(&parts(division, width));
         }
     }
     if !record.taken.is_empty() || !record.left.is_empty() {
@@ -42,6 +43,32 @@ pub fn explanation(record: &RunRecord, width: usize) -> String {
     let runs = if record.decision.parallel { "parallel:" } else { "plain:" };
     let _ = write!(out, "{BOLD}{runs}{BOLD:#} ");
     paragraph_after(&mut out, runs.len() + 1, &record.decision.why, width);
+    out
+}
+
+/// Largest number of parts that are listed in a terminal.
+const LISTED_PARTS: usize = 100;
+
+/// Returns a table of the parts; empty if there is no list of them.
+fn parts(division: &Division, width: usize) -> String {
+    if division.list.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table();
+    let mut row = |cells: [String; 4]| {
+        let cells = cells.into_iter().enumerate();
+        table.add_row(cells.map(|(index, cell)| aligned(usize::from(index == 3), cell)));
+    };
+    row(["part", "first byte", "last byte", "files"].map(str::to_owned));
+    for (index, Part { first, last, files }) in division.list.iter().enumerate().take(LISTED_PARTS)
+    {
+        let files = cut(&printable(&files.join(" ")), width / 2);
+        row([(index + 1).to_string(), first.to_string(), last.to_string(), files]);
+    }
+    let mut out = format!("\n{}", styled_lines(table, None, width));
+    if let Some(left) = division.list.len().checked_sub(LISTED_PARTS).filter(|&left| left > 0) {
+        let _ = writeln!(out, "... and {} (--json has all)", counted(left as u64, "more part"));
+    }
     out
 }
 
@@ -284,11 +311,16 @@ pub fn statistics(record: &RunRecord, width: usize) -> String {
 /// Says which machines ran how many parts.
 pub(super) fn divided_among(division: &Division, divided: &DividedOutcome) -> String {
     let host = |host: &HostParts| {
-        format!("{} {} in {}", host.name, counted(host.parts, "part"), seconds(host.wall_seconds))
+        let combinations = match host.combinations {
+            0 => String::new(),
+            count => format!(" and {}", counted(count, "combination")),
+        };
+        let (parts, wall) = (counted(host.parts, "part"), seconds(host.wall_seconds));
+        format!("{} {parts}{combinations} in {wall}", host.name)
     };
     let hosts: Vec<String> = divided.hosts.iter().map(host).collect();
     let attempts = match divided.attempts {
-        attempts if attempts == division.parts => String::new(),
+        attempts if attempts == division.parts + division.combinations => String::new(),
         attempts => format!("; {}", counted(attempts, "attempt")),
     };
     format!("{}, by {}: {}{attempts}", divided_into(division), division.engine, hosts.join(", "))
@@ -297,7 +329,11 @@ pub(super) fn divided_among(division: &Division, divided: &DividedOutcome) -> St
 /// Says how the input is divided.
 pub(super) fn divided_into(division: &Division) -> String {
     let parts = counted(division.parts, "part");
-    format!("{parts} of at most {}", bytes(division.part_bytes as f64))
+    let combinations = match division.combinations {
+        0 => String::new(),
+        count => format!(" and {} of their outputs", counted(count, "combination")),
+    };
+    format!("{parts} of at most {}{combinations}", bytes(division.part_bytes as f64))
 }
 
 /// Returns how a pipeline or a script ran, in a word or two, and its wall time with the amounts or the reason.

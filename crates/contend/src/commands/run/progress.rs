@@ -111,11 +111,16 @@ fn text(read: u64, size: Option<u64>, elapsed: Duration, columns: usize) -> Stri
 /// Returns what the line says about the parts of a divided input.
 fn parts(division: &Division, divided: &DividedOutcome) -> String {
     let complete: u64 = divided.hosts.iter().map(|host| host.parts).sum();
-    let failed = match divided.attempts.saturating_sub(complete) {
+    let combined: u64 = divided.hosts.iter().map(|host| host.combinations).sum();
+    let failed = match divided.attempts.saturating_sub(complete + combined) {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    format!(", {complete} of {} parts{failed}", division.parts)
+    let combined = match combined {
+        0 => String::new(),
+        combined => format!(", {combined} of {} combinations", division.combinations),
+    };
+    format!(", {complete} of {} parts{combined}{failed}", division.parts)
 }
 
 #[cfg(test)]
@@ -133,6 +138,10 @@ mod tests {
         assert_eq!(parts(&division, &divided), ", 3 of 6 parts");
         let divided = DividedOutcome { attempts: 4, ..divided };
         assert_eq!(parts(&division, &divided), ", 3 of 6 parts, 1 failed");
+        let division = Division { combinations: 2, ..division };
+        let hosts = vec![HostParts { parts: 6, combinations: 1, ..HostParts::default() }];
+        let divided = DividedOutcome { attempts: 7, hosts, ..divided };
+        assert_eq!(parts(&division, &divided), ", 6 of 6 parts, 1 of 2 combinations");
     }
 
     #[test]

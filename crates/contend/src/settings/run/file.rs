@@ -1,23 +1,54 @@
 //! Reads the configuration file of `contend run`, which names commands that process each record
-//! independently.
+//! independently, and has settings for engines.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use contend_parallel::cluster::EngineKind;
 use contend_parallel::plan::planner::Annotation;
 use contend_record::run::Records;
 use rustix::io::Errno;
 use serde::Deserialize;
 
 use super::super::user_directory;
+use crate::cli::run::EngineArg;
 use crate::exit::UsageError;
 
 /// Contents of the configuration file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
     #[serde(default)]
     map: Vec<Entry>,
+    #[serde(default)]
+    spark: Engine,
+    #[serde(default)]
+    slurm: EngineWithoutMaster,
+}
+
+/// Settings for an engine, which options on the command line override.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Engine {
+    master: Option<String>,
+    work: Option<PathBuf>,
+    options: Vec<String>,
+    slots: Option<u64>,
+}
+
+/// Settings for an engine whose own configuration names its master.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct EngineWithoutMaster {
+    work: Option<PathBuf>,
+    options: Vec<String>,
+    slots: Option<u64>,
+}
+
+impl From<EngineWithoutMaster> for Engine {
+    fn from(EngineWithoutMaster { work, options, slots }: EngineWithoutMaster) -> Self {
+        Self { master: None, work, options, slots }
+    }
 }
 
 /// A command that processes each record independently.
@@ -40,10 +71,73 @@ fn lines() -> Records {
 /// Returns an error if the file is not a valid configuration, or cannot be read for a reason other
 /// than those in `is_absent`.
 pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
-    let Some(path) = path() else { return Ok(Vec::new()) };
+    Ok(contents()?.map(|(_, annotations)| annotations).unwrap_or_default())
+}
+
+/// An engine with the user's settings.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Configured {
+    /// The engine.
+    pub kind: EngineKind,
+    /// The directory for work directories.
+    pub work: Option<PathBuf>,
+    /// How many parts it runs at the same time; `None` unless the file chooses the engine.
+    pub slots: Option<u64>,
+}
+
+/// Returns an engine with the user's settings. `master` and `options` are those of the command line, which take precedence.
+///
+/// # Errors
+/// Returns an error as for [`annotations`], or if the file does not choose the engine for `EngineArg::Auto`.
+pub(super) fn engine(
+    engine: EngineArg,
+    master: Option<String>,
+    options: Vec<String>,
+) -> Result<Configured, UsageError> {
+    let (configuration, _) = contents()?.unwrap_or_default();
+    configured(engine, configuration, master, options)
+}
+
+fn configured(
+    engine: EngineArg,
+    configuration: Configuration,
+    master: Option<String>,
+    options: Vec<String>,
+) -> Result<Configured, UsageError> {
+    let (spark, slurm) = (configuration.spark, Engine::from(configuration.slurm));
+    let (is_spark, settings) = match engine {
+        EngineArg::Local => {
+            return Ok(Configured { kind: EngineKind::Local, work: None, slots: None });
+        }
+        EngineArg::Spark => (true, Engine { slots: None, ..spark }),
+        EngineArg::Slurm => (false, Engine { slots: None, ..slurm }),
+        EngineArg::Auto => {
+            let known = [(true, spark), (false, slurm)].into_iter();
+            let known = known.filter(|(_, settings)| settings.slots.is_some());
+            known.max_by_key(|(_, settings)| settings.slots).ok_or_else(|| {
+                let why = "--on auto needs `slots` in [spark] or [slurm] of contend/run.toml: the number of \
+                           parts that the cluster runs at the same time";
+                UsageError(why.to_owned())
+            })?
+        }
+    };
+    let Engine { master: of_file, work, options: of_all, slots } = settings;
+    // Of options that contradict each other, the last one counts.
+    let options = of_all.into_iter().chain(options).collect();
+    let kind = if is_spark {
+        EngineKind::Spark { master: master.or(of_file), options }
+    } else {
+        EngineKind::Slurm { options }
+    };
+    Ok(Configured { kind, work, slots })
+}
+
+/// Returns what the user's file has, with the commands that it names; `None` if there is no readable file.
+fn contents() -> Result<Option<(Configuration, Vec<Annotation>)>, UsageError> {
+    let Some(path) = path() else { return Ok(None) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => read(&text, &path),
-        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Ok(text) => read(&text, &path).map(Some),
+        Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(UsageError(format!("cannot read {}: {error}", path.display()))),
     }
 }
@@ -62,14 +156,14 @@ fn is_absent(error: &io::Error) -> bool {
     is_limited || matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
+fn read(text: &str, path: &Path) -> Result<(Configuration, Vec<Annotation>), UsageError> {
     let wrong = |place: usize, what: &str| {
         let line = 1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count();
         // The message may have several lines.
         let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
         UsageError(format!("{}, line {line}: {what}", path.display()))
     };
-    let configuration: Configuration = toml::from_str(text)
+    let mut configuration: Configuration = toml::from_str(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
     let annotation = |entry: Entry| {
         let command = entry.command.get_ref();
@@ -78,7 +172,9 @@ fn read(text: &str, path: &Path) -> Result<Vec<Annotation>, UsageError> {
             wrong(entry.command.span().start, &what)
         })
     };
-    configuration.map.into_iter().map(annotation).collect()
+    let commands = std::mem::take(&mut configuration.map);
+    let annotations = commands.into_iter().map(annotation).collect::<Result<_, _>>()?;
+    Ok((configuration, annotations))
 }
 
 #[cfg(test)]
@@ -86,7 +182,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Annotation>, String> {
-        super::read(text, Path::new("run.toml")).map_err(|error| error.to_string())
+        let read = super::read(text, Path::new("run.toml"));
+        read.map(|(_, annotations)| annotations).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -97,6 +194,37 @@ mod tests {
         let two = Annotation { words: vec!["two".into()], records: Records::Csv };
         assert_eq!(read(text), Ok(vec![own, two]));
         assert_eq!(read("# nothing\n"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn engines_have_settings() {
+        let text = "[spark]\nmaster = \"spark://head:7077\"\nwork = \"/shared\"\n\n\
+                    [slurm]\noptions = [\"--partition=long\"]\n";
+        let found = |text: &str, engine, master: Option<&str>, options: &[&str]| {
+            let (configuration, _) = super::read(text, Path::new("run.toml")).expect("it is valid");
+            let options = options.iter().map(|&option| option.to_owned()).collect();
+            let found = configured(engine, configuration, master.map(str::to_owned), options);
+            found.map_err(|error| error.to_string())
+        };
+        let spark = |master: &str| EngineKind::Spark {
+            master: Some(master.to_owned()),
+            options: Vec::new(),
+        };
+        let work = Some("/shared".into());
+        let expected =
+            Configured { kind: spark("spark://head:7077"), work: work.clone(), slots: None };
+        assert_eq!(found(text, EngineArg::Spark, None, &[]), Ok(expected));
+        let expected = Configured { kind: spark("other"), work, slots: None };
+        assert_eq!(found(text, EngineArg::Spark, Some("other"), &[]), Ok(expected));
+        let options = vec!["--partition=long".to_owned(), "-n2".to_owned()];
+        let kind = EngineKind::Slurm { options };
+        let expected = Configured { kind, work: None, slots: None };
+        assert_eq!(found(text, EngineArg::Slurm, None, &["-n2"]), Ok(expected));
+        let error = found(text, EngineArg::Auto, None, &[]).expect_err("there is no number");
+        assert!(error.contains("`slots`"), "{error}");
+        let text = "[slurm]\nslots = 200\n[spark]\nslots = 100\n";
+        let chosen = found(text, EngineArg::Auto, None, &[]).expect("an engine");
+        assert_eq!((chosen.kind.name(), chosen.slots), ("slurm", Some(200)));
     }
 
     #[test]
@@ -112,6 +240,7 @@ mod tests {
                 "'a | b': expected a command without shell syntax",
             ),
             ("[[maps]]\n", 1, "maps"),
+            ("[slurm]\nmaster = \"x\"\n", 2, "master"),
         ] {
             let error = read(text).expect_err("something is wrong");
             assert!(error.starts_with(&format!("run.toml, line {line}: ")), "{text}: {error}");

@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner
 
 use super::{Environment, INPUT, Input, PipelineResult, bash, contend_run, folder};
 use crate::support::slurm::Slurm;
+use crate::support::spark::Application;
 use crate::support::{Command, by_effort, has, report, skip};
 
 /// Stages of random pipelines, simple ones first.
@@ -121,33 +122,36 @@ enum Division<'a> {
 
 /// The engine that runs parts: processes on this machine, unless the environment variable `CONTEND_TEST_ENGINE` names another
 /// one, which needs some seconds for each case.
-struct Engine {
-    options: Vec<&'static str>,
-    /// The cluster, if the engine is Slurm.
-    slurm: Option<Slurm>,
+enum Engine {
+    Local,
+    Spark(Application),
+    Slurm(Slurm),
 }
 
 impl Engine {
     fn new() -> Self {
         let name = std::env::var("CONTEND_TEST_ENGINE").unwrap_or_else(|_| "local".to_owned());
-        let (options, slurm) = match name.as_str() {
-            "local" => (vec!["--on", "local"], None),
-            "spark" => (vec!["--on", "spark", "--master", "local-cluster[2,1,1024]"], None),
-            "slurm" => {
-                (vec!["--on", "slurm"], Some(Slurm::start("random_pipelines").expect("a Slurm")))
-            }
+        match name.as_str() {
+            "local" => Self::Local,
+            "spark" => Self::Spark(Application::start("random_pipelines").expect("a Spark")),
+            "slurm" => Self::Slurm(Slurm::start("random_pipelines").expect("a Slurm")),
             other => panic!("CONTEND_TEST_ENGINE: there is no engine {other}"),
-        };
-        Self { options, slurm }
+        }
     }
 
-    fn is_local(&self) -> bool {
-        self.options.contains(&"local")
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Spark(_) => "spark",
+            Self::Slurm(_) => "slurm",
+        }
     }
 
     fn set_variables(&self, command: &mut Command) {
-        if let Some(slurm) = &self.slurm {
-            command.env("SLURM_CONF", slurm.configuration());
+        match self {
+            Self::Local => {}
+            Self::Spark(application) => application.set_variables(command),
+            Self::Slurm(slurm) => drop(command.env("SLURM_CONF", slurm.configuration())),
         }
     }
 }
@@ -169,12 +173,12 @@ fn difference(
     let environment = Environment { folder: folder.path(), input: case.input, locale: case.locale };
     // Limit the number of chunks, since each may start several processes.
     let part = case.part.max(input.len() / 12).to_string();
-    let count = (case.part % 6 + 1).to_string();
+    let (count, fan_in) = ((case.part % 6 + 1).to_string(), (case.part % 3 + 2).to_string());
     let stages = case.stages.join(" | ");
     let (pipeline, options) = match division {
         Division::Chunks => (stages, vec!["-j", "3", "--part-size", &part]),
         Division::Parts(engine, _) => {
-            let options = [&engine.options[..], &["--parts", &count]].concat();
+            let options = vec!["--on", engine.name(), "--parts", &count, "--fan-in", &fan_in];
             (format!("cat {INPUT} | {stages}"), options)
         }
     };
@@ -247,7 +251,7 @@ fn random_pipelines_over_parts_give_bash_s_output() {
         panic!("{error}");
     }
     assert!(divided.get() > cases / 4, "only {} of {cases} had parts", divided.get());
-    if !engine.is_local() {
+    if !matches!(engine, Engine::Local) {
         report(&format!("{} of {cases} pipelines had parts", divided.get()));
     }
 }

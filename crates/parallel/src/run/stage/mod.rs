@@ -47,7 +47,7 @@ const RENDEZVOUS_TIMEOUT: Duration = Duration::from_millis(50);
 const FORCED_RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Beginnings of options that rule out the fast path.
-const FORCING: [&str; 3] = ["--part-size", "--stats", "--records-to"];
+const FORCING: [&str; 4] = ["--part-size", "--parts", "--stats", "--records-to"];
 
 /// A stage of shell source, as the arguments of its process describe it.
 #[derive(Debug)]
