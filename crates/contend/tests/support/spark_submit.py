@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A `spark-submit` for tests with many jobs, which keeps one application of Apache Spark running for all of them.
 
 Usage: spark_submit.py --serve SOCKET MASTER CONTEND
@@ -45,20 +46,19 @@ def serve(path, master, contend):
     threading.Thread(target=end_with_input, daemon=True).start()
     while True:
         client, _ = listener.accept()
-        with client, client.makefile("rw", encoding="utf-8") as stream:
-            program, *arguments = stream.readline().rstrip("\n").split("\t")
-            sys.argv = [program, *arguments]
+        with client:
+            words = client.makefile(encoding="utf-8").readline().rstrip("\n").split("\t")
+            sys.argv = words
             try:
-                runpy.run_path(program, run_name="__main__")
-                answer = 0
+                runpy.run_path(words[0], run_name="__main__")
+                answer = b"0\n"
             except BaseException:
                 traceback.print_exc()
-                answer = 1
-            stream.write(f"{answer}\n")
+                answer = b"1\n"
             try:
-                stream.flush()
-            except BrokenPipeError:
-                pass  # the client was ended
+                client.sendall(answer)
+            except OSError:
+                pass  # the client was ended, because all parts are complete
 
 
 def end_with_input():
