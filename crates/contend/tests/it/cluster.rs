@@ -343,6 +343,25 @@ fn a_job_can_be_written_as_files() {
 }
 
 #[test]
+fn an_array_that_may_have_been_submitted_is_cancelled() {
+    let setting = Setting::new();
+    let bin = setting.path("bin");
+    fs::create_dir(&bin).expect("room");
+    // Slurm has accepted the array when the program is interrupted.
+    let programs = [("sbatch", "kill -INT $$"), ("scancel", "echo \"$@\" >>$0.called")];
+    for (name, text) in programs {
+        fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).expect("room");
+        fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).expect("own file");
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = setting.run(&["--on", "slurm", "--parts", "2", "cat in | tr a b"]);
+    let output = command.env("PATH", path).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
+    let called = fs::read_to_string(bin.join("scancel.called")).expect("it was called");
+    assert!(called.starts_with("--quiet --name=contend-"), "{called}");
+}
+
+#[test]
 fn pipelines_of_scripts_are_divided() {
     let setting = Setting::new();
     fs::write(setting.path("script"), "cat in | tr a-z A-Z >out\ncd /\necho done\n").expect("room");
@@ -401,6 +420,19 @@ fn settings_of_engines_come_from_the_configuration() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let script = fs::read_to_string(setting.path("job/submit.sh")).expect("a script");
     assert!(script.contains("--partition=long"), "{script}");
+    let configuration = "[spark]\nslots = 100\n";
+    let output =
+        run(configuration, &["--on", "auto", "--parts", "2", "--explain", "cat in | sort"]);
+    let message = text(&output.stdout);
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("runs on this machine only: "), "{message}");
+    assert!(
+        message.contains("it takes an estimated ") && message.contains("on spark"),
+        "{message}"
+    );
+    let output = run(configuration, &["--on", "auto", "--parts", "2", "cat in | tr a-z A-Z"]);
+    assert_eq!(text(&output.stdout), INPUT.to_uppercase(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("on spark"), "{}", text(&output.stderr));
     let configuration = "[spark]\nwork = \"none\"\n";
     let words = ["--on", "spark", "--parts", "2", "cat in | tr a b"];
     let output = run(configuration, &words);
@@ -417,6 +449,9 @@ fn mistakes_are_refused() {
         (&["--on", "local", "--work", "in", "cat in"], "--work: in is not a directory"),
         (&["--on", "local", "--master", "local", "cat in"], "--master is for --on spark"),
         (&["--engine-option", "x", "cat in"], "--engine-option is for an engine of a cluster"),
+        (&["--on", "auto", "cat in"], "--on auto needs `slots` in [spark] or [slurm]"),
+        (&["--dry-run", "cat in"], "--on <ENGINE>"),
+        (&["--on", "local", "--fan-in", "1", "cat in"], "invalid value '1'"),
         (&["--resume", "."], "cannot read or write the job in ./job.json"),
         (&["--resume", ".", "cat in"], "cannot be used with"),
     ] {

@@ -19,7 +19,7 @@ use super::job::{Job, JobFile};
 use super::locales;
 use super::programs;
 use super::report::{End, OutputFile, PartReport};
-use super::work::Work;
+use super::work::{Work, sync_directory};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
 
@@ -284,7 +284,7 @@ impl Output {
             let checksum = checksum(&mut self.file)?;
             rename_to_new(&self.hidden, &self.work.join(&self.name))?;
             self.is_kept = true;
-            File::open(&self.work)?.sync_all()?;
+            sync_directory(&self.work)?;
             Ok(End::Complete(OutputFile { file: self.name.clone(), bytes, checksum }))
         };
         let kept = keep();

@@ -356,6 +356,11 @@ impl Clustered<'_> {
             delay: self.cluster.engine.delay_of_reports(),
             patience: PATIENCE,
         };
+        if let (EngineKind::Slurm { .. }, true) = (&job.engine, self.cluster.engine != job.engine) {
+            // Otherwise, the engine does that itself.
+            let program = self.cluster.program.clone();
+            Slurm::new(launcher, program, Vec::new(), OF_TASK).cancel_left(self.work);
+        }
         let mut engine = self.cluster.engine(launcher, self.slots(), self.local.settings.memory);
         let hold = launcher.hold();
         let driven = driver.run(&mut *engine);

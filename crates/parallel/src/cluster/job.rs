@@ -17,6 +17,7 @@ use super::locales::{Locales, locales_of};
 use super::programs::{Programs, programs_of};
 use super::tree;
 use super::variables::Variables;
+use super::work::sync_directory;
 use crate::execute::parts;
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
@@ -317,7 +318,7 @@ impl Job {
             serde_json::to_writer(&mut file, self)?;
             file.as_file().sync_all()?;
             file.persist_noclobber(path).map_err(|error| error.error)?;
-            File::open(folder)?.sync_all()
+            sync_directory(folder)
         };
         write().map_err(|source| JobError::File { path: path.to_owned(), source })
     }

@@ -1,13 +1,13 @@
 //! What a worker reports of an attempt.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::work::sync_directory;
 use crate::execute::StageTally;
 
 /// What a worker reports of an attempt.
@@ -99,7 +99,7 @@ impl PartReport {
         file.as_file().sync_all()?;
         let name = format!("{}.{}.json", self.part, self.attempt);
         file.persist_noclobber(work.join(name)).map_err(|error| error.error)?;
-        File::open(work)?.sync_all()
+        sync_directory(work)
     }
 
     /// Returns exit codes and costs of the stages.

@@ -89,6 +89,12 @@ impl Submitted {
     }
 }
 
+/// Returns the name of a job for Slurm. Jobs in other directories have other names.
+fn name_of(work: &Work) -> String {
+    let path = work.path().as_os_str().as_encoded_bytes();
+    format!("contend-{:016x}", xxhash_rust::xxh3::xxh3_64(path))
+}
+
 /// Returns the ID in the answer of `sbatch`, and the option for the other programs if it names a cluster.
 fn of_cluster(answer: &str) -> (&str, Option<String>) {
     match answer.split_once(';') {
@@ -161,7 +167,7 @@ impl<'a> Slurm<'a> {
             SUBMIT.to_owned(),
             "--parsable".to_owned(),
             format!("--array=0-{}", tasks - 1),
-            "--job-name=contend".to_owned(),
+            format!("--job-name={}", name_of(work)),
             // The parts of a task that is lost are in the next batch.
             "--no-requeue".to_owned(),
             format!("--chdir={}", work.path().display()),
@@ -177,8 +183,8 @@ impl<'a> Slurm<'a> {
         words
     }
 
-    /// Ends the tasks of arrays that a driver before this one has submitted.
-    fn cancel_left(&self, work: &Work) {
+    /// Ends the tasks of arrays that a driver before this one has submitted, perhaps for another engine.
+    pub fn cancel_left(&self, work: &Work) {
         let entries = fs::read_dir(work.path()).into_iter().flatten().flatten();
         let is_id = |name: &str| {
             name.strip_prefix("slurm.").is_some_and(|rest| rest.strip_suffix(".id").is_some())
@@ -197,6 +203,12 @@ impl<'a> Slurm<'a> {
         let (id, cluster) = of_cluster(id);
         let words = [CANCEL, "--quiet", id].into_iter().map(str::to_owned);
         let _ = self.ask(words.chain(cluster).collect());
+    }
+
+    /// Ends the tasks of a job whose submission has failed. It may have been cut short after Slurm had accepted the array.
+    fn end_by_name(&self, work: &Work) {
+        let name = format!("--name={}", name_of(work));
+        let _ = self.ask(vec![CANCEL.to_owned(), "--quiet".to_owned(), name]); // see `end`
     }
 
     /// Asks Slurm for the tasks of an array that have not ended. Returns `None` if it does not answer.
@@ -236,6 +248,7 @@ impl Engine for Slurm<'_> {
         let answer = self.ask(self.prepare(work, parts, batch)?)?;
         let id = answer.stdout;
         if answer.status != ExitStatus::Exited(0) || id.is_empty() {
+            self.end_by_name(work);
             return Err(EngineError::Failed { program: SUBMIT, message: answer.stderr });
         }
         fs::write(work.path().join(format!("slurm.{batch}.id")), &id)?;

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use contend_record::shell::quote;
-use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::fs::{FlockOperation, flock, fsync, statvfs};
 use rustix::io::Errno;
 
 use super::attempt::checksum;
@@ -360,6 +360,17 @@ impl Work {
             }
         }
         Ok(())
+    }
+}
+
+/// Writes the entries of a directory to disk, if its file system can do that.
+///
+/// # Errors
+/// Returns an error if the directory cannot be opened or written.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    match fsync(File::open(path)?) {
+        Ok(()) | Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
