@@ -1,18 +1,21 @@
 //! Tests of `contend run --on spark`. They run alone, because Spark keeps all CPUs busy.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use contend_sys::procfs::with_descendants;
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
+use tempfile::TempDir;
 
 use crate::run_exclusively;
 use crate::support::cluster::{INPUT, Setting};
-use crate::support::spark::{MASTER, Standalone, set_variables, spark};
-use crate::support::{Command, text, wait_until};
+use crate::support::spark::{MASTER, set_variables, spark};
+use crate::support::{Child, Command, text, wait_until};
 
 /// Returns the command that runs a pipeline on a Spark cluster with two executors on this machine.
 fn on_spark(setting: &Setting, home: &Path, parts: &str, more: &[&str], pipeline: &str) -> Command {
@@ -31,6 +34,47 @@ fn on_master(
     let mut command = setting.run(&[&words, more, &[pipeline]].concat());
     set_variables(&mut command, home, &home.join("bin"));
     command
+}
+
+/// A cluster of a master and two workers, whose hosts have different names. It ends when this is dropped.
+pub struct Standalone {
+    /// The URL of the master.
+    pub url: String,
+    _folder: TempDir,
+    _daemons: [Child; 3],
+}
+
+impl Standalone {
+    /// Starts a cluster with the Spark in a folder.
+    pub fn start(home: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let url = format!("spark://127.0.0.1:{port}");
+        let log = folder.path().join("master");
+        let daemon = |class: &str, host: &str, log: &Path, words: &[&str]| {
+            let mut command = Command::new(home.join("bin/spark-class"));
+            command.arg(format!("org.apache.spark.deploy.{class}"));
+            command.args(["--host", host, "--webui-port", "0"]).args(words);
+            set_variables(&mut command, home, &home.join("bin"));
+            let log = File::create(log).expect("room");
+            command.env("SPARK_LOCAL_IP", host).stdin(Stdio::null()).stdout(Stdio::null());
+            command.current_dir(folder.path()).stderr(log).spawn().expect("it starts")
+        };
+        let master = daemon("master.Master", "127.0.0.1", &log, &["--port", &port.to_string()]);
+        let workers = ["127.0.0.2", "127.0.0.3"].map(|host| {
+            let work = folder.path().join(host).display().to_string();
+            let words = ["--cores", "1", "--memory", "1g", "--work-dir", &work, &url];
+            daemon("worker.Worker", host, &folder.path().join(format!("log.{host}")), &words)
+        });
+        wait_until("two workers are registered", || {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            log.matches("Registering worker").count() == 2
+        });
+        let [one, two] = workers;
+        Self { url, _folder: folder, _daemons: [master, one, two] }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests that `contend run` gives the same results as bash, including cases where both fail.
 
+mod application;
 mod disk;
 mod endless;
 mod ends;

@@ -29,9 +29,10 @@ struct Overhead {
 impl Overhead {
     fn of(engine: &EngineKind) -> Self {
         match engine {
-            EngineKind::Local => Self { start: 0.1, part: 0.02 },
-            EngineKind::Spark { .. } => Self { start: 7.0, part: 0.1 },
-            EngineKind::Slurm { .. } => Self { start: 2.0, part: 0.05 },
+            EngineKind::Local => Self { start: 0.02, part: 0.03 },
+            EngineKind::Spark { .. } => Self { start: 20.0, part: 0.04 },
+            // By default, its scheduler looks at new jobs every 3 s.
+            EngineKind::Slurm { .. } => Self { start: 4.0, part: 0.03 },
         }
     }
 }

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
+use super::application::Application;
 use super::{Environment, INPUT, Input, PipelineResult, bash, contend_run, folder};
 use crate::support::slurm::Slurm;
-use crate::support::spark::Application;
 use crate::support::{Command, by_effort, has, report, skip};
 
 /// Stages of random pipelines, simple ones first.
