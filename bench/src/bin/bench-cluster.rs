@@ -203,7 +203,7 @@ impl Bench<'_> {
                 let Figures { seconds, memory, tasks } = medians(&runs);
                 let (parts, combinations) = tasks.context("it was not divided")?;
                 let (from, base) = *first.get_or_insert((parts, seconds));
-                let each = match parts - from {
+                let each = match parts.saturating_sub(from) {
                     0 => String::new(),
                     more => format!("{:.1} ms", 1e3 * (seconds - base) / more as f64),
                 };

@@ -127,7 +127,7 @@ pub struct EngineArgs {
     /// Run the first stages over parts of their files on a cluster.
     ///
     /// All machines must have the same files, programs and locales. The rest of the pipeline runs on this machine. So do
-    /// pipelines whose files have less than 64 MB, unless --parts is given.
+    /// pipelines whose files have less than 64 MiB, or 2 MiB for local, unless --parts is given.
     #[arg(long, value_name = "ENGINE", value_enum, conflicts_with = "part_size")]
     pub on: Option<EngineArg>,
 
@@ -147,7 +147,7 @@ pub struct EngineArgs {
     /// Combine the outputs of at most N parts at once [default: 64].
     ///
     /// If there are more parts, workers combine their outputs first, in several steps. This concerns sorted outputs only, such
-    /// as those of `sort` or `uniq -c`.
+    /// as those of `sort` or `sort | uniq -c`. Without a reduction as by `sort -u`, the default is 128.
     #[arg(long, value_name = "N", requires = "on")]
     #[arg(value_parser = super::whole_number::<u64>(2..=512))]
     pub fan_in: Option<u64>,
@@ -166,7 +166,7 @@ pub enum EngineArg {
     Spark,
     /// Slurm, by `sbatch`.
     Slurm,
-    /// The engine of which `contend/run.toml` has the `slots`, if it is expected to be faster.
+    /// The engine with the most `slots` in `contend/run.toml`, if it is expected to be faster.
     Auto,
 }
 
@@ -259,6 +259,10 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub engine: EngineArgs,
+
+    /// Number of parts that the engine runs at the same time, if the prediction decides.
+    #[arg(long)]
+    pub slots: Option<u64>,
 
     /// Print which stages ran in parallel, with times and CPU use.
     #[arg(long)]

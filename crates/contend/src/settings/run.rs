@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::cluster::{Cluster, EngineKind, FAN_IN, Job, Work};
+use contend_parallel::cluster::{Cluster, EngineKind, Job, Work};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -107,10 +107,12 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     let publish = publish(args.publish)?;
     let save = args.save;
     let mut stage_options = options(&args.execution, color);
-    stage_options.extend(engine_options(&args.cluster.engine)?);
+    let lists_parts = args.cluster.dry_run;
+    let cluster = cluster(args.cluster, &what)?;
+    stage_options.extend(cluster.as_ref().map(engine_options).transpose()?.into_iter().flatten());
     let settings = Settings {
-        lists_parts: args.cluster.dry_run,
-        cluster: cluster(args.cluster, &what)?,
+        lists_parts,
+        cluster,
         stage_options,
         explain: args.explain,
         check: args.check,
@@ -154,21 +156,39 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
     if emit.is_some() && engine == EngineKind::Local {
         return Err(UsageError("--emit is for an engine of a cluster: see --on".to_owned()).into());
     }
-    let program = std::env::current_exe().context("cannot find the program contend")?;
     let resume = resume.map(|work| work.canonicalize()).transpose();
     let resume = resume.context("cannot find the work directory")?;
-    let fan_in = args.fan_in.and_then(|it| usize::try_from(it).ok()).unwrap_or(FAN_IN);
-    Ok(Some(Cluster {
-        engine,
-        parts: args.parts,
-        fan_in,
-        slots,
-        work,
-        contend: version::writer(),
-        program,
-        emit,
-        resume,
-    }))
+    let (parts, fan_in) = (args.parts, args.fan_in);
+    let cluster = new_cluster(engine, parts, fan_in, slots, work)?;
+    Ok(Some(Cluster { emit, resume, ..cluster }))
+}
+
+/// Returns what runs parts of the pipelines in shell text, from the options that [`engine_options`] returns.
+fn cluster_of_stage(args: EngineArgs, slots: Option<u64>) -> Result<Option<Cluster>> {
+    let options = args.engine_option;
+    let engine = match args.on {
+        None => return Ok(None),
+        Some(EngineArg::Local | EngineArg::Auto) => EngineKind::Local,
+        Some(EngineArg::Spark) => EngineKind::Spark { master: args.master, options },
+        Some(EngineArg::Slurm) => EngineKind::Slurm { options },
+    };
+    let work = args.work.unwrap_or_else(|| ".".into());
+    let cluster = new_cluster(engine, args.parts, args.fan_in, slots, work)?;
+    // The script would go on without the output of the pipeline.
+    Ok(Some(Cluster { falls_back: true, ..cluster }))
+}
+
+fn new_cluster(
+    engine: EngineKind,
+    parts: Option<u64>,
+    fan_in: Option<u64>,
+    slots: Option<u64>,
+    work: PathBuf,
+) -> Result<Cluster> {
+    let program = std::env::current_exe().context("cannot find the program contend")?;
+    let fan_in = fan_in.and_then(|fan_in| usize::try_from(fan_in).ok());
+    let (contend, emit, resume, falls_back) = (version::writer(), None, None, false);
+    Ok(Cluster { engine, parts, fan_in, falls_back, slots, work, contend, program, emit, resume })
 }
 
 /// Returns the job in a work directory, after checking that this process can continue it. If its environment is another one,
@@ -301,10 +321,8 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     // The run continues if the record cannot be appended.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.execution.no_progress);
-    let of_stage = ClusterArgs { engine: args.engine, resume: None, emit: None, dry_run: false };
     let settings = Settings {
-        // A stage is part of some pipeline.
-        cluster: cluster(of_stage, &Target::Pipeline(String::new()))?,
+        cluster: cluster_of_stage(args.engine, args.slots)?,
         stats: args.stats,
         record: json.is_some(),
         ..execution(args.execution)?
@@ -332,23 +350,26 @@ fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
     given.into_iter().flatten().chain(maps).collect()
 }
 
-/// Returns the given options for an engine as words of a command line, for the stages in shell text. They may run in another
-/// directory.
-fn engine_options(args: &EngineArgs) -> Result<Vec<String>, UsageError> {
-    let Some(engine) = args.on.and_then(|engine| engine.to_possible_value()) else {
-        return Ok(Vec::new());
+/// Returns a cluster as words of a command line, for the stages in shell text. They may run in another directory and with other
+/// variables, so that the words leave nothing to look up.
+fn engine_options(cluster: &Cluster) -> Result<Vec<String>, UsageError> {
+    let work = std::path::absolute(&cluster.work).ok();
+    let work = work.and_then(|work| work.into_os_string().into_string().ok());
+    let work = work.ok_or_else(|| UsageError("--work: the directory is not UTF-8".to_owned()))?;
+    let (master, options) = match &cluster.engine {
+        EngineKind::Local => (None, &[][..]),
+        EngineKind::Spark { master, options } => (master.as_ref(), options.as_slice()),
+        EngineKind::Slurm { options } => (None, options.as_slice()),
     };
-    let work = args.work.as_ref().and_then(|work| std::path::absolute(work).ok());
-    let work = work.map(|work| work.into_os_string().into_string()).transpose();
-    let work = work.map_err(|_| UsageError("--work: the directory is not UTF-8".to_owned()))?;
     let given = [
-        Some(format!("--on={}", engine.get_name())),
-        args.master.as_ref().map(|master| format!("--master={master}")),
-        args.parts.map(|parts| format!("--parts={parts}")),
-        args.fan_in.map(|fan_in| format!("--fan-in={fan_in}")),
-        work.map(|work| format!("--work={work}")),
+        Some(format!("--on={}", cluster.engine.name())),
+        master.map(|master| format!("--master={master}")),
+        cluster.parts.map(|parts| format!("--parts={parts}")),
+        cluster.fan_in.map(|fan_in| format!("--fan-in={fan_in}")),
+        cluster.slots.map(|slots| format!("--slots={slots}")),
+        Some(format!("--work={work}")),
     ];
-    let more = args.engine_option.iter().map(|option| format!("--engine-option={option}"));
+    let more = options.iter().map(|option| format!("--engine-option={option}"));
     Ok(given.into_iter().flatten().chain(more).collect())
 }
 

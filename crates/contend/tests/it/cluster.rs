@@ -249,7 +249,7 @@ fn what_cannot_be_divided_runs_here_and_says_why() {
     fs::write(setting.path("empty"), "").expect("room");
     for (pipeline, expected, why) in [
         ("tac in | head -n 1", "h\n", ""),
-        ("cat empty | wc -l", "0\n", "its input is not named files that have data"),
+        ("cat empty | wc -l", "0\n", "its first stages run once over the whole input"),
         ("cat | wc -l", "0\n", "its input is not named files"),
         ("for i in 1 2; do echo $i; done", "1\n2\n", ""),
     ] {
@@ -402,6 +402,81 @@ fn workers_combine_sorted_outputs() {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(message.contains("9 parts and 3 combinations in "), "{message}");
     setting.assert_nothing_is_left();
+}
+
+#[test]
+fn a_merge_that_fails_on_a_worker_is_noticed() {
+    let setting = Setting::new();
+    let lines: Vec<String> = (0..5000).map(|number| format!("{}K\n", number % 97)).collect();
+    fs::write(setting.path("many"), lines.concat()).expect("room");
+    // `sort` merges more than 16 files by way of others, for which there is no directory.
+    for pipeline in ["sort -h many", "sort -h many | head -n 100"] {
+        let words = ["--on", "local", "--parts", "40", "--fan-in", "20", pipeline];
+        let mut command = setting.run(&words);
+        let output = command.env("TMPDIR", "/no/such/folder").output().expect("it starts");
+        let message = text(&output.stderr);
+        assert_eq!(
+            (text(&output.stdout).as_str(), output.status.code()),
+            ("", Some(125)),
+            "{message}"
+        );
+        assert!(message.contains("merging sorted lines failed with exit code 2"), "{message}");
+        setting.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn pipelines_of_scripts_do_not_depend_on_the_cluster() {
+    let setting = Setting::new();
+    fs::create_dir(setting.path("config")).expect("room");
+    let file = setting.path("in").display().to_string();
+    let pipeline = format!("sort {file} {file} {file} | uniq -c");
+    let bash = Command::new("bash").args(["-c", &pipeline]).output().expect("bash starts");
+    let expected_output = text(&bash.stdout);
+    let cases = [
+        ("spark", format!("true\n{pipeline}"), "cannot start spark-submit"),
+        ("local", format!("cd /proc\n{pipeline}"), ""),
+        ("local", format!("export XDG_CONFIG_HOME=/none HOME=/none\n{pipeline}"), ""),
+    ];
+    for (engine, script, expected) in cases {
+        fs::write(setting.path("script"), script + "\necho done\n").expect("room");
+        let output = setting.output(&["--on", engine, "--parts", "2", "-f", "script"]);
+        let message = text(&output.stderr);
+        let all = format!("{expected_output}done\n");
+        assert_eq!((text(&output.stdout), output.status.code()), (all, Some(0)), "{message}");
+        assert!(
+            message.contains(expected) && message.is_empty() == expected.is_empty(),
+            "{message}"
+        );
+    }
+    // A work directory that has vanished.
+    fs::create_dir(setting.path("work")).expect("room");
+    fs::write(setting.path("script"), format!("rmdir work\n{pipeline}\n")).expect("room");
+    let output =
+        setting.output(&["--on", "local", "--work", "work", "--parts", "2", "-f", "script"]);
+    let message = text(&output.stderr);
+    assert_eq!(
+        (text(&output.stdout), output.status.code()),
+        (expected_output, Some(0)),
+        "{message}"
+    );
+    assert!(message.contains("cannot write to "), "{message}");
+}
+
+#[test]
+fn an_explanation_says_what_the_run_does() {
+    let setting = Setting::new();
+    let explained = |words: &[&str]| {
+        let output = setting.output(&[&["--on", "local", "--explain"], words].concat());
+        let text = text(&output.stdout);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let small = explained(&["cat in | sort"]);
+    let expected = "plain: runs on this machine only: its files have less than 2 MiB";
+    assert!(small.contains(expected), "{small}");
+    let serial = setting.output(&["--on", "local", "--parts", "2", "tac in | head -n 1"]);
+    let message = text(&serial.stderr);
+    assert!(message.contains("its first stages run once over the whole input"), "{message}");
 }
 
 #[test]

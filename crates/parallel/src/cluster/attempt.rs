@@ -22,6 +22,7 @@ use super::report::{End, OutputFile, PartReport};
 use super::work::{Work, sync_directory};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
+use crate::plan::ir::Combine;
 
 /// Number of bytes that are read at once for a checksum.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -160,7 +161,10 @@ impl Attempt<'_> {
             return Ok(End::Refused(why));
         }
         match ended {
-            Ok(PartEnd::Complete) => output.keep(),
+            Ok(PartEnd::Complete) => match self.failed_merge(local.tally) {
+                Some(why) => Ok(End::Failed(why)),
+                None => output.keep(),
+            },
             Ok(PartEnd::NoRecord) => Ok(End::NoRecord),
             Ok(PartEnd::Failed(why)) => Ok(End::Failed(why)),
             Ok(PartEnd::Refused(why)) => Ok(End::Refused(why)),
@@ -192,12 +196,18 @@ impl Attempt<'_> {
         }
         let output = Output::create(self)?;
         local.combine_parts(&self.job.group, &paths, output.writer()?)?;
-        // What merges the lines does not depend on them, so that its failures are those of this machine.
-        let failed = local.tally.stages().into_values().find(|stage| stage.status != 0);
-        if let Some(stage) = failed {
-            return Ok(End::Failed(format!("merging failed with exit code {}", stage.status)));
+        match self.failed_merge(local.tally) {
+            Some(why) => Ok(End::Failed(why)),
+            None => output.keep(),
         }
-        output.keep()
+    }
+
+    /// Returns a sentence if the command that merges sorted lines has failed. It would fail in the same way over any lines, so
+    /// that the cause is this machine.
+    fn failed_merge(&self, tally: &Tally) -> Option<String> {
+        let Combine::Merge(merge) = &self.job.group.combine else { return None };
+        let status = tally.stages().get(&merge.command.stage)?.status;
+        (status != 0).then(|| format!("merging sorted lines failed with exit code {status}"))
     }
 
     /// Checks that the programs, their locales and the C library are those of the job.
@@ -242,7 +252,7 @@ impl Attempt<'_> {
 }
 
 /// Returns the message of an error with its causes.
-fn message(error: &dyn std::error::Error) -> String {
+pub(super) fn message(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -351,7 +361,7 @@ pub(super) mod testing {
 
     /// Returns a divider into a number of parts, which the driver can combine.
     pub fn divider(count: u64) -> Divider<impl FnOnce(u64) -> u64> {
-        Divider { count: move |_| count, fan_in: 64 }
+        Divider { count: move |_| count, fan_in: None }
     }
 }
 

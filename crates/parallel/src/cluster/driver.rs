@@ -304,7 +304,10 @@ impl Driver<'_> {
     /// part is refused.
     fn take_reports(&self, known: &mut Known) -> Result<Option<String>, DriveError> {
         let reports = self.work.new_reports(&mut known.seen);
-        for report in reports.map_err(|source| self.work_error(source))? {
+        let mut reports = reports.map_err(|source| self.work_error(source))?;
+        // An output that a worker cannot use must not be accepted first.
+        reports.sort_by_key(|report| !matches!(report.end, End::BadInput { .. }));
+        for report in reports {
             if report.part >= known.tasks.len() {
                 continue;
             }
@@ -327,10 +330,7 @@ impl Driver<'_> {
                     }
                     Err(format!("{why} (on {})", report.host))
                 }
-                End::BadInput { file, why } => {
-                    self.reject(known, &report, file, why);
-                    continue;
-                }
+                End::BadInput { file, why } => Err(self.reject(known, &report, file, why)),
             };
             match accepted {
                 Ok(output) => {
@@ -354,19 +354,30 @@ impl Driver<'_> {
         path.map(|_| Output::File(output.clone()))
     }
 
-    /// Rejects an output that a worker could not use in a combination. The task runs again that has left it.
-    fn reject(&self, known: &mut Known, report: &PartReport, file: &str, why: &str) {
-        known.bad.insert(file.to_owned());
-        let is_bad = |task: &usize| matches!(&known.tasks[*task].accepted, Some(Output::File(output)) if output.file == file);
-        let mut inputs = self.job.inputs_of(report.part).into_iter().flatten();
-        if let Some(index) = inputs.find(is_bad) {
-            let why = format!("{why} (read on {})", report.host);
-            self.tell_failure(index, &why);
-            let task = &mut known.tasks[index];
-            task.accepted = None;
-            task.failures += 1;
-            task.failure = why;
+    /// Rejects an output that a worker could not use in a combination, if the driver cannot read it either. The task that has
+    /// left it then runs again. Returns why the combination failed.
+    fn reject(&self, known: &mut Known, report: &PartReport, file: &str, why: &str) -> String {
+        let why = format!("{why} (read on {})", report.host);
+        let output_of = |task: &Task| match &task.accepted {
+            Some(Output::File(output)) if output.file == file => Some(output.clone()),
+            _ => None,
+        };
+        let inputs = self.job.inputs_of(report.part).into_iter().flatten();
+        let mut found = inputs.filter_map(|index| Some((index, output_of(&known.tasks[index])?)));
+        match found.next() {
+            Some((index, output)) if self.work.verified(&output).is_err() => {
+                known.bad.insert(file.to_owned());
+                self.tell_failure(index, &why);
+                let task = &mut known.tasks[index];
+                task.accepted = None;
+                task.failures += 1;
+                task.failure.clone_from(&why);
+            }
+            Some(_) => {}
+            // Its report may be read later.
+            None => drop(known.bad.insert(file.to_owned())),
         }
+        why
     }
 
     /// Tells the observer why an attempt at a task failed.

@@ -6,15 +6,19 @@ use std::time::Duration;
 
 use contend_record::Writer;
 use contend_record::run::{DividedOutcome, Division, HostParts, Part};
+use contend_shell::environment::in_path;
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
+use super::attempt::message;
 use super::driver::{DriveError, Driven, Driver, Event};
 use super::engine::Engine;
 use super::job::{self, Divider, Job, JobError, Written};
 use super::processes::{Processes, Share};
 use super::report::{End, PartReport};
-use super::slurm::Slurm;
-use super::spark::Spark;
+use super::slurm::{self, Slurm};
+use super::spark::{self, Spark};
+use super::tree;
 use super::work::Work;
 use super::worth::predict;
 use crate::execute::{ExecuteError, Executor, Launcher, Local};
@@ -33,9 +37,6 @@ const MAX_PARTS: u64 = 10_000;
 const MIN_PART_BYTES: u64 = 1 << 20;
 /// Largest size of a part in bytes, unless the number of parts is given.
 const MAX_PART_BYTES: u64 = 256 << 20;
-/// Greatest number of outputs that are combined at once, unless it is given. The files must fit into the limit on open
-/// ones, which often is 1024.
-pub const FAN_IN: usize = 64;
 
 /// Time until reports of other machines can certainly be read, once their processes have ended.
 const DELAY_OF_REPORTS: Duration = Duration::from_secs(5);
@@ -56,8 +57,10 @@ pub struct Cluster {
     pub engine: EngineKind,
     /// The number of parts; `None` if contend chooses it.
     pub parts: Option<u64>,
-    /// The greatest number of outputs that are combined at once; at least 2.
-    pub fan_in: usize,
+    /// The greatest number of outputs that are combined at once; `None` if contend chooses it.
+    pub fan_in: Option<usize>,
+    /// Whether trouble with the engine or the work directory makes the plan run on this machine. Otherwise, it is an error.
+    pub falls_back: bool,
     /// How many parts the engine runs at the same time. If it is given, a plan runs over parts only if that is expected to be
     /// faster.
     pub slots: Option<u64>,
@@ -100,7 +103,7 @@ impl Cluster {
     /// Returns the reason why the group runs on this machine.
     pub fn judge(&self, plan: &Plan, jobs: usize) -> Result<String, String> {
         let given = Ok("an engine is given".to_owned());
-        let (names, _, _) = job::divisible(plan)?;
+        let (names, group, _) = job::divisible(plan)?;
         // A file that cannot be examined is an error later.
         let Some(input) = Amount::of_files(names.iter().map(String::as_str)) else { return given };
         let least = self.engine.min_bytes();
@@ -110,7 +113,9 @@ impl Cluster {
         }
         let Some(slots) = self.slots else { return given };
         let parts = self.parts.unwrap_or_else(|| self.part_count(input.bytes, jobs));
-        let predicted = predict(plan, input, &self.engine, (parts, slots), jobs);
+        let count = usize::try_from(parts).unwrap_or(usize::MAX);
+        let levels = tree::levels(count, &tree::of_group(group, count, self.fan_in));
+        let predicted = predict(plan, input, &self.engine, (parts, slots, levels), jobs);
         let (here, there) = (time(predicted.here), time(predicted.there));
         let engine = self.engine.name();
         let why = format!("it takes an estimated {here} here, and {there} on {engine}");
@@ -166,6 +171,22 @@ impl Cluster {
             result
         };
         emit().map_err(|error| ExecuteError::Parts(error.into()))
+    }
+
+    /// Returns why no job can be started at present, if that is known; `None` otherwise.
+    pub fn trouble(&self) -> Option<String> {
+        let program = match self.engine {
+            EngineKind::Local => None,
+            EngineKind::Spark { .. } => Some(spark::SUBMIT),
+            EngineKind::Slurm { .. } => Some(slurm::SUBMIT),
+        };
+        if let Some(missing) = program.filter(|program| in_path(program).is_none()) {
+            return Some(format!("cannot start {missing}: it is not in PATH"));
+        }
+        let is_writable = access(&self.work, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        let work = self.work.display();
+        (!is_writable)
+            .then(|| format!("cannot write to {work}, the directory for work directories"))
     }
 
     /// Returns the engine. `slots` attempts run at the same time on this machine, with `memory` bytes for data in all.
@@ -300,6 +321,13 @@ impl Executor for Clustered<'_> {
             Ok(Ok(outputs)) => self.local.execute_after_parts(plan, outputs),
             Ok(Err(why)) => {
                 self.local.tally.note_refusal(why);
+                self.local.execute(plan)
+            }
+            // Nothing has been written.
+            Err(ClusterError::Drive(
+                error @ (DriveError::Engine(_) | DriveError::NoAttempt(_)),
+            )) if self.cluster.falls_back => {
+                self.local.tally.note_refusal(message(&error));
                 self.local.execute(plan)
             }
             Err(ClusterError::Drive(DriveError::Interrupted)) => {

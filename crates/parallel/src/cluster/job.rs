@@ -53,6 +53,7 @@ pub struct Job {
     pub parts: Vec<Range<u64>>,
     /// The combinations: for each, the range of the tasks whose outputs a worker combines. Tasks are the parts and then
     /// the combinations.
+    #[serde(default)]
     pub combinations: Vec<Range<usize>>,
     /// The directory in which the commands run. Relative names of files start there.
     pub directory: PathBuf,
@@ -172,7 +173,7 @@ pub(super) fn divisible(plan: &Plan) -> Result<(&[String], &Group, &[Step]), &'s
             parts::of_part(group)?;
             Ok((names, group, rest))
         }
-        (Source::Files(_), _) => Err("its first stages run once over the whole input"),
+        (_, [Step::Serial(_), ..]) => Err("its first stages run once over the whole input"),
         _ => Err("its input is not named files that have data"),
     }
 }
@@ -182,8 +183,8 @@ pub(super) fn divisible(plan: &Plan) -> Result<(&[String], &Group, &[Step]), &'s
 pub struct Divider<F> {
     /// Returns the greatest number of parts for a number of bytes.
     pub count: F,
-    /// The greatest number of outputs that are combined at once, by a worker or by the driver.
-    pub fan_in: usize,
+    /// The greatest number of outputs that are combined at once, by a worker or by the driver; `None` if contend chooses it.
+    pub fan_in: Option<usize>,
 }
 
 impl Job {
@@ -215,8 +216,7 @@ impl Job {
         let files: Vec<JobFile> = names.iter().map(file).collect::<Result<_, _>>()?;
         let bytes = files.iter().map(|file| file.bytes).sum();
         let parts = parts::ranges(bytes, (divider.count)(bytes));
-        let fan_in = if tree::reduces(group) { divider.fan_in } else { parts.len() };
-        let combinations = tree::combinations(parts.len(), fan_in);
+        let combinations = tree::of_group(group, parts.len(), divider.fan_in);
         let (format, stages) = (FORMAT.to_owned(), plan.stages.clone());
         let (group, rest) = (group.clone(), rest.to_vec());
         let (programs, locales) = (programs_of(&group), locales_of(&group));

@@ -31,7 +31,7 @@ mod work;
 mod worth;
 
 pub use attempt::Attempt;
-pub use executor::{Cluster, EngineKind, FAN_IN};
+pub use executor::{Cluster, EngineKind};
 pub use job::{Divider, FORMAT, Job, JobError, JobFile, Written};
 pub use locales::Locales;
 pub use processes::PART_VERB;

@@ -15,7 +15,7 @@ use super::work::{Work, end_of_file};
 use crate::execute::Launcher;
 
 /// The program that submits an array of tasks.
-const SUBMIT: &str = "sbatch";
+pub const SUBMIT: &str = "sbatch";
 /// The program that lists tasks which have not ended.
 const LIST: &str = "squeue";
 /// The program that ends tasks.

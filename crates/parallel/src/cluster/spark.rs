@@ -14,7 +14,7 @@ use super::work::{Work, end_of_file};
 use crate::execute::Launcher;
 
 /// The program that starts an application.
-const SUBMIT: &str = "spark-submit";
+pub const SUBMIT: &str = "spark-submit";
 /// The program that Spark runs as its driver.
 const PROGRAM: &str = include_str!("spark.py");
 /// Name of that program's file in the work directory.

@@ -25,18 +25,40 @@ pub fn combinations(parts: usize, fan_in: usize) -> Vec<Range<usize>> {
     all
 }
 
-/// Returns whether combining some outputs of a group, which are next to each other, reduces the work that is left. Otherwise, it
-/// would only copy them.
-pub fn reduces(group: &Group) -> bool {
-    match group.combine {
-        Combine::Merge(_) | Combine::Counts { .. } => true,
-        // Numbers are so few that the driver can combine them at once.
+/// Greatest number of outputs that are combined at once, if combining makes them smaller.
+const FAN_IN: usize = 64;
+/// Greatest number of outputs that are combined at once, if it only merges them. One process can open so many files.
+const MERGE_FAN_IN: usize = 128;
+
+/// Returns the combinations for the outputs of a group over parts. `fan_in` is as for [`combinations`]; `None` for the default.
+pub fn of_group(group: &Group, parts: usize, fan_in: Option<usize>) -> Vec<Range<usize>> {
+    let default = match &group.combine {
+        Combine::Counts { .. } => FAN_IN,
+        Combine::Merge(merge) => {
+            let is_unique = merge.lines.as_ref().is_some_and(|order| order.unique);
+            if is_unique || merge.first.is_some() { FAN_IN } else { MERGE_FAN_IN }
+        }
+        // Numbers are so few that the driver can combine them at once. What is concatenated would only be copied.
         Combine::Numbers(_)
         | Combine::Concatenate
         | Combine::Adjoin { .. }
         | Combine::Through(_)
-        | Combine::Totals(_) => false,
+        | Combine::Totals(_) => return Vec::new(),
+    };
+    combinations(parts, fan_in.unwrap_or(default))
+}
+
+/// Returns how many levels of combinations there are.
+pub fn levels(parts: usize, combinations: &[Range<usize>]) -> usize {
+    let (mut end, mut count) = (parts, 0);
+    for (index, inputs) in combinations.iter().enumerate() {
+        // The first one that has an input from the level before.
+        if inputs.end > end || count == 0 {
+            count += 1;
+            end = parts + index;
+        }
     }
+    count
 }
 
 #[cfg(test)]
@@ -58,5 +80,8 @@ mod tests {
         }
         assert_eq!(combinations(9, 3), [0..3, 3..6, 6..9]);
         assert_eq!(combinations(5, 2), [0..1, 1..3, 3..5, 5..6, 6..8]);
+        for (parts, fan_in, expected) in [(5, 8, 0), (9, 3, 1), (5, 2, 2), (10_000, 64, 2)] {
+            assert_eq!(levels(parts, &combinations(parts, fan_in)), expected, "{parts}");
+        }
     }
 }

@@ -31,8 +31,8 @@ const TODO: &str = "todo.";
 const INPUTS: &str = "inputs.";
 /// Beginning of the names of directories in which tasks note the parts that they have taken.
 const TAKEN: &str = "taken.";
-/// Beginning of the names of work directories.
-const PREFIX: &str = "contend-";
+/// Beginning of the names of work directories, which `ls` and patterns of a shell leave out.
+const PREFIX: &str = ".contend-";
 /// Free space in bytes below which attempts may fail for want of it.
 const SCARCE_BYTES: u64 = 1 << 20;
 /// Number of tries to remove a directory in which attempts may still create files.
@@ -391,7 +391,12 @@ fn unreadable(error: io::Error) -> String {
 fn is_of_engine(name: &str) -> bool {
     let of_slurm = name.strip_prefix("slurm.").and_then(|rest| rest.rsplit_once('.'));
     let is_of_slurm = of_slurm.is_some_and(|(_, end)| ["log", "id"].contains(&end));
-    is_of_slurm || name.starts_with(INPUTS) || name == "spark.log" || name == LOCK
+    let is_of_later_batch = name.strip_prefix(TODO).is_some_and(|batch| batch != "0");
+    is_of_slurm
+        || is_of_later_batch
+        || name.starts_with(INPUTS)
+        || name == "spark.log"
+        || name == LOCK
 }
 
 /// Returns whether a file is one of an attempt.

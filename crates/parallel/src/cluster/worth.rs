@@ -20,7 +20,7 @@ const MIN_FACTOR: f64 = 1.5;
 /// What an engine takes besides the work of the commands, in seconds. `docs/measurements/clusters.md` has the measurements.
 #[derive(Debug, Clone, Copy)]
 struct Overhead {
-    /// Until the first part runs.
+    /// Until the first task of a batch runs.
     start: f64,
     /// For each part.
     part: f64,
@@ -38,20 +38,21 @@ impl Overhead {
 }
 
 /// Predicts the times of a plan's first group over files. The engine runs `slots` parts of `parts` at the same time, each on one
-/// CPU, and this machine has `jobs` CPUs. The rates are the usual ones of the commands, on this machine.
+/// CPU, and this machine has `jobs` CPUs. Each of `levels` levels of combinations is one more batch. The rates are the usual ones of the commands, on this machine.
 pub fn predict(
     plan: &Plan,
     input: Amount,
     engine: &EngineKind,
-    (parts, slots): (u64, u64),
+    (parts, slots, levels): (u64, u64, usize),
     jobs: usize,
 ) -> Prediction {
     let group = &plan.steps[..1.min(plan.steps.len())];
     let wall = |jobs| expect(group, input, jobs).wall();
     let (parts, slots) = (parts.max(1), slots.max(1));
     let overhead = Overhead::of(engine);
-    let waves = parts.div_ceil(slots) as f64;
-    let there = overhead.start + waves * (overhead.part + wall(1) / parts as f64);
+    let in_turn = parts.div_ceil(slots) as f64;
+    let batches = overhead.start * (1 + levels) as f64;
+    let there = batches + in_turn * (overhead.part + wall(1) / parts as f64);
     Prediction { here: wall(jobs), there }
 }
 
@@ -71,7 +72,7 @@ mod tests {
         let plan = planned("sort | uniq -c");
         let input = Amount { bytes: megabytes * 1_000_000, line: 40.0 };
         let slurm = EngineKind::Slurm { options: Vec::new() };
-        predict(&plan, input, &slurm, (megabytes.div_ceil(64), slots), 4)
+        predict(&plan, input, &slurm, (megabytes.div_ceil(64), slots, 0), 4)
     }
 
     #[test]

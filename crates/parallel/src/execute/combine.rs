@@ -93,7 +93,8 @@ pub(super) fn merge_files(
     let wanted = filter::copy(stdout, &mut FirstLines::new(sink, how.first));
     let reaped = context.launcher.wait(pid)?;
     context.tally.used(command.stage, Cost::of_process(reaped.usage.cpu()));
-    let was_read = wanted?.is_continue() && how.first.is_none();
+    // If more lines were wanted, its output has ended before.
+    let was_read = wanted?.is_continue();
     if was_read {
         context.tally.status(&command, reaped.status);
     }

@@ -131,18 +131,23 @@ impl<'a> Direct<'a> {
             return self.run_plain(decision, inverted, settings, observer);
         }
         let plan = self.plan(settings);
-        if let Some(why) = here_only(&plan, settings) {
+        if let Some(Here { why, is_trouble }) = here_only(&plan, settings) {
             // A script may have many pipelines that are not for a cluster.
-            if self.originals.is_none() {
+            if self.originals.is_none() || is_trouble {
                 not_divided(&why, settings, observer)?;
             }
             let here = Settings { cluster: None, ..settings.clone() };
-            return self.run(text, inverted, &here, observer);
+            let mut end = self.run(text, inverted, &here, observer)?;
+            if let End::Explained(report) = &mut end {
+                let decision = &mut report.record.decision;
+                decision.why = format!("runs on this machine only: {why}; {}", decision.why);
+            }
+            return Ok(end);
         }
         let original = || shell_command::with_text(&settings.shell(), settings, text);
         let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
         let (decision, prefix) = self.decide(&plan, settings)?;
-        if !decision.parallel {
+        if !decision.parallel && self.originals.is_none() {
             not_divided(&decision.why, settings, observer)?;
         }
         if !decision.parallel && prefix.is_empty() && reports_nothing {
@@ -307,10 +312,22 @@ impl<'a> Direct<'a> {
     }
 }
 
-/// Returns why a plan runs on this machine only, although a cluster is given; `None` if it does not, or is only explained.
-fn here_only(plan: &Plan, settings: &Settings) -> Option<String> {
-    let cluster = settings.cluster.as_ref().filter(|_| !settings.explain)?;
-    cluster.judge(plan, settings.jobs()).err()
+/// Why a plan runs on this machine only, although a cluster is given.
+struct Here {
+    why: String,
+    /// Whether something is wrong with the cluster.
+    is_trouble: bool,
+}
+
+/// Returns why a plan runs on this machine only, although a cluster is given; `None` if it may run on the cluster. If no stage runs
+/// in parallel, the decision about that says why.
+fn here_only(plan: &Plan, settings: &Settings) -> Option<Here> {
+    let cluster = settings.cluster.as_ref().filter(|_| plan.is_parallel())?;
+    if let Err(why) = cluster.judge(plan, settings.jobs()) {
+        return Some(Here { why, is_trouble: false });
+    }
+    let trouble = cluster.falls_back.then(|| cluster.trouble()).flatten()?;
+    Some(Here { why: trouble, is_trouble: true })
 }
 
 /// Continues a job whose driver has died. The current directory must be that of the job.
