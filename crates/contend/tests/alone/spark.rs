@@ -102,7 +102,7 @@ fn check_bytes(home: &Path) {
     }
 }
 
-/// A command that copies its input. The first one that reads the line `wait` goes on only if there is a file `go`.
+/// A command that copies its input. The first process that reads the line `wait` waits until there is a file `go`.
 const ONCE: &str = "#!/bin/sh\n\
                     while read -r line; do\n  \
                       if [ \"$line\" = wait ] && mkdir waiting; then until [ -e go ]; do sleep 0.02; done; fi\n  \

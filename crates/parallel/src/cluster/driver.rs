@@ -380,7 +380,7 @@ impl Driver<'_> {
         why
     }
 
-    /// Tells the observer why an attempt at a task failed.
+    /// Reports a failed attempt at a task to the observer.
     fn tell_failure(&self, task: usize, why: &str) {
         (self.observer)(Event::Failed(&format!("{}: {why}", self.job.name_of(task))));
     }

@@ -27,7 +27,7 @@ pub fn combinations(parts: usize, fan_in: usize) -> Vec<Range<usize>> {
 
 /// Greatest number of outputs that are combined at once, if combining makes them smaller.
 const FAN_IN: usize = 64;
-/// Greatest number of outputs that are combined at once, if it only merges them. One process can open so many files.
+/// Greatest number of outputs that are combined at once, if combining only merges them. One process can open that many files.
 const MERGE_FAN_IN: usize = 128;
 
 /// Returns the combinations for the outputs of a group over parts. `fan_in` is as for [`combinations`]; `None` for the default.

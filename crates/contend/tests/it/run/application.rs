@@ -15,7 +15,7 @@ use crate::support::{Child, Command, contend};
 /// Longest time for which an application runs.
 const LIFETIME: Duration = Duration::from_hours(4);
 
-/// An application with two executors, in which many jobs run one after the other. It ends when this is dropped.
+/// An application with two executors that runs many jobs in sequence. Dropping it ends it.
 pub struct Application {
     home: PathBuf,
     /// The folder of its `spark-submit`.
