@@ -1,6 +1,7 @@
 //! Answers from callback threads and blocking work to the thread or callback thread that started
 //! them.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ impl<T> Reply<T> {
     /// Creates a reply to a thread, and the promise on which that thread waits.
     pub(crate) fn to_thread() -> (Self, Promise<T>) {
         let (sender, receiver) = mpsc::sync_channel(1);
-        (Self(Some(Receiver::Thread(sender))), Promise(receiver))
+        (Self(Some(Receiver::Thread(sender))), Promise { receiver, taken: Cell::new(false) })
     }
 
     /// Creates a reply to a callback thread. `forward`, which sends the answer on, is called with
@@ -55,7 +56,12 @@ impl<T> fmt::Debug for Reply<T> {
 
 /// The receiving side of one answer, on which a thread can wait.
 #[derive(Debug)]
-pub struct Promise<T>(mpsc::Receiver<T>);
+pub struct Promise<T> {
+    receiver: mpsc::Receiver<T>,
+    /// Whether the answer has been returned. The sender may still exist at that time, so the
+    /// channel alone would tell the end too late.
+    taken: Cell<bool>,
+}
 
 /// The reason for which there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +90,7 @@ impl<T> Promise<T> {
         match self.poll() {
             Err(NoReply::Late) => {
                 assert_may_wait("Promise::wait");
-                self.0.recv().map_err(|_| NoReply::Ended)
+                self.receiver.recv().map_err(|_| NoReply::Ended)
             }
             done => done,
         }
@@ -106,16 +112,61 @@ impl<T> Promise<T> {
             return answer;
         }
         assert_may_wait("Promise::wait_for");
-        self.0.recv_timeout(timeout).map_err(|error| match error {
+        self.note_taken(self.receiver.recv_timeout(timeout).map_err(|error| match error {
             mpsc::RecvTimeoutError::Timeout => NoReply::Late,
             mpsc::RecvTimeoutError::Disconnected => NoReply::Ended,
-        })
+        }))
     }
 
     fn poll(&self) -> Result<T, NoReply> {
-        self.0.try_recv().map_err(|error| match error {
+        if self.taken.get() {
+            return Err(NoReply::Ended);
+        }
+        self.note_taken(self.receiver.try_recv().map_err(|error| match error {
             mpsc::TryRecvError::Empty => NoReply::Late,
             mpsc::TryRecvError::Disconnected => NoReply::Ended,
-        })
+        }))
+    }
+
+    /// Notes whether `answer` is the answer, and returns it.
+    fn note_taken(&self, answer: Result<T, NoReply>) -> Result<T, NoReply> {
+        if answer.is_ok() {
+            self.taken.set(true);
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a promise, and its sender, which the caller keeps alive.
+    fn promise() -> (mpsc::SyncSender<u8>, Promise<u8>) {
+        let (mut reply, promise) = Reply::to_thread();
+        match reply.0.take() {
+            Some(Receiver::Thread(sender)) => (sender, promise),
+            _ => panic!("it is a reply to a thread"),
+        }
+    }
+
+    #[test]
+    fn no_answer_follows_a_taken_one_even_while_the_sender_exists() {
+        let (sender, polled) = promise();
+        assert_eq!(polled.wait_for(Duration::ZERO), Err(NoReply::Late));
+        sender.try_send(5).expect("room");
+        assert_eq!(polled.wait_for(Duration::ZERO), Ok(5));
+        assert_eq!(polled.wait_for(Duration::ZERO), Err(NoReply::Ended));
+        assert_eq!(polled.wait(), Err(NoReply::Ended));
+
+        let (sender, waited) = promise();
+        let late = std::thread::spawn({
+            let sender = sender.clone();
+            move || sender.send(6)
+        });
+        assert_eq!(waited.wait_for(Duration::from_mins(1)), Ok(6));
+        assert_eq!(waited.wait(), Err(NoReply::Ended));
+        late.join().expect("no panic").expect("the promise exists");
+        drop(sender);
     }
 }
