@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 use std::io::{self, Read};
 use std::ops::ControlFlow::{self, Break, Continue};
+use std::ops::Range;
 
 use memchr::memchr;
 
 use super::counted;
 use super::error::GroupError;
-use super::order::{Equal, Kind};
+use super::order::{Equal, Kind, Located};
 use super::processes::BLOCK_BYTES;
 use super::sink::OutputSink;
 
@@ -25,22 +26,30 @@ struct Run<R> {
     /// Number of occurrences of the current line, if lines are counted.
     count: u64,
     /// Offset in the buffer at which the text of the current line begins, after its count.
-    key: usize,
+    text: usize,
+    /// The prefix of the text; see [`Kind::prefix`].
+    prefix: u64,
+    /// The range of the first key in the text.
+    key: Range<usize>,
 }
 
 impl<R: Read> Run<R> {
     fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; BLOCK_BYTES], start: 0, end: 0, filled: 0, count: 0, key: 0 }
+        let buffer = vec![0; BLOCK_BYTES];
+        let (start, end, filled, count, text, prefix) = (0, 0, 0, 0, 0, 0);
+        Self { input, buffer, start, end, filled, count, text, prefix, key: 0..0 }
     }
 
     /// Advances to the next line. Returns `false` at the end of the output.
-    fn next(&mut self, separator: u8, counted: bool) -> io::Result<bool> {
+    fn next(&mut self, kind: Kind<'_>) -> io::Result<bool> {
+        let separator = kind.order.separator;
         self.start = self.end;
         let mut searched = self.start;
         loop {
             if let Some(at) = memchr(separator, &self.buffer[searched..self.filled]) {
                 self.end = searched + at + 1;
-                return self.read_count(counted);
+                self.examine(kind)?;
+                return Ok(true);
             }
             searched = self.filled;
             if self.start > 0 {
@@ -68,20 +77,34 @@ impl<R: Read> Run<R> {
         }
     }
 
-    fn read_count(&mut self, counted: bool) -> io::Result<bool> {
-        self.key = self.start;
-        if counted {
+    /// Finds the count of the current line, and what is needed to compare it.
+    fn examine(&mut self, kind: Kind<'_>) -> io::Result<()> {
+        self.text = self.start;
+        if kind.equal == Equal::Counted {
             let line = &self.buffer[self.start..self.end];
             let (count, text) = counted::read(line).ok_or(io::ErrorKind::InvalidData)?;
             self.count = count;
-            self.key = self.end - text.len();
+            self.text = self.end - text.len();
         }
-        Ok(true)
+        let text = self.text();
+        (self.prefix, self.key) = (kind.prefix(text), kind.first_key(text));
+        Ok(())
     }
 
     /// Returns the bytes to compare: the line without its count and its separator.
-    fn key(&self) -> &[u8] {
-        &self.buffer[self.key..self.end - 1]
+    fn text(&self) -> &[u8] {
+        &self.buffer[self.text..self.end - 1]
+    }
+
+    /// Compares the current line with that of another run.
+    fn compare(&self, other: &Self, kind: Kind<'_>) -> Ordering {
+        kind.directed(self.prefix.cmp(&other.prefix))
+            .then_with(|| kind.compare_located(self.prefix, self.located(), other.located()))
+    }
+
+    fn located(&self) -> Located<'_> {
+        let line = self.text();
+        Located { line, key: &line[self.key.clone()] }
     }
 
     fn line(&self) -> &[u8] {
@@ -105,13 +128,12 @@ pub(super) fn merge<R: Read>(
     first: Option<u64>,
     output: &mut impl OutputSink,
 ) -> Result<ControlFlow<()>, GroupError> {
-    let Kind { order, equal } = kind;
-    let counted = equal == Equal::Counted;
+    let equal = kind.equal;
     let mut runs: Vec<Run<R>> = inputs.into_iter().map(Run::new).collect();
     // The runs that still have a line, in descending order of their lines.
     let mut waiting: Vec<usize> = Vec::new();
     for index in (0..runs.len()).rev() {
-        if runs[index].next(order.separator, counted)? {
+        if runs[index].next(kind)? {
             insert(&runs, &mut waiting, index, kind);
         }
     }
@@ -124,7 +146,7 @@ pub(super) fn merge<R: Read>(
         if merged.block.len() >= BLOCK_BYTES && merged.flush(output)?.is_break() {
             return Ok(Break(()));
         }
-        if !runs[index].next(order.separator, counted)? {
+        if !runs[index].next(kind)? {
             waiting.pop();
         } else if waiting.len() > 1 {
             waiting.pop();
@@ -138,12 +160,21 @@ pub(super) fn merge<R: Read>(
 /// Inserts the run at `index` into `waiting`, which is in descending order of the runs' lines. Of
 /// runs with equal lines, the one with the lowest index comes last.
 fn insert<R: Read>(runs: &[Run<R>], waiting: &mut Vec<usize>, index: usize, kind: Kind<'_>) {
-    let key = runs[index].key();
-    let place = waiting.iter().rposition(|&other| {
-        let order = kind.compare(runs[other].key(), key);
-        order == Ordering::Greater || order == Ordering::Equal && other > index
-    });
-    waiting.insert(place.map_or(0, |place| place + 1), index);
+    let is_after = |&other: &usize| match runs[other].compare(&runs[index], kind) {
+        Ordering::Equal => other > index,
+        order => order == Ordering::Greater,
+    };
+    // The next line of a run is often close to its last one, so that the search begins at the end, with growing steps.
+    let (mut to, mut step) = (waiting.len(), 1);
+    let from = loop {
+        let probe = to.saturating_sub(step);
+        if to == 0 || is_after(&waiting[probe]) {
+            break probe;
+        }
+        to = probe;
+        step *= 2;
+    };
+    waiting.insert(from + waiting[from..to].partition_point(is_after), index);
 }
 
 /// The pending output of a merge.
@@ -159,7 +190,7 @@ struct Merged {
 
 impl Merged {
     fn line<R: Read>(&mut self, run: &Run<R>) {
-        let again = self.last.as_deref().is_some_and(|last| last == run.key());
+        let again = self.last.as_deref().is_some_and(|last| last == run.text());
         match self.equal {
             Equal::Counted if again => return self.count += run.count,
             Equal::One if again => return,
@@ -175,7 +206,7 @@ impl Merged {
         if self.equal != Equal::Kept {
             let last = self.last.get_or_insert_default();
             last.clear();
-            last.extend_from_slice(run.key());
+            last.extend_from_slice(run.text());
         }
     }
 
@@ -202,7 +233,7 @@ impl Merged {
 mod tests {
     use super::super::order::BYTES;
     use super::*;
-    use crate::plan::ir::LineOrder;
+    use crate::plan::ir::{FieldPlace, LineOrder, SortKey};
     use proptest::prelude::*;
 
     fn merged(inputs: &[&str], order: &LineOrder, equal: Equal, first: Option<u64>) -> String {
@@ -256,6 +287,34 @@ mod tests {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let wanted = text_of(&all);
             prop_assert_eq!(merged(&texts, &BYTES, Equal::Kept, None), wanted);
+        }
+
+        #[test]
+        fn keys_decide_the_order_of_many_runs(
+            mut runs in prop::collection::vec(
+                prop::collection::vec("[ab]{0,2} [0-3]{0,2}( [ab])?", 0..6), 0..40),
+            reverse in any::<[bool; 2]>(),
+        ) {
+            let place = |field| FieldPlace { field, bytes: 0, skips_blanks: false };
+            let numeric = SortKey {
+                from: place(1),
+                to: Some(place(1)),
+                numeric: true,
+                fold: false,
+                reverse: reverse[0],
+            };
+            let last = SortKey { from: place(2), to: None, numeric: false, ..numeric.clone() };
+            let order = LineOrder { keys: vec![numeric, last], reverse: reverse[1], ..BYTES };
+            let kind = Kind { order: &order, equal: Equal::Kept };
+            let sort = |lines: &mut Vec<String>| {
+                lines.sort_by(|one, other| kind.compare(one.as_bytes(), other.as_bytes()));
+            };
+            let mut all: Vec<String> = runs.concat();
+            sort(&mut all);
+            runs.iter_mut().for_each(sort);
+            let texts: Vec<String> = runs.iter().map(|run| text_of(run)).collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            prop_assert_eq!(merged(&texts, &order, Equal::Kept, None), text_of(&all));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Orders of lines, as in GNU `sort` in the C locale.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use memchr::memchr2;
 
@@ -24,6 +25,14 @@ pub(crate) enum Equal {
 pub(crate) struct Kind<'o> {
     pub order: &'o LineOrder,
     pub equal: Equal,
+}
+
+/// A line whose first key has been located.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Located<'l> {
+    pub line: &'l [u8],
+    /// The content of the key; empty if there are no keys.
+    pub key: &'l [u8],
 }
 
 /// The order of lines by their bytes, without keys.
@@ -69,15 +78,35 @@ impl Kind<'_> {
 
     /// Compares two lines for which [`Self::prefix`] returns `prefix`.
     pub(super) fn compare_after_prefix(self, prefix: u64, one: &[u8], other: &[u8]) -> Ordering {
-        let mut known = Some(prefix);
-        for key in &self.order.keys {
-            let (one, other) = (self.key_text(key, one), self.key_text(key, other));
-            let order = behind_key_prefix(key, known.take(), one, other);
-            if order != Ordering::Equal {
-                return order;
-            }
-        }
-        self.by_bytes(one, other)
+        let located = |line| Located { line, key: &line[self.first_key(line)] };
+        self.compare_located(prefix, located(one), located(other))
+    }
+
+    /// Compares two lines for which [`Self::prefix`] returns `prefix`, and whose first keys have been located.
+    pub(super) fn compare_located(
+        self,
+        prefix: u64,
+        one: Located<'_>,
+        other: Located<'_>,
+    ) -> Ordering {
+        let Some((first, others)) = self.order.keys.split_first() else {
+            return self.by_bytes(one.line, other.line);
+        };
+        let by_key = |key| {
+            let [one, other] = [one, other].map(|located| self.key_text(key, located.line));
+            behind_key_prefix(key, None, one, other)
+        };
+        behind_key_prefix(first, Some(prefix), one.key, other.key)
+            .then_with(|| {
+                others.iter().map(by_key).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            })
+            .then_with(|| self.by_bytes(one.line, other.line))
+    }
+
+    /// Returns the range of the first key in a line; empty if there are no keys.
+    pub(super) fn first_key(self, line: &[u8]) -> Range<usize> {
+        let key = self.order.keys.first();
+        key.map_or(0..0, |key| key::range(key, self.order.field_separator, line))
     }
 
     /// Compares two lines that are equal in all keys.
@@ -86,6 +115,7 @@ impl Kind<'_> {
     }
 
     /// Compares two lines by the keys, then by all bytes.
+    #[cfg(test)]
     pub(crate) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let prefix = self.prefix(one);
         let order = self.directed(prefix.cmp(&self.prefix(other)));
