@@ -8,6 +8,7 @@ use std::thread;
 use contend_commands::awk::sums::Totals;
 use contend_record::run::WorkKind;
 use contend_sys::child::ExitStatus;
+use rustix::process::{Resource, getrlimit};
 
 use super::ended::{Cost, Ended, has_succeeded};
 use super::error::GroupError;
@@ -19,6 +20,11 @@ use super::sink::{FirstLines, OutputSink as _, Sink};
 use super::threads::RetryLimit;
 use super::{Context, numbers, pipe};
 use crate::plan::ir::{Combine, Command, Group, Merge};
+
+/// Number of files that GNU sort merges at once by default. It merges more of them into temporary files first.
+const DEFAULT_BATCH: usize = 16;
+/// Number of files that it may need open besides those that it merges.
+const OTHER_FILES: u64 = 8;
 
 /// Runs the group's commands over chunks in any order, or over about equal shares of the files, and
 /// combines the outputs. Returns the reason if the group must fall back, or `None` on success.
@@ -81,6 +87,8 @@ pub(super) fn merge_files(
     sink: &mut Sink<'_>,
 ) -> Result<bool, GroupError> {
     let mut command = how.command.clone();
+    let limit = getrlimit(Resource::Nofile).current;
+    command.arguments.extend(batch_size(&command.arguments, files.len(), limit));
     let own = std::process::id();
     // The command opens each file through this link, so no process has to inherit it.
     let link = |file: &&File| format!("/proc/{own}/fd/{}", file.as_raw_fd());
@@ -99,6 +107,14 @@ pub(super) fn merge_files(
         context.tally.status(&command, reaped.status);
     }
     Ok(was_read)
+}
+
+/// Returns an option by which `sort` merges that many files at once, if it needs one to do so. `limit` is that of open
+/// files; `None` if there is none.
+fn batch_size(arguments: &[String], files: usize, limit: Option<u64>) -> Option<String> {
+    let is_given = arguments.iter().any(|argument| argument.starts_with("--batch-size"));
+    let is_possible = limit.is_none_or(|limit| files as u64 + OTHER_FILES <= limit);
+    (files > DEFAULT_BATCH && !is_given && is_possible).then(|| format!("--batch-size={files}"))
 }
 
 /// Passes the workers' totals to a command that adds them up, and copies its output to `sink`.
@@ -177,4 +193,22 @@ pub(super) fn run_filter(
     let reaped = filter.wait()?;
     let _ = fed?; // `feed` never returns `Break`
     Ok(reaped.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_files_are_merged_at_once() {
+        let size = |arguments: &[&str], files, limit| {
+            let arguments: Vec<String> = arguments.iter().map(|&it| it.to_owned()).collect();
+            batch_size(&arguments, files, limit)
+        };
+        assert_eq!(size(&["-m", "-r"], 16, None), None, "sort does so by itself");
+        assert_eq!(size(&["-m", "-r"], 17, None), Some("--batch-size=17".to_owned()));
+        assert_eq!(size(&["-m"], 64, Some(72)), Some("--batch-size=64".to_owned()));
+        assert_eq!(size(&["-m"], 64, Some(71)), None, "sort would refuse the option");
+        assert_eq!(size(&["-m", "--batch-size=8"], 64, None), None, "the user knows better");
+    }
 }
