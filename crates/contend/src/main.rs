@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Demo(args) => settings::demo(&args).and_then(commands::demo::run),
         Verb::Lab(args) => settings::lab(args).and_then(commands::lab::run),
         Verb::History(args) => settings::history(args).and_then(commands::history::run),
+        Verb::Import(args) => settings::import(args).and_then(commands::history::run),
         Verb::Compare(args) => settings::compare(args).and_then(commands::compare::run),
         Verb::Report(args) => settings::report(args).and_then(commands::report::run),
         Verb::Serve(args) => settings::serve(args).and_then(commands::serve::run),

@@ -191,17 +191,22 @@ pub enum HistoryVerb {
         #[command(flatten)]
         store: StoreArgs,
     },
-    /// Add runs that `contend history export` has written.
-    ///
-    /// A run that is already saved is not added again. Imported runs get new numbers.
-    Import {
-        /// The file, or `-` for stdin.
-        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-        file: PathBuf,
+    Import(ImportArgs),
+}
 
-        #[command(flatten)]
-        store: StoreArgs,
-    },
+/// Add runs from files to the saved runs, such as those of other machines.
+///
+/// The files are those that `contend history export` and --json write. Of a directory, all files
+/// *.json and *.jsonl are read. If one has something else, no run is added. A run that is already
+/// saved is not added again. Imported runs get new numbers.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Files or directories, or `-` for stdin.
+    #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// Checks a date, which may be cut short or have a time: `2026`, `2026-01-31`, `2026-01-31T14:05`.

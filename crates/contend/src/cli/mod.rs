@@ -91,6 +91,7 @@ pub enum Verb {
     Demo(demo::DemoArgs),
     Lab(lab::LabArgs),
     History(history::HistoryArgs),
+    Import(history::ImportArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),
     Serve(serve::ServeArgs),

@@ -324,7 +324,7 @@ fn examine(
 
 /// Returns how an observation ended, for the list of saved runs: its length and, if it is known and not
 /// 0, the exit code.
-fn ending(record: &DoctorRecord) -> String {
+pub(super) fn ending(record: &DoctorRecord) -> String {
     super::pipe::ending(record.observed_seconds, record.exit_code.unwrap_or(0))
 }
 

@@ -1,30 +1,19 @@
-//! `contend history`: lists, shows, labels, removes, exports and imports saved runs.
+//! `contend history`: lists, shows, labels, removes and exports saved runs.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use contend_record::doctor::DoctorRecord;
-use contend_record::pipe::PipeRecord;
-use contend_record::run::RunRecord;
-use contend_record::versus::VersusRecord;
-use contend_record::{doctor, lab, pipe, run, versus};
+use contend_record::{doctor, pipe, run, versus};
 use contend_report::render::history::Trend;
-use contend_report::store::{Entry, Filter, Store, StoredRun};
+use contend_report::store::{Entry, Filter, Store};
 use contend_report::{export, render};
-use jiff::Timestamp;
-use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::reports;
+use super::{import, reports};
 use crate::exit::{Exit, UsageError};
 use crate::settings::{History, HistoryAction, RecordFiles};
-use crate::{output, records, version};
-
-/// Name and version of the format of exported runs.
-const EXPORT_FORMAT: &str = "contend.export/1";
+use crate::{output, records};
 
 /// Carries out the action on saved runs.
 ///
@@ -64,7 +53,11 @@ pub fn run(settings: History) -> Result<Exit> {
         HistoryAction::Export { numbers, filter, file } => {
             file.write(&export(store, &numbers, &filter)?)?;
         }
-        HistoryAction::Import { file } => import(store, &file)?,
+        HistoryAction::Import { paths, redaction } => {
+            let runs = import::read(&paths, &redaction)?;
+            let added = import::add(store, &runs)?;
+            output::stderr(&format!("{added}\n"))?;
+        }
     }
     Ok(Exit::Success)
 }
@@ -225,7 +218,7 @@ fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
         let record: Value =
             serde_json::from_str(&record).with_context(|| format!("run {id} is damaged"))?;
         let line = json!({
-            "format": EXPORT_FORMAT,
+            "format": import::EXPORT_FORMAT,
             "started_at": entry.started_at,
             "schema": entry.schema,
             "title": entry.title,
@@ -237,111 +230,4 @@ fn export(path: &Path, numbers: &[i64], filter: &Filter) -> Result<String> {
         let _ = writeln!(text, "{line}");
     }
     Ok(text)
-}
-
-/// Adds the runs of a file to the store, except those that it has already. Adds none if a line of
-/// the file is not an exported run.
-fn import(path: &Path, file: &Path) -> Result<()> {
-    let name = if file == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        file.display().to_string()
-    };
-    let input: Box<dyn std::io::Read> = if file == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        let opened = File::open(file);
-        Box::new(opened.map_err(|source| UsageError(format!("cannot read {name}: {source}")))?)
-    };
-    let mut runs = Vec::new();
-    for (place, line) in BufReader::new(input).lines().enumerate() {
-        let line = line.with_context(|| format!("cannot read {name}"))?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let run: Value = serde_json::from_str(&line).unwrap_or_default();
-        if run.get("format").and_then(Value::as_str) != Some(EXPORT_FORMAT) {
-            let message = format!(
-                "{name}, line {}: not written by `contend history export`; nothing was imported",
-                place + 1
-            );
-            return Err(UsageError(message).into());
-        }
-        if let Err(why) = check_run(&run) {
-            let message = format!("{name}, line {}: {why}; nothing was imported", place + 1);
-            return Err(UsageError(message).into());
-        }
-        runs.push(run);
-    }
-    let store = Store::open(path)?;
-    let (added, known) = store.together(|store| add_unknown(store, &runs))?;
-    let already = if known > 0 { format!("; {known} were saved already") } else { String::new() };
-    let plural = if added == 1 { "run" } else { "runs" };
-    output::stderr(&format!("imported {added} {plural}{already}\n"))
-}
-
-/// Checks that contend can list and show an exported run. Returns the reason if it cannot.
-fn check_run(run: &Value) -> Result<(), String> {
-    let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (started_at, schema) = (text("started_at"), text("schema"));
-    if started_at.parse::<Timestamp>().is_err() {
-        return Err(format!("'{started_at}' is not a time"));
-    }
-    let record = run.get("record").unwrap_or(&Value::Null);
-    let is_unmeasured = schema == lab::SCHEMA && record.as_object().is_some_and(Map::is_empty);
-    let damaged = match schema {
-        pipe::SCHEMA => PipeRecord::deserialize(record).err(),
-        versus::SCHEMA => VersusRecord::deserialize(record).err(),
-        doctor::SCHEMA => DoctorRecord::deserialize(record).err(),
-        run::SCHEMA => RunRecord::deserialize(record).err(),
-        lab::SCHEMA if is_unmeasured => None,
-        lab::SCHEMA => lab::RunRecord::deserialize(record).err(),
-        _ => return Err(format!("contend {} cannot show records of '{schema}'", version::VERSION)),
-    };
-    damaged.map_or(Ok(()), |error| Err(format!("the record is damaged: {error}")))
-}
-
-/// Adds the runs that the store does not have. Returns their number, and that of the others.
-fn add_unknown(store: &Store, runs: &[Value]) -> Result<(usize, usize)> {
-    let (mut added, mut known) = (0, 0);
-    for run in runs {
-        let text = |field: &str| run.get(field).and_then(Value::as_str).unwrap_or_default();
-        let record = run.get("record").unwrap_or(&Value::Null).to_string();
-        let stored = StoredRun {
-            started_at: text("started_at"),
-            schema: text("schema"),
-            title: text("title"),
-            ending: text("ending"),
-            label: text("label"),
-            host: text("host"),
-            record: &record,
-        };
-        if is_known(store, &stored)? {
-            known += 1;
-        } else {
-            store.add(&stored)?;
-            added += 1;
-        }
-    }
-    Ok((added, known))
-}
-
-/// Returns whether the store has a run with the same start, kind, title, machine and record.
-fn is_known(store: &Store, run: &StoredRun<'_>) -> Result<bool> {
-    let filter = Filter {
-        schema: Some(run.schema.to_owned()),
-        title: Some(run.title.to_owned()),
-        host: Some(run.host.to_owned()),
-        since: Some(run.started_at.to_owned()),
-        until: Some(run.started_at.to_owned()),
-        label: None,
-    };
-    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    for entry in store.list(&filter, usize::MAX)? {
-        let found = store.entry(entry.id)?;
-        if found.is_some_and(|(_, record)| value(&record) == value(run.record)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod doctor;
 pub mod generate;
 pub mod history;
+mod import;
 pub mod json;
 pub mod lab;
 pub mod part;

@@ -74,23 +74,19 @@ pub fn run(settings: Versus) -> Result<Exit> {
         host: host.clone(),
         variants,
     };
-    let failed = record.conditions.iter().any(|tested| !tested.holds_for.is_empty());
     let report = render::versus::report(&record, settings.reports.detail, output::width());
     super::reports::write(&record, &report, settings.reports)?;
-    let ending = match interrupted {
-        Some(_) => "interrupted".to_owned(),
-        None => format!("exit {}", i32::from(failed)),
-    };
+    let ending = ending(&record);
     let saving = settings.saving.as_ref();
     let number = saving.and_then(|saving| {
-        super::pipe::save(saving, SCHEMA, &title(&settings.variants), &ending, &record)
+        super::pipe::save(saving, SCHEMA, &title(commands(&settings.variants)), &ending, &record)
     });
     if let Some(published) = published {
         published.end(&ending, number);
     }
     Ok(match interrupted {
         Some(signal) => Exit::Signal(signal),
-        None if failed => Exit::Condition,
+        None if has_failed(&record) => Exit::Condition,
         None => Exit::Success,
     })
 }
@@ -103,13 +99,30 @@ fn publish(settings: &Versus) -> Result<Option<PublishedRounds>> {
     let named =
         |(place, variant): (usize, &Variant)| format!("{} {}", name(place), variant.parsed.text);
     let names = settings.variants.iter().enumerate().map(named).collect();
-    PublishedRounds::begin(folder, redaction, &title(&settings.variants), names).map(Some)
+    PublishedRounds::begin(folder, redaction, &title(commands(&settings.variants)), names).map(Some)
 }
 
-/// Returns the title of a comparison, for lists of runs.
-fn title(variants: &[Variant]) -> String {
-    let commands: Vec<_> = variants.iter().map(|one| one.parsed.text.as_str()).collect();
-    commands.join(" vs ")
+/// Returns the title of a comparison of commands, for lists of runs.
+pub(super) fn title<'a>(commands: impl Iterator<Item = &'a str>) -> String {
+    commands.collect::<Vec<_>>().join(" vs ")
+}
+
+fn commands(variants: &[Variant]) -> impl Iterator<Item = &str> {
+    variants.iter().map(|one| one.parsed.text.as_str())
+}
+
+/// Returns how a comparison ended, for the list of saved runs.
+pub(super) fn ending(record: &VersusRecord) -> String {
+    if record.interrupted {
+        "interrupted".to_owned()
+    } else {
+        format!("exit {}", i32::from(has_failed(record)))
+    }
+}
+
+/// Returns whether a condition of `--fail-if` holds.
+fn has_failed(record: &VersusRecord) -> bool {
+    record.conditions.iter().any(|tested| !tested.holds_for.is_empty())
 }
 
 /// The runs so far.

@@ -109,14 +109,15 @@ impl Redaction {
         })
     }
 
-    fn apply_to_all(&self, value: &mut Value) {
+    /// Replaces secrets in all strings of a record.
+    pub fn redact(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.apply(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.apply_to_all(value)),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.redact(value)),
             Value::Object(fields) => {
                 let may_be_secret = |name: &String| !NEVER_SECRET.contains(&name.as_str());
                 let fields = fields.iter_mut().filter(|(name, _)| may_be_secret(name));
-                fields.for_each(|(_, value)| self.apply_to_all(value));
+                fields.for_each(|(_, value)| self.redact(value));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -138,7 +139,7 @@ impl Saving {
         record: &impl Serialize,
     ) -> Result<i64> {
         let mut value = serde_json::to_value(record).context("cannot write the record as JSON")?;
-        self.redaction.apply_to_all(&mut value);
+        self.redaction.redact(&mut value);
         let text = |pointer: &str| {
             value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };

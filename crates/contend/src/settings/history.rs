@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{RecordFiles, RecordPaths, store, user_directory};
-use crate::cli::history::{FilterArgs, HistoryArgs, HistoryVerb, KindArg, SaveArgs};
+use crate::cli::history::{FilterArgs, HistoryArgs, HistoryVerb, ImportArgs, KindArg, SaveArgs};
 use crate::cli::lab::StoreArgs;
 use crate::exit::UsageError;
 use crate::output::ReportFile;
@@ -67,9 +67,7 @@ pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, Usa
         return Ok(None);
     }
     let given = args.store.is_some() || args.label.is_some();
-    let path = user_directory("XDG_CONFIG_HOME", ".config");
-    let path = path.map(|folder| folder.join("contend/config.toml"));
-    let section = path.as_deref().map_or_else(|| Ok(HistorySection::default()), read_file)?;
+    let (path, section) = configuration()?;
     let is_on = match saver {
         Saver::Pipe => section.pipe,
         Saver::Run => section.run,
@@ -83,16 +81,29 @@ pub(super) fn saving(args: SaveArgs, saver: Saver) -> Result<Option<Saving>, Usa
         Err(error) if given => return Err(error),
         Err(_) => return Ok(None),
     };
-    let redaction = Redaction::new(section.redact.iter().map(String::as_str)).map_err(|error| {
-        let path = path.as_deref().unwrap_or(Path::new("config.toml")).display();
+    let redaction = redaction(path.as_deref(), &section)?;
+    let label = args.label.unwrap_or_default();
+    let max_runs = section.max_runs;
+    Ok(Some(Saving { store, is_requested: given, label, redaction, max_runs }))
+}
+
+/// Returns the path of the configuration file, if the user's directory is known, and its section.
+fn configuration() -> Result<(Option<PathBuf>, HistorySection), UsageError> {
+    let path = user_directory("XDG_CONFIG_HOME", ".config");
+    let path = path.map(|folder| folder.join("contend/config.toml"));
+    let section = path.as_deref().map_or_else(|| Ok(HistorySection::default()), read_file)?;
+    Ok((path, section))
+}
+
+/// Returns what is redacted. `path` is that of the configuration file.
+fn redaction(path: Option<&Path>, section: &HistorySection) -> Result<Redaction, UsageError> {
+    Redaction::new(section.redact.iter().map(String::as_str)).map_err(|error| {
+        let path = path.unwrap_or(Path::new("config.toml")).display();
         // The message shows the pattern on several lines.
         let error = error.to_string();
         let error = error.lines().last().unwrap_or_default().trim().to_owned();
         UsageError(format!("{path}: redact: {error}"))
-    })?;
-    let label = args.label.unwrap_or_default();
-    let max_runs = section.max_runs;
-    Ok(Some(Saving { store, is_requested: given, label, redaction, max_runs }))
+    })
 }
 
 /// Returns how a run of `contend run` is saved, as [`saving`] does. Must be called after the run,
@@ -173,10 +184,12 @@ pub enum HistoryAction {
         /// The file.
         file: ReportFile,
     },
-    /// Read runs from a file.
+    /// Read runs from files.
     Import {
-        /// Path of the file; `-` for standard input.
-        file: PathBuf,
+        /// Paths of the files, or of directories with files; `-` for standard input.
+        paths: Vec<PathBuf>,
+        /// What to redact in records that were not saved before.
+        redaction: Redaction,
     },
 }
 
@@ -214,10 +227,25 @@ pub fn history(args: HistoryArgs) -> anyhow::Result<History> {
             let numbers = distinct(numbers);
             (store, HistoryAction::Export { numbers, filter: filter(given), file })
         }
-        Some(HistoryVerb::Import { file, store }) => (store, HistoryAction::Import { file }),
+        Some(HistoryVerb::Import(args)) => import_of(args)?,
     };
     let given = if own.store.is_some() { own } else { args.store };
     Ok(History { store: store(given)?, action })
+}
+
+/// Returns the settings of `contend import`.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the store's directory is unknown, or the configuration is wrong.
+pub fn import(args: ImportArgs) -> anyhow::Result<History> {
+    let (given, action) = import_of(args)?;
+    Ok(History { store: store(given)?, action })
+}
+
+fn import_of(args: ImportArgs) -> Result<(StoreArgs, HistoryAction), UsageError> {
+    let (path, section) = configuration()?;
+    let redaction = redaction(path.as_deref(), &section)?;
+    Ok((args.store, HistoryAction::Import { paths: args.paths, redaction }))
 }
 
 /// Returns the numbers in ascending order, each once.

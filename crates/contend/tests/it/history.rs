@@ -388,10 +388,10 @@ fn exported_runs_can_be_imported_once() {
     assert_eq!(run(&["history", "export", "runs.jsonl", "2"]).0, Some(0));
     assert_eq!(
         run(&["history", "import", "--store", "new.db", "runs.jsonl"]).2,
-        "imported 1 run\n"
+        "imported 1 run: 1\n"
     );
     let again = run(&["history", "import", "--store", "new.db", "runs.jsonl"]).2;
-    assert_eq!(again, "imported 0 runs; 1 were saved already\n");
+    assert_eq!(again, "imported 0 runs; 1 was saved already\n");
     let list = run(&["history", "--store", "new.db"]).1;
     assert!(list.contains("two") && !list.contains("one"), "{list}");
     let (all, _) = (run(&["history", "export", "-"]).1, 0);
@@ -400,7 +400,7 @@ fn exported_runs_can_be_imported_once() {
     let (status, _, error) = run(&["history", "import", "other.txt"]);
     assert_eq!(status, Some(2));
     assert!(
-        error.contains("other.txt, line 1: not written by `contend history export`"),
+        error.contains("other.txt, line 1: not written by `contend history export` or --json"),
         "{error}"
     );
     let line: serde_json::Value =
@@ -419,6 +419,56 @@ fn exported_runs_can_be_imported_once() {
         assert!(error.contains(expected) && error.contains("nothing was imported"), "{error}");
         assert!(!folder.path().join("no.db").exists());
     }
+}
+
+#[test]
+fn records_of_a_directory_are_imported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = saving(folder.path()).args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let records = folder.path().join("records");
+    std::fs::create_dir(&records).expect("room");
+    let lab = include_str!("../../../../testdata/lab/process-thread.json");
+    std::fs::write(records.join("b.json"), lab).expect("room");
+    let other = lab.replacen("\"host\":{", "\"host\":{\"name\":\"other\",", 1);
+    assert_ne!(other, lab);
+    std::fs::write(records.join("c.json"), other).expect("room");
+    let pipeline = "seq 3 | grep -ve --password=hunter2";
+    let profile = ["pipe", "--no-store", "--discard", "--no-advice", "--json", "records/a.json"];
+    assert_eq!(run(&[&profile[..], &[pipeline]].concat()).0, Some(0));
+    std::fs::write(records.join("notes.txt"), "no record").expect("room");
+
+    let import = |paths: &[&str]| run(&[&["import", "--store", "new.db"], paths].concat());
+    assert_eq!(import(&["records"]).2, "imported 3 runs: 1 to 3\n");
+    assert_eq!(import(&["records/b.json"]).2, "imported 0 runs; 1 was saved already\n");
+    let list = run(&["history", "--store", "new.db"]).1;
+    assert!(list.contains("suite process-thread") && list.contains("other"), "{list}");
+    let shown = run(&["history", "show", "1", "--store", "new.db", "--json", "-"]).1;
+    assert!(shown.contains("[redacted]") && !shown.contains("hunter2"), "{shown}");
+    assert_eq!(run(&["compare", "2", "3", "--store", "new.db"]).0, Some(0));
+
+    // Nothing is added if one of the files is wrong.
+    std::fs::write(records.join("d.json"), "{\n  \"schema\": \"contend.lab/1\"\n}\n")
+        .expect("room");
+    let (status, _, error) = run(&["import", "--store", "none.db", "records"]);
+    assert_eq!(status, Some(2), "{error}");
+    assert!(error.contains("records/d.json: '' is not a time; nothing was imported"), "{error}");
+    assert!(!folder.path().join("none.db").exists());
+    for (text, expected) in
+        [("", "the file is empty"), ("{\n", "not valid JSON"), ("[1]\n", "line 1: not written by")]
+    {
+        std::fs::write(folder.path().join("x.json"), text).expect("room");
+        let (status, _, error) = run(&["import", "--store", "none.db", "x.json"]);
+        assert_eq!(status, Some(2), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+    std::fs::create_dir(folder.path().join("empty")).expect("room");
+    let error = import(&["empty"]).2;
+    assert!(error.contains("empty has no file *.json or *.jsonl"), "{error}");
+    let error = import(&["missing"]).2;
+    assert!(error.contains("cannot read missing: No such file"), "{error}");
 }
 
 #[test]
