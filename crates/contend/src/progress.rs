@@ -19,7 +19,8 @@ const START_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between two updates of the line.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-const CLEAR_LINE: &str = "\r\x1b[K";
+/// Text that removes the line of the cursor from a terminal.
+pub const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// The observer of a run: draws the progress line, prints demonstrations, and saves the record.
 #[derive(Debug)]
@@ -242,7 +243,7 @@ impl RunSaver {
 
 /// Returns how the run ended, for the list of runs. A run that had no time for some of its cases is
 /// not complete.
-fn ending(record: &RunRecord) -> String {
+pub fn ending(record: &RunRecord) -> String {
     match record.ending {
         Ending::Unfinished => "unfinished".to_owned(),
         Ending::Interrupted => "interrupted".to_owned(),

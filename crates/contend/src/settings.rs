@@ -8,7 +8,7 @@
 //! | `doctor` | [`cli::doctor`](crate::cli::doctor) | [`Doctor`]: processes, or a command |
 //! | `demo` | [`cli::demo`](crate::cli::demo) | a [`PipelineSettings`], and a number of lines |
 //! | `lab` | [`cli::lab`](crate::cli::lab) | [`Lab`]: experiments to list, or a plan of cases |
-//! | `history` | [`cli::history`](crate::cli::history) | [`History`] |
+//! | `history`, `import` | [`cli::history`](crate::cli::history) | [`History`] |
 //! | `compare` | [`cli::compare`](crate::cli::compare) | [`Compare`]: the records of the runs |
 //! | `report` | [`cli::report`](crate::cli::report) | [`Report`]: records, and their formats |
 //! | `serve` | [`cli::serve`](crate::cli::serve) | [`Serve`]: an address, and what is served |
@@ -23,6 +23,7 @@ mod doctor;
 mod history;
 mod json;
 mod named;
+mod nodes;
 mod pipe;
 mod remedies;
 mod report;
@@ -56,9 +57,10 @@ use crate::suggest;
 pub use attach::Attach;
 pub use compare::{Compare, ComparedRuns, compare, compared_runs};
 pub use doctor::{Doctor, Patient, command_of, doctor, words_of};
-pub use history::{History, HistoryAction, history, saving_of_run};
+pub use history::{History, HistoryAction, history, import, saving_of_run};
 pub use json::{Json, JsonInput, json};
 pub use named::Text;
+pub use nodes::LabOnNodes;
 use pipe::shell;
 pub use pipe::{
     Answer, Pipe, PipeRun, PipelineSettings, SHELLS, STANDARD_INPUT, TrialSettings, pipe,
@@ -106,6 +108,8 @@ pub enum Lab {
     DryRun(Plan, Option<u64>),
     /// A plan to run, with the destinations of its results.
     Run(Box<LabRun>),
+    /// A run on nodes of a cluster.
+    OnNodes(Box<LabOnNodes>),
 }
 
 /// A run of the lab, and where its results go.
@@ -145,7 +149,7 @@ pub struct LabRun {
 /// - the store's directory is unknown, or
 /// - a file cannot be written.
 pub fn lab(args: LabArgs) -> Result<Lab> {
-    let (suite, experiments, title, measurement, detail) = match args.what {
+    let (suite, experiments, what, measurement, detail) = match args.what {
         LabVerb::List { names } if names.is_empty() => {
             let all = REGISTRY.experiments.to_vec();
             return Ok(Lab::List(all, REGISTRY.suites));
@@ -153,12 +157,12 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         LabVerb::List { names } => return Ok(Lab::List(by_name(&names)?, &[])),
         LabVerb::Run(run) => {
             let experiments = by_name(&run.names)?;
-            (None, experiments, run.names.join(" "), run.measurement, Detail::Full)
+            (None, experiments, run.names, run.measurement, Detail::Full)
         }
         LabVerb::Suite(args) => {
             let suite = REGISTRY.suite(&args.name).ok_or_else(|| unknown_suite(&args.name))?;
-            let title = format!("suite {}", suite.name);
-            (Some(suite), REGISTRY.of_suite(suite), title, args.measurement, detail(args.full))
+            let (experiments, detail) = (REGISTRY.of_suite(suite), detail(args.full));
+            (Some(suite), experiments, vec![args.name], args.measurement, detail)
         }
     };
     let plan = plan(suite, &experiments, &measurement)?;
@@ -166,6 +170,13 @@ pub fn lab(args: LabArgs) -> Result<Lab> {
         return Ok(Lab::DryRun(plan, measurement.seed));
     }
     let asks = !measurement.yes && must_ask(&plan)?;
+    let title = if suite.is_some() { format!("suite {}", what.join(" ")) } else { what.join(" ") };
+    if measurement.nodes.on.is_some() {
+        let verb = if suite.is_some() { "suite" } else { "run" };
+        let what = std::iter::once(verb.to_owned()).chain(what).collect();
+        let run = nodes::on_nodes(what, title, measurement, plan.expected())?;
+        return Ok(Lab::OnNodes(Box::new(LabOnNodes { detail, asks, ..run })));
+    }
     let files = RecordFiles::prepare(RecordPaths {
         json: measurement.json.as_deref(),
         html: measurement.html.as_deref(),

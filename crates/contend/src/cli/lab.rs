@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use contend_lab::engine::experiment::Cap;
 
 use super::export::ExportArgs;
@@ -41,7 +41,8 @@ Examples:
   contend lab run 'sharing/*' --step-seconds 2
   contend lab run units/create --only kind=fork --only n=1 --budget 20
   contend lab run handoff/2 --set placement=same-cpu,two-cpus --set to_main=eventfd
-  contend lab run units/limit --cap none";
+  contend lab run units/limit --cap none
+  contend lab run 'handoff/*' --on slurm --nodes 4";
 
 /// Run experiments, selected by name or glob.
 #[derive(Debug, Args)]
@@ -172,6 +173,9 @@ pub struct MeasurementArgs {
     pub exports: ExportArgs,
 
     #[command(flatten)]
+    pub nodes: NodesArgs,
+
+    #[command(flatten)]
     pub store: StoreArgs,
 
     /// Do not save this run.
@@ -181,6 +185,38 @@ pub struct MeasurementArgs {
     /// Label of this run in the history.
     #[arg(long, value_name = "TEXT", conflicts_with = "no_store")]
     pub label: Option<String>,
+}
+
+/// Options for a run on nodes of a cluster.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Clusters")]
+pub struct NodesArgs {
+    /// Run on nodes of a cluster, all at the same time.
+    ///
+    /// Each node is reserved for the run, which is saved with the name of the node's machine. The
+    /// report compares the machines.
+    #[arg(long, value_name = "ENGINE", value_enum)]
+    #[arg(conflicts_with_all = ["json", "export_markdown", "export_csv", "publish", "dry_run"])]
+    pub on: Option<NodesEngineArg>,
+
+    /// Run on N nodes [default: 1, or all of the allocation].
+    #[arg(long, value_name = "N", requires = "on", value_parser = super::whole_number::<u32>(1..))]
+    pub nodes: Option<u32>,
+
+    /// Pass OPTION to srun (repeatable).
+    #[arg(long, value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
+    pub engine_option: Vec<String>,
+
+    /// Create the work directory in DIR, which all nodes can write [default: the current directory].
+    #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
+    pub work: Option<PathBuf>,
+}
+
+/// An engine that runs commands on nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NodesEngineArg {
+    /// Slurm, by `srun`.
+    Slurm,
 }
 
 /// Option for the location of saved runs.

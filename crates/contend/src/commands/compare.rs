@@ -52,7 +52,8 @@ pub fn page(runs: ComparedRuns) -> Result<String> {
     })
 }
 
-fn of_lab(runs: &[(Origin, RunRecord)]) -> CompareRecord {
+/// Compares runs of the lab.
+pub(super) fn of_lab(runs: &[(Origin, RunRecord)]) -> CompareRecord {
     CompareRecord { contend: Some(version::writer()), ..compare(runs) }
 }
 

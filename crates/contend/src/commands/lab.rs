@@ -1,5 +1,7 @@
 //! `contend lab`: lists and runs experiments.
 
+mod nodes;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -17,7 +19,7 @@ use contend_record::live::{Chart, Unit};
 use contend_report::render;
 use contend_report::render::lab::Detail;
 use contend_report::render::listing;
-use contend_report::store::Store;
+use contend_report::store::{Store, StoreError};
 use contend_sys::interrupt::Signals;
 
 use super::reports;
@@ -41,14 +43,14 @@ pub fn run(settings: Lab) -> Result<Exit> {
         Lab::DryRun(plan, seed) => {
             output::stdout(&planned(&plan, seed, output::width())).map(|()| Exit::Success)
         }
+        Lab::Run(run) if run.asks && !confirmed()? => Ok(Exit::Success),
         Lab::Run(run) => measure(*run),
+        Lab::OnNodes(run) if run.asks && !confirmed()? => Ok(Exit::Success),
+        Lab::OnNodes(run) => nodes::run(*run),
     }
 }
 
 fn measure(settings: LabRun) -> Result<Exit> {
-    if settings.asks && !confirmed()? {
-        return Ok(Exit::Success);
-    }
     let plan = &settings.plan;
     if settings.has_given_budget
         && plan.exceeds_budget()
@@ -58,17 +60,9 @@ fn measure(settings: LabRun) -> Result<Exit> {
         output::stderr(&format!("{}\n", textwrap::fill(&note, output::width().min(100))))?;
     }
     let started_at = super::now();
-    let saver = settings
-        .store
-        .as_deref()
-        .map(|path| -> Result<RunSaver, contend_report::store::StoreError> {
-            let saver =
-                RunSaver::new(Store::open(path)?, settings.title.clone(), settings.label.clone());
-            saver.check(&started_at)?;
-            Ok(saver)
-        })
-        .transpose()
-        .context("cannot save runs (use --store FILE or --no-store)")?;
+    let saver = settings.store.as_deref();
+    let saver = saver.map(|path| saver_in(path, &settings.title, &settings.label, &started_at));
+    let saver = saver.transpose()?;
     let signals = Rc::new(Signals::block().context("cannot block signals")?);
     let mut machine =
         Machine::new(&REGISTRY, Rc::clone(&signals)).context("cannot become a child subreaper")?;
@@ -109,6 +103,16 @@ fn measure(settings: LabRun) -> Result<Exit> {
         _ if record.is_empty() => anyhow::bail!("no case could be measured"),
         _ => Ok(Exit::Success),
     }
+}
+
+/// Returns a saver for a run that starts at `started_at`, after checking that the store can be written.
+fn saver_in(path: &Path, title: &str, label: &str, started_at: &str) -> Result<RunSaver> {
+    let new = || -> Result<RunSaver, StoreError> {
+        let saver = RunSaver::new(Store::open(path)?, title.to_owned(), label.to_owned());
+        saver.check(started_at)?;
+        Ok(saver)
+    };
+    new().context("cannot save runs (use --store FILE or --no-store)")
 }
 
 /// Begins to publish the progress of a run for `contend serve`.

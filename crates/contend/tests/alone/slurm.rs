@@ -1,6 +1,8 @@
-//! Tests of `contend run --on slurm`. They run alone, because Slurm's tasks keep all CPUs busy.
+//! Tests of `contend run --on slurm` and `contend lab --on slurm`. They run alone, because Slurm's tasks keep all CPUs busy.
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
 use contend_sys::{Pid, Signal};
 use rustix::process::kill_process;
@@ -8,7 +10,7 @@ use rustix::process::kill_process;
 use crate::run_exclusively;
 use crate::support::cluster::{INPUT, Setting};
 use crate::support::slurm::Slurm;
-use crate::support::{Command, text, wait_until};
+use crate::support::{Command, contend, text, wait_until};
 
 /// Runs the body of a test with a cluster, unless there is no Slurm.
 fn with_slurm(test: &str, body: impl FnOnce(&Slurm)) {
@@ -101,5 +103,87 @@ fn what_slurm_refuses_is_told() {
         assert!(message.contains("invalid partition"), "{message}");
         assert_eq!(output.status.code(), Some(125));
         setting.assert_nothing_is_left();
+    });
+}
+
+/// Returns the command that measures on nodes. It saves the runs in the folder.
+fn lab_on_slurm(folder: &Path, slurm: &Slurm, more: &[&str]) -> Command {
+    let mut command = Command::new(contend());
+    command.args(["lab", "run", "engine/clock", "--on", "slurm", "--store", "runs.db"]).args(more);
+    command.env("SLURM_CONF", slurm.configuration()).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Returns the saved runs, as `contend history` lists them.
+fn saved_runs(folder: &Path) -> serde_json::Value {
+    let mut command = Command::new(contend());
+    command.args(["history", "--store", "runs.db", "--json", "-"]).current_dir(folder);
+    let output = command.output().expect("it starts");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn assert_no_work_directory_is_left(folder: &Path) {
+    let names: Vec<_> = fs::read_dir(folder).expect("a folder").flatten().collect();
+    let is_work = |name: &str| name.starts_with(".contend");
+    assert!(!names.iter().any(|entry| is_work(&text(entry.file_name().as_encoded_bytes()))));
+}
+
+#[test]
+fn the_lab_measures_on_several_nodes() {
+    with_slurm("the_lab_measures_on_several_nodes", |slurm| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = ["--smallest", "--nodes", "2", "--label", "both", "--html", "page.html"];
+        let mut command = lab_on_slurm(folder.path(), slurm, &options);
+        let output = command.output().expect("it starts");
+        let (report, messages) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{messages}");
+        assert!(report.contains("engine/clock") && report.contains("B/A"), "{report}");
+        assert!(messages.contains("saved as runs 1 to 2; compare them:"), "{messages}");
+        let runs = saved_runs(folder.path());
+        let found = runs.as_array().expect("a list");
+        assert_eq!(found.len(), 2, "{runs}");
+        for run in found {
+            assert_eq!((&run["title"], &run["label"]), (&"engine/clock".into(), &"both".into()));
+            assert_eq!(run["ending"], "complete", "{runs}");
+        }
+        let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
+        assert!(page.contains(">n1<") && page.contains(">n2<"));
+        assert_no_work_directory_is_left(folder.path());
+    });
+}
+
+#[test]
+fn an_interrupted_run_on_nodes_keeps_what_was_measured() {
+    with_slurm("an_interrupted_run_on_nodes_keeps_what_was_measured", |slurm| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = ["--nodes", "2", "--budget", "600", "--engine-option=--time=5"];
+        let child = lab_on_slurm(folder.path(), slurm, &options).spawn().expect("it starts");
+        wait_until("both nodes measure", || slurm.tasks().contains(" R "));
+        // Until then, nothing has been measured.
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+        let output = child.wait_with_output().expect("a child");
+        let messages = text(&output.stderr);
+        assert_eq!(output.status.code(), None, "{messages}");
+        let runs = saved_runs(folder.path());
+        let endings: Vec<_> =
+            runs.as_array().expect("a list").iter().map(|run| &run["ending"]).collect();
+        assert_eq!(endings, ["interrupted"; 2], "{messages}");
+        assert_no_work_directory_is_left(folder.path());
+    });
+}
+
+#[test]
+fn what_slurm_refuses_for_the_lab_is_told() {
+    with_slurm("what_slurm_refuses_for_the_lab_is_told", |slurm| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = ["--engine-option=--partition=none"];
+        let output = lab_on_slurm(folder.path(), slurm, &options).output().expect("it starts");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{message}");
+        assert!(message.contains("invalid partition"), "{message}");
+        assert!(message.contains("srun ended without running on a node"), "{message}");
+        assert_no_work_directory_is_left(folder.path());
     });
 }

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Runs experiments on a node of Slurm.
+#
+# Usage: srun sh DIR/node.sh WORD...
+#
+# DIR is the work directory, which all nodes share. DIR/contend runs with the words, and leaves its record in DIR/NODE.json and
+# its messages in DIR/NODE.log. DIR/step has the ID of the step, by which contend ends it.
+
+directory=${0%/*}
+node=${SLURMD_NODENAME:-$(hostname)}
+: >"$directory/$node.log"
+printf '%s.%s' "$SLURM_JOB_ID" "$SLURM_STEP_ID" >"$directory/$node.step"
+mv "$directory/$node.step" "$directory/step"
+# The directory of the machine that started the run need not exist here.
+[ -d "$TMPDIR" ] || unset TMPDIR
+exec "$directory/contend" "$@" --json "$directory/$node.json" </dev/null >/dev/null 2>"$directory/$node.log"
