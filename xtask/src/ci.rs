@@ -40,6 +40,7 @@ pub fn run(full: bool) -> Result<()> {
     privileged(&mut log)?;
     browser(&mut log)?;
     elixir(&mut log)?;
+    objects(&mut log)?;
     log.require_nothing_skipped()
 }
 
@@ -110,6 +111,12 @@ fn browser(log: &mut TestLog) -> Result<()> {
     node.args(["--test", "crates/contend/tests/browser/"]);
     node.env("CHROMIUM", chromium).env("CONTEND", contend).env("BROWSER_MODULES", modules);
     process::run(&mut node)
+}
+
+/// Tests jobs over objects of a store. They come last, because the feature changes how most dependencies are built.
+fn objects(log: &mut TestLog) -> Result<()> {
+    let test = "test -p contend --features object-store --test it --locked -- objects::";
+    log.watch(cargo().args(test.split(' ')))
 }
 
 /// Checks and tests the callback runtime for the BEAM.

@@ -251,6 +251,7 @@ mod tests {
             annotations: &[],
             input_bytes: None,
             output_is_terminal: false,
+            reads_objects: false,
         };
         let text: Vec<_> = stages.iter().map(|(text, _)| *text).collect();
         let parsed = parse(&text.join(" | ")).expect("a pipeline");

@@ -9,6 +9,7 @@
 
 pub mod cluster;
 pub mod execute;
+mod objects;
 pub mod operators;
 pub mod plan;
 pub mod run;

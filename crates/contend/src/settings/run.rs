@@ -75,21 +75,7 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
         _ => None,
     };
     if let Target::Pipeline(text) = &what {
-        super::pipe::check_text("the pipeline", text)?;
-        check_is_command(text)?;
-        if text.trim() == STANDARD_NAME {
-            let message = "'-' is not a pipeline: to run a script from standard input, use \
-                           `contend run --file -`";
-            return Err(UsageError(message.to_owned()).into());
-        }
-        // A plain pipeline is not parsed here: that would delay its start.
-        if is_blank(text) {
-            parse(text).map_err(|error| UsageError(error.to_string()))?;
-        }
-    }
-    if let (true, Target::Pipeline(text)) = (args.check, &what) {
-        let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
-        check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
+        check_pipeline(text, args.check)?;
     }
     let json = json.as_deref().map(Path::new);
     let html = args.html.as_deref();
@@ -112,6 +98,7 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     stage_options.extend(cluster.as_ref().map(engine_options).transpose()?.into_iter().flatten());
     let settings = Settings {
         lists_parts,
+        reads_objects: cluster.is_some(),
         cluster,
         stage_options,
         explain: args.explain,
@@ -128,6 +115,25 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     let script_command = script_command.map(|arguments| format!("contend run {arguments}"));
     let request = Request { what, settings };
     Ok(Run { request, progress, files, trace, script_command, tip, publish, save })
+}
+
+/// Checks the text of a pipeline. `is_compared` tells whether it runs twice, for `--check`.
+fn check_pipeline(text: &str, is_compared: bool) -> Result<()> {
+    super::pipe::check_text("the pipeline", text)?;
+    check_is_command(text)?;
+    if text.trim() == STANDARD_NAME {
+        let message = "'-' is not a pipeline: to run a script from standard input, use \
+                       `contend run --file -`";
+        return Err(UsageError(message.to_owned()).into());
+    }
+    // Other pipelines are not parsed here: that would delay their start.
+    if is_blank(text) || is_compared {
+        let parsed = parse(text).map_err(|error| UsageError(error.to_string()))?;
+        if is_compared {
+            check_repeatable(&parsed, None).map_err(|why| UsageError(format!("--check {why}")))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns what runs parts, if an engine is given. A job that is continued has one.
@@ -149,10 +155,7 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
         }
         (None, _) => return Ok(None),
     };
-    let work = args.work.or(work).unwrap_or_else(|| ".".into());
-    if !work.is_dir() {
-        return Err(UsageError(format!("--work: {} is not a directory", work.display())).into());
-    }
+    let work = work_directory(args.work.or(work))?;
     if emit.is_some() && engine == EngineKind::Local {
         return Err(UsageError("--emit is for an engine of a cluster: see --on".to_owned()).into());
     }
@@ -161,6 +164,31 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
     let (parts, fan_in) = (args.parts, args.fan_in);
     let cluster = new_cluster(engine, parts, fan_in, slots, work)?;
     Ok(Some(Cluster { emit, resume, ..cluster }))
+}
+
+/// Returns the options for Slurm and the directory for work directories, with the user's settings.
+///
+/// # Errors
+/// Returns a [`UsageError`] if the configuration is wrong, or there is no such directory.
+pub(super) fn slurm(
+    options: Vec<String>,
+    work: Option<PathBuf>,
+) -> Result<(Vec<String>, PathBuf), UsageError> {
+    let configured = file::engine(EngineArg::Slurm, None, options)?;
+    let options = match configured.kind {
+        EngineKind::Slurm { options } => options,
+        EngineKind::Local | EngineKind::Spark { .. } => Vec::new(),
+    };
+    Ok((options, work_directory(work.or(configured.work))?))
+}
+
+/// Checks the directory for work directories; the current directory if none is given.
+fn work_directory(given: Option<PathBuf>) -> Result<PathBuf, UsageError> {
+    let work = given.unwrap_or_else(|| ".".into());
+    if work.is_dir() {
+        return Ok(work);
+    }
+    Err(UsageError(format!("--work: {} is not a directory", work.display())))
 }
 
 /// Returns what runs parts of the pipelines in shell text, from the options that [`engine_options`] returns.
@@ -207,6 +235,12 @@ fn job_in(work: &Path) -> Result<Job> {
     let here = std::env::current_dir().context("cannot find the current directory")?;
     if here != job.directory {
         return refused(format!("the job runs in {}: change to it first", job.directory.display()));
+    }
+    // The directory of a new job is removed at its end.
+    let output = std::fs::read_link("/proc/self/fd/1").unwrap_or_default();
+    if work.path().canonicalize().is_ok_and(|work| output.starts_with(work)) {
+        let output = output.display();
+        return refused(format!("standard output is {output}, a file of the job: use another one"));
     }
     if !job.environment.are_set() {
         let error = job.environment.start_again();
@@ -321,8 +355,10 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     // The run continues if the record cannot be appended.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.execution.no_progress);
+    let cluster = cluster_of_stage(args.engine, args.slots)?;
     let settings = Settings {
-        cluster: cluster_of_stage(args.engine, args.slots)?,
+        reads_objects: cluster.is_some(),
+        cluster,
         stats: args.stats,
         record: json.is_some(),
         ..execution(args.execution)?

@@ -24,6 +24,8 @@ mod lab_runtimes;
 mod lab_server;
 mod lab_shared_memory;
 mod lab_synchronisation;
+#[cfg(feature = "object-store")]
+mod objects;
 mod report;
 mod rewrites;
 mod run;

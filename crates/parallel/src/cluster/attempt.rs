@@ -22,6 +22,7 @@ use super::report::{End, OutputFile, PartReport};
 use super::work::{Work, sync_directory};
 use crate::execute::parts::{self, PartEnd};
 use crate::execute::{ExecuteError, Launcher, Local, Settings, Tally};
+use crate::objects::Opened;
 use crate::plan::ir::Combine;
 
 /// Number of bytes that are read at once for a checksum.
@@ -227,7 +228,7 @@ impl Attempt<'_> {
     }
 
     /// Opens a file of the job, and returns it with its name.
-    fn open(&self, file: &JobFile) -> Result<(String, File), ExecuteError> {
+    fn open(&self, file: &JobFile) -> Result<(String, Opened), ExecuteError> {
         let cannot = |source| ExecuteError::Open { file: file.name.clone(), source };
         let opened = JobFile::open(&file.name, &self.job.directory);
         let (found, opened) = opened.map_err(cannot)?;

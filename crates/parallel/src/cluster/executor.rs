@@ -105,7 +105,7 @@ impl Cluster {
         let given = Ok("an engine is given".to_owned());
         let (names, group, _) = job::divisible(plan)?;
         // A file that cannot be examined is an error later.
-        let Some(input) = Amount::of_files(names.iter().map(String::as_str)) else { return given };
+        let Some(input) = Amount::of_input(names) else { return given };
         let least = self.engine.min_bytes();
         if input.bytes < least && self.parts.is_none() {
             let least = least >> 20;

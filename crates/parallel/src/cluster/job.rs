@@ -19,6 +19,7 @@ use super::tree;
 use super::variables::Variables;
 use super::work::sync_directory;
 use crate::execute::parts;
+use crate::objects::{self, Opened, Properties};
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
 
 /// Name and version of the format.
@@ -76,6 +77,9 @@ pub struct JobFile {
     pub bytes: u64,
     /// The time of the last modification when the job was planned, in nanoseconds since 1970.
     pub modified: i128,
+    /// The version of an object's contents; empty for other files.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tag: String,
 }
 
 impl JobFile {
@@ -87,11 +91,16 @@ impl JobFile {
         Self::open(name, directory).map(|(examined, _)| examined)
     }
 
-    /// Opens a regular file, and examines it; see [`Self::examine`].
+    /// Opens a regular file or an object, and examines it; see [`Self::examine`].
     ///
     /// # Errors
     /// Returns an error if the file does not exist, is not a regular one, or cannot be opened.
-    pub fn open(name: &str, directory: &Path) -> io::Result<(Self, File)> {
+    pub fn open(name: &str, directory: &Path) -> io::Result<(Self, Opened)> {
+        if objects::is_object(name) {
+            let Properties { bytes, modified, tag } = objects::properties(name)?;
+            let examined = Self { name: name.to_owned(), bytes, modified, tag };
+            return Ok((examined, Opened::open(name.as_ref())?));
+        }
         let path = directory.join(name);
         // Opening a FIFO would release its writer.
         if !fs::metadata(&path)?.is_file() {
@@ -101,7 +110,8 @@ impl JobFile {
         let file = File::open(path)?;
         let data = file.metadata()?;
         let modified = i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
-        Ok((Self { name: name.to_owned(), bytes: data.len(), modified }, file))
+        let (name, tag) = (name.to_owned(), String::new());
+        Ok((Self { name, bytes: data.len(), modified, tag }, Opened::File(file)))
     }
 }
 

@@ -22,6 +22,7 @@ use super::progress::Reader;
 use super::threads;
 use super::work;
 use super::{Context, ExecuteError, Executor, Plain, Tally};
+use crate::objects::Opened;
 use crate::plan::estimate;
 use crate::plan::ir::{Command, Group, Plan, Source, Step};
 
@@ -259,10 +260,15 @@ impl Local<'_> {
         group: &Group,
         sizes: &[u64],
         range: Range<u64>,
-        open: &dyn Fn(Range<usize>) -> Result<Vec<(String, File)>, ExecuteError>,
+        open: &dyn Fn(Range<usize>) -> Result<Vec<(String, Opened)>, ExecuteError>,
         output: File,
     ) -> Result<PartEnd, ExecuteError> {
-        let slice = |(name, file): (String, File)| slice(&name, file);
+        let slice = |(name, opened): (String, Opened)| match opened {
+            Opened::File(file) => slice(&name, file),
+            Opened::Object(copy) => {
+                Slice::of_object(copy).map_err(|source| cannot_open(&name, source))
+            }
+        };
         let opened = |files| open(files)?.into_iter().map(slice).collect();
         let files = parts::slices_of(&group.cut, sizes, range, opened)?;
         Ok(self.with_group(group, |context| parts::run(group, context, files, output))?)
@@ -340,7 +346,7 @@ fn own(fd: BorrowedFd<'_>) -> io::Result<File> {
 }
 
 fn open(name: &str) -> Result<File, ExecuteError> {
-    File::open(name).map_err(|source| cannot_open(name, source))
+    Opened::open(name.as_ref()).and_then(Opened::whole).map_err(|source| cannot_open(name, source))
 }
 
 fn cannot_open(name: &str, source: io::Error) -> ExecuteError {

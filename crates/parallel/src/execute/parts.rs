@@ -108,7 +108,7 @@ pub(super) fn slices_of<E: From<io::Error>>(
         let (slices, is_at_end) = range_of(open(first..last)?, cut, range)?;
         // The last record may go on in the next file.
         if !is_at_end || last == ends.len() {
-            return Ok(slices);
+            return Ok(slices.into_iter().map(Slice::complete).collect::<Result<_, _>>()?);
         }
         count *= 2;
     }

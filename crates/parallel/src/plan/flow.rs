@@ -8,6 +8,7 @@ use contend_commands::options::Options;
 use contend_commands::{Word, grep, head, sort, tr};
 
 use super::rates::{is_sort, known_rate, name_of, rate};
+use crate::objects;
 use crate::plan::ir::Command;
 
 /// Typical length of a line in bytes.
@@ -175,11 +176,35 @@ impl Amount {
     /// Measures the total size of the named files, and the lines of the first one that is not
     /// empty. Returns `None` if one of them is missing or not a regular file.
     pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let line = |name: &str| File::open(name).map_or(USUAL_LINE_BYTES, |file| line_at(file, 0));
+        Self::of_all(names, size_of, line)
+    }
+
+    /// Measures the input of a plan, as [`Self::of_files`] does. Names may also be those of objects.
+    pub fn of_input(names: &[String]) -> Option<Self> {
+        if !names.iter().any(|name| objects::is_object(name)) {
+            return Self::of_files(names.iter().map(String::as_str));
+        }
+        let bytes = |name: &str| {
+            if objects::is_object(name) {
+                return objects::properties(name).ok().map(|object| object.bytes);
+            }
+            size_of(name)
+        };
+        Self::of_all(names.iter().map(String::as_str), bytes, |_| USUAL_LINE_BYTES)
+    }
+
+    /// Adds up what two functions return for the size of a file and for the mean length of its first lines.
+    fn of_all<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        size: impl Fn(&str) -> Option<u64>,
+        line: impl Fn(&str) -> f64,
+    ) -> Option<Self> {
         let mut all = Self { bytes: 0, line: USUAL_LINE_BYTES };
         for name in names {
-            let bytes = size_of(name)?;
+            let bytes = size(name)?;
             if all.bytes == 0 && bytes > 0 {
-                all.line = File::open(name).map_or(USUAL_LINE_BYTES, |file| line_at(file, 0));
+                all.line = line(name);
             }
             all.bytes = all.bytes.saturating_add(bytes);
         }

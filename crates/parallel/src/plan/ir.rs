@@ -23,6 +23,7 @@ pub use contend_record::run::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::objects;
 pub use crate::operators::Operator;
 
 /// The steps that execute a pipeline, and the stages that they come from.
@@ -47,6 +48,13 @@ pub enum Source {
     /// Nothing that the executor opens: the commands of the step open files themselves, inherit
     /// standard input, or read nothing.
     Own,
+}
+
+impl Source {
+    /// Returns whether one of the files is an object in a store, which no command can open.
+    pub(crate) fn has_object(&self) -> bool {
+        matches!(self, Self::Files(names) if names.iter().any(|name| objects::is_object(name)))
+    }
 }
 
 /// A part of a plan that reads the plan's source or the output of the step before it.

@@ -46,16 +46,18 @@ pub struct Situation<'a> {
     pub input_bytes: Option<u64>,
     /// Whether standard output is a terminal.
     pub output_is_terminal: bool,
+    /// Whether names such as `s3://bucket/key` are those of objects in a store.
+    pub reads_objects: bool,
 }
 
 /// Plans how to run the given stages. The plan opens the first stage's files itself only if its
-/// first step runs over chunks.
+/// first step runs over chunks, or if one of them is an object.
 pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
     let found = source::find(stages, situation);
     let mut plan = draft(stages, &found, situation);
     match plan.steps.first_mut() {
         // The first command may behave differently if contend opens its files, or over a pipe.
-        Some(Step::Serial(_)) => {
+        Some(Step::Serial(_)) if !found.source.has_object() => {
             let why = plan.stages.first().map(|stage| stage.why.clone());
             let why = why.filter(|_| found.first.is_some());
             draft(stages, &found.left_alone(why), situation)
@@ -401,6 +403,7 @@ mod tests {
             annotations: &[],
             input_bytes: None,
             output_is_terminal,
+            reads_objects: false,
         };
         let stages: Vec<Simple> = stages.iter().map(|text| simple(text)).collect();
         plan(&stages, &situation)

@@ -15,6 +15,7 @@ pub(crate) fn planned(text: &str) -> Plan {
         annotations: &[],
         input_bytes: None,
         output_is_terminal: false,
+        reads_objects: false,
     };
     planner::plan(&stages, &situation)
 }

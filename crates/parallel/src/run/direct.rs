@@ -23,8 +23,9 @@ use super::settings::Settings;
 use super::standard_input::{Kind, can_be_read, has_holes, is_null};
 use super::supervise::{Task, run_plan};
 use super::{limits, not_divided, peek, shell_command};
-use crate::cluster::{Job, Written};
+use crate::cluster::{Cluster, Job, Written};
 use crate::execute::{Beginning, Launcher, read_beginning};
+use crate::objects;
 use crate::plan::estimate;
 use crate::plan::fast_path::fast_path;
 use crate::plan::flow::Amount;
@@ -71,6 +72,21 @@ fn ends_at_first_match(stages: &[Simple]) -> bool {
     let is_grep = |stage: &Simple| ["grep", "egrep", "fgrep"].contains(&stage.name());
     stages.last().is_some_and(is_grep)
         && rustix::fs::fstat(io::stdout()).is_ok_and(|it| is_null(&it))
+}
+
+/// Adds to a report how a plan is divided, or why it is not.
+fn explain_division(cluster: &Cluster, plan: &Plan, settings: &Settings, report: &mut Report) {
+    match cluster.division(plan, settings.jobs()) {
+        Ok(mut division) => {
+            if !settings.lists_parts {
+                division.list.clear();
+            }
+            report.record.division = Some(division);
+        }
+        Err(error) => {
+            report.record.decision.why = format!("runs on this machine only: {error}");
+        }
+    }
 }
 
 impl<'a> Direct<'a> {
@@ -126,29 +142,24 @@ impl<'a> Direct<'a> {
         if reports_nothing
             && settings.chunk_bytes.is_none()
             && settings.cluster.is_none()
+            && !settings.reads_objects
             && let Some(decision) = self.decide_at_once(settings)
         {
             return self.run_plain(decision, inverted, settings, observer);
         }
         let plan = self.plan(settings);
-        if let Some(Here { why, is_trouble }) = here_only(&plan, settings) {
-            // A script may have many pipelines that are not for a cluster.
-            if self.originals.is_none() || is_trouble {
-                not_divided(&why, settings, observer)?;
+        if let Some(mut here) = here_only(&plan, settings) {
+            if let Some(why) = self.obstacle_to_object(&plan, settings) {
+                why.clone_into(&mut here.why);
             }
-            let here = Settings { cluster: None, ..settings.clone() };
-            let mut end = self.run(text, inverted, &here, observer)?;
-            if let End::Explained(report) = &mut end {
-                let decision = &mut report.record.decision;
-                decision.why = format!("runs on this machine only: {why}; {}", decision.why);
-            }
-            return Ok(end);
+            return self.run_here(&here, text, inverted, settings, observer);
         }
         let original = || shell_command::with_text(&settings.shell(), settings, text);
         let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
         let (decision, prefix) = self.decide(&plan, settings)?;
         if !decision.parallel && self.originals.is_none() {
-            not_divided(&decision.why, settings, observer)?;
+            let why = self.obstacle_to_object(&plan, settings).unwrap_or(&decision.why);
+            not_divided(why, settings, observer)?;
         }
         if !decision.parallel && prefix.is_empty() && reports_nothing {
             return self.run_plain(decision, inverted, settings, observer);
@@ -159,18 +170,7 @@ impl<'a> Direct<'a> {
         report.record.plan = Some(PlanRecord::from(&plan));
         if settings.explain {
             if let Some(cluster) = settings.cluster.as_ref().filter(|_| parallel) {
-                match cluster.division(&plan, settings.jobs()) {
-                    Ok(mut division) => {
-                        if !settings.lists_parts {
-                            division.list.clear();
-                        }
-                        report.record.division = Some(division);
-                    }
-                    Err(error) => {
-                        let why = format!("runs on this machine only: {error}");
-                        report.record.decision.why = why;
-                    }
-                }
+                explain_division(cluster, &plan, settings, &mut report);
             }
             return Ok(End::Explained(report));
         }
@@ -192,6 +192,37 @@ impl<'a> Direct<'a> {
         let cluster = settings.cluster.clone().filter(|_| parallel);
         let task = Task { plan, paths: self.paths, prefix, inverted, records: None, cluster };
         run_plan(task, report, settings, check, observer)
+    }
+
+    /// Returns why contend does not read an object that the first stage names, if there is one.
+    fn obstacle_to_object<'p>(&self, plan: &'p Plan, settings: &Settings) -> Option<&'p str> {
+        let first = self.stages.first()?;
+        let mut words = first.arguments.iter().chain(&first.input);
+        let is_named = settings.reads_objects && words.any(|word| objects::is_object(&word.text));
+        let stage = plan.stages.first().filter(|_| is_named && !plan.source.has_object())?;
+        Some(&stage.why)
+    }
+
+    /// Runs the pipeline without the cluster, for the given reason.
+    fn run_here(
+        self,
+        Here { why, is_trouble }: &Here,
+        text: &str,
+        inverted: bool,
+        settings: &Settings,
+        observer: &mut dyn Observer,
+    ) -> Result<End, RunError> {
+        // A script may have many pipelines that are not for a cluster.
+        if self.originals.is_none() || *is_trouble {
+            not_divided(why, settings, observer)?;
+        }
+        let here = Settings { cluster: None, ..settings.clone() };
+        let mut end = self.run(text, inverted, &here, observer)?;
+        if let End::Explained(report) = &mut end {
+            let decision = &mut report.record.decision;
+            decision.why = format!("runs on this machine only: {why}; {}", decision.why);
+        }
+        Ok(end)
     }
 
     /// Decides without a plan to run the stages as written, or returns `None` if names, sizes and
@@ -223,6 +254,7 @@ impl<'a> Direct<'a> {
                 Kind::Nothing | Kind::Stream => None,
             },
             output_is_terminal: io::stdout().is_terminal(),
+            reads_objects: settings.reads_objects,
         };
         planner::plan(self.stages, &situation)
     }
@@ -240,8 +272,7 @@ impl<'a> Direct<'a> {
         let input = match &plan.source {
             // If a file has been removed since, the stages run as written and report it, as in a
             // shell.
-            Source::Files(names) => Amount::of_files(names.iter().map(String::as_str))
-                .or_else(|| Some(Amount::of_bytes(&[]))),
+            Source::Files(names) => Amount::of_input(names).or_else(|| Some(Amount::of_bytes(&[]))),
             Source::Standard => self.input.amount(),
             Source::Own => None,
         };
@@ -265,6 +296,10 @@ impl<'a> Direct<'a> {
         }
         if let Some(why) = limits::obstacle(plan, settings) {
             return Some(Decision { why, ..Decision::default() });
+        }
+        if plan.source.has_object() {
+            let why = "no command can read an object".to_owned();
+            return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         if self.reads_stream(plan)
             && !settings.explain

@@ -66,6 +66,8 @@ pub struct Settings {
     pub trace: bool,
     /// What runs the first stages over parts of their files; `None` if they run over chunks on this machine.
     pub cluster: Option<Cluster>,
+    /// Whether names such as `s3://bucket/key` are those of objects in a store.
+    pub reads_objects: bool,
     /// Options that pass these settings to the process of a stage in shell source. They omit
     /// `explain`, `check` and `trace`, which do not apply to stages, and `shell`, `stats` and
     /// `record`, which a run passes itself.

@@ -267,6 +267,7 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
         annotations: &settings.annotations,
         input_bytes: None,
         output_is_terminal: false,
+        reads_objects: false,
     };
     planner::plan(stages, &situation).stages
 }

@@ -419,6 +419,7 @@ mod tests {
             annotations: &[],
             input_bytes: None,
             output_is_terminal: false,
+            reads_objects: false,
         };
         let plan = planner::plan(&simple, &situation);
         assert!(plan.is_parallel());

@@ -231,6 +231,7 @@ fn parallel_run(
         annotations: &[],
         input_bytes: input.filter(Metadata::is_file).map(|input| input.len()),
         output_is_terminal: false,
+        reads_objects: false,
     };
     let mut command = "contend run".to_owned();
     if pipeline.pipefail {

@@ -4,10 +4,12 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::sync::Arc;
 
 use super::super::cut;
 use super::pool::BufferPool;
 use super::retried;
+use crate::objects::PartialCopy;
 use crate::plan::ir::Cut;
 
 /// Size in bytes of the first window searched for a cut.
@@ -23,6 +25,8 @@ pub(in super::super) struct Slice {
     length: u64,
     /// The name by which the file was opened, or `None` if it was inherited.
     name: Option<String>,
+    /// The object that the file is a copy of, if the file may lack some of its bytes.
+    copy: Option<Arc<PartialCopy>>,
 }
 
 impl Slice {
@@ -30,7 +34,24 @@ impl Slice {
     pub(in super::super) fn from_here(mut file: File) -> io::Result<Self> {
         let start = io::Seek::stream_position(&mut file)?;
         let length = file.metadata()?.len().saturating_sub(start);
-        Ok(Self { file, start, length, name: None })
+        Ok(Self { file, start, length, name: None, copy: None })
+    }
+
+    /// Creates a slice of an object, which reads it where that is needed.
+    pub(in super::super) fn of_object(copy: PartialCopy) -> io::Result<Self> {
+        let slice = Self::from_here(copy.file()?)?;
+        Ok(Self { copy: Some(Arc::new(copy)), ..slice })
+    }
+
+    /// Makes sure that the file has all bytes of the slice.
+    pub(in super::super) fn complete(self) -> io::Result<Self> {
+        self.fetch(self.start..self.start + self.length)?;
+        Ok(Self { copy: None, ..self })
+    }
+
+    /// Makes sure that the file has a range of bytes.
+    fn fetch(&self, range: Range<u64>) -> io::Result<()> {
+        self.copy.as_ref().map_or(Ok(()), |copy| copy.fetch(range))
     }
 
     /// Adds the name by which the file was opened.
@@ -188,19 +209,24 @@ impl Files {
     }
 
     pub(super) fn read_at(&self, buffer: &mut [u8], place: u64) -> io::Result<usize> {
-        let Some((file, range)) = self.file_at(place) else { return Ok(0) };
+        let Some((slice, range)) = self.slice_at(place) else { return Ok(0) };
         let most = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
-        retried(|| file.read_at(&mut buffer[..most], range.start))
+        slice.fetch(range.start..range.start + most as u64)?;
+        retried(|| slice.file.read_at(&mut buffer[..most], range.start))
     }
 
     /// Returns the file that contains offset `place` of the concatenation, and the range in that
     /// file from there to the end of its slice. Returns `None` if `place` is at or beyond the end
     /// of the last file.
-    pub(super) fn file_at(&self, mut place: u64) -> Option<(&File, Range<u64>)> {
+    pub(super) fn file_at(&self, place: u64) -> Option<(&File, Range<u64>)> {
+        self.slice_at(place).map(|(slice, range)| (&slice.file, range))
+    }
+
+    fn slice_at(&self, mut place: u64) -> Option<(&Slice, Range<u64>)> {
         for slice in &self.slices {
             if place < slice.length {
-                return Some((&slice.file, slice.start + place..slice.start + slice.length));
+                return Some((slice, slice.start + place..slice.start + slice.length));
             }
             place -= slice.length;
         }

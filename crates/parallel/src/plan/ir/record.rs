@@ -160,6 +160,7 @@ mod tests {
             annotations: &[annotation],
             input_bytes: None,
             output_is_terminal: false,
+            reads_objects: false,
         };
         planner::plan(&stages, &situation)
     }

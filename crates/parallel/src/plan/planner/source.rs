@@ -12,6 +12,7 @@ use contend_shell::environment::{Paths, is_genuine};
 use rustix::fs::SeekFrom;
 
 use super::Situation;
+use crate::objects;
 use crate::plan::ir::Source;
 
 /// The input of a plan, and what remains of the pipeline's first stage.
@@ -93,26 +94,30 @@ pub(super) fn find(stages: &[Simple], situation: &Situation<'_>) -> Found {
             });
         let why = "contend reads its file directly";
         match (only_files, &first.input) {
-            (Some(names), None) if !names.is_empty() => match objection(&names) {
-                Some(obstacle) => return Found::left_for(obstacle),
-                None => return Found { left_out: Some(why), ..Found::files(names) },
-            },
+            (Some(names), None) if !names.is_empty() => {
+                match objection(&names, situation.reads_objects) {
+                    Some(obstacle) => return Found::left_for(obstacle),
+                    None => return Found { left_out: Some(why), ..Found::files(names) },
+                }
+            }
             _ => {}
         }
     }
     if let Some(file) = &first.input {
         let names = vec![file.text.clone()];
-        if let Some(obstacle) = objection(&names) {
+        if let Some(obstacle) = objection(&names, situation.reads_objects) {
             return Found::left_for(obstacle);
         }
         let without = Simple { input: None, ..first.clone() };
         return Found { first: Some(without), ..Found::files(names) };
     }
     match named(first) {
-        Some((names, without)) => match objection(&names).or_else(|| open_end(&names, first)) {
-            Some(obstacle) => Found::left_for(obstacle),
-            None => Found { first: Some(without), ..Found::files(names) },
-        },
+        Some((names, without)) => {
+            match objection(&names, situation.reads_objects).or_else(|| open_end(&names, first)) {
+                Some(obstacle) => Found::left_for(obstacle),
+                None => Found { first: Some(without), ..Found::files(names) },
+            }
+        }
         None if reads_standard_input(first) => {
             Found { source: Source::Standard, ..Found::nothing() }
         }
@@ -147,7 +152,7 @@ pub(super) fn reader_of_file(stages: &[Simple], paths: &Paths) -> Option<Simple>
         || !is_operand
         || !reads
         || second.input.is_some()
-        || objection(std::slice::from_ref(name)).is_some()
+        || objection(std::slice::from_ref(name), false).is_some()
     {
         return None;
     }
@@ -182,11 +187,14 @@ fn reads_standard_input(simple: &Simple) -> bool {
 }
 
 /// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
-/// non-empty files without holes, none of which can be the output.
-fn objection(names: &[String]) -> Option<String> {
+/// non-empty files without holes, none of which can be the output. With `reads_objects`, they may be objects.
+fn objection(names: &[String], reads_objects: bool) -> Option<String> {
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
             return Ok(Some("is its standard input"));
+        }
+        if reads_objects && objects::is_object(name) {
+            return Ok((objects::properties(name)?.bytes == 0).then_some("is empty"));
         }
         // Opening another kind of file may have an effect: a fifo's writer, for example, would
         // notice.
@@ -219,6 +227,10 @@ fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let may_be_null = options.any(|word| word.text.contains('z') || word.text.contains("null"));
     let end = if may_be_null { 0 } else { b'\n' };
     let ends_well = |name: &String| -> std::io::Result<bool> {
+        if objects::is_object(name) {
+            let bytes = objects::properties(name)?.bytes;
+            return Ok(objects::read(name, bytes.saturating_sub(1)..bytes)? == [end]);
+        }
         let file = File::open(name)?;
         let mut last = [0];
         file.read_exact_at(&mut last, file.metadata()?.len().saturating_sub(1))?;

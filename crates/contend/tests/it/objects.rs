@@ -1,0 +1,223 @@
+//! Tests of `contend run --on` over objects in a store: a server on this machine that answers as S3 does.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::support::cluster::Setting;
+use crate::support::{Command, text};
+
+/// A store with a bucket.
+#[derive(Default)]
+struct Store {
+    /// The objects, and the versions of their contents.
+    objects: Mutex<HashMap<String, (Vec<u8>, u64)>>,
+    /// Number of bytes of objects that have been sent.
+    sent: AtomicU64,
+    /// Number of requests for properties.
+    heads: AtomicU64,
+    /// Whether each request for properties finds another version.
+    changes: bool,
+}
+
+impl Store {
+    /// Starts a server, and returns its address. Its threads end with the test's process.
+    fn start(self: &Arc<Self>) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let store = Arc::clone(self);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let store = Arc::clone(&store);
+                std::thread::spawn(move || store.serve(&stream));
+            }
+        });
+        address
+    }
+
+    fn put(&self, key: &str, bytes: &[u8]) {
+        let mut objects = self.objects.lock().expect("no panic");
+        let version = objects.get(key).map_or(0, |(_, version)| version + 1);
+        objects.insert(key.to_owned(), (bytes.to_owned(), version));
+    }
+
+    /// Answers the requests of a connection.
+    fn serve(&self, stream: &TcpStream) {
+        let mut reader = BufReader::new(stream);
+        loop {
+            let mut head = Vec::new();
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                    return;
+                }
+                if line == "\r\n" {
+                    break;
+                }
+                head.push(line.trim_end().to_owned());
+            }
+            if self.answer(&head, stream).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, head: &[String], mut stream: &TcpStream) -> std::io::Result<()> {
+        let header = |name: &str| {
+            head.iter().find_map(|line| {
+                let (found, value) = line.split_once(": ")?;
+                found.eq_ignore_ascii_case(name).then(|| value.to_owned())
+            })
+        };
+        let mut words = head[0].split(' ');
+        let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let mut objects = self.objects.lock().expect("no panic");
+        let Some((bytes, version)) =
+            path.strip_prefix("/bucket/").and_then(|it| objects.get_mut(it))
+        else {
+            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        };
+        if method == "HEAD" {
+            self.heads.fetch_add(1, Ordering::Relaxed);
+            *version += u64::from(self.changes);
+        }
+        let tag = format!("\"{version}\"");
+        if header("if-match").is_some_and(|wanted| wanted != tag) {
+            let answer = b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n";
+            return stream.write_all(answer);
+        }
+        let size = bytes.len();
+        let mut answer = String::new();
+        let range = header("range").and_then(|range| {
+            let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+            Some(from.parse().ok()?..size.min(to.parse::<usize>().ok()? + 1))
+        });
+        let body = if let Some(range) = range {
+            let (from, to) = (range.start, range.end);
+            answer.push_str("HTTP/1.1 206 Partial Content\r\n");
+            let _ = write!(answer, "Content-Range: bytes {from}-{}/{size}\r\n", to - 1);
+            &bytes[range]
+        } else {
+            answer.push_str("HTTP/1.1 200 OK\r\n");
+            &bytes[..]
+        };
+        let _ = write!(
+            answer,
+            "Content-Length: {}\r\nETag: {tag}\r\nLast-Modified: Mon, 02 Nov 2026 10:00:00 GMT\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(answer.as_bytes())?;
+        if method == "HEAD" {
+            return Ok(());
+        }
+        self.sent.fetch_add(body.len() as u64, Ordering::Relaxed);
+        stream.write_all(body)
+    }
+}
+
+/// Returns a command that runs contend with a store.
+fn run(setting: &Setting, address: SocketAddr, arguments: &[&str]) -> Command {
+    let mut command = setting.run(arguments);
+    command.env("AWS_ENDPOINT", format!("http://{address}")).env("AWS_ALLOW_HTTP", "true");
+    command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+    command.env("AWS_REGION", "here");
+    command
+}
+
+/// Returns text of about four million bytes.
+fn lines() -> String {
+    let mut text = String::new();
+    for line in 0..300_000_u64 {
+        let _ = writeln!(text, "{} {}", line * 7919 % 1000, line % 100_000);
+    }
+    text
+}
+
+#[test]
+fn objects_have_the_bytes_of_files() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    let (lines, other) = (lines(), "last 7\nline 17 without end");
+    store.put("a/lines.txt", lines.as_bytes());
+    store.put("other", other.as_bytes());
+    fs::write(setting.path("lines.txt"), &lines).expect("room");
+    fs::write(setting.path("other"), other).expect("room");
+    for (pipeline, on_files) in [
+        (
+            "cat s3://bucket/a/lines.txt | grep 7 | sort | uniq -c",
+            "cat lines.txt | grep 7 | sort | uniq -c",
+        ),
+        (
+            "cat s3://bucket/a/lines.txt s3://bucket/other | tr 0-9 a-j",
+            "cat lines.txt other | tr 0-9 a-j",
+        ),
+        ("sort -k 2 s3://bucket/a/lines.txt", "sort -k 2 lines.txt"),
+        ("cat s3://bucket/other in | tr 0-9 a-j", "cat other in | tr 0-9 a-j"),
+    ] {
+        for parts in ["1", "6"] {
+            let sent = store.sent.load(Ordering::Relaxed);
+            let words = ["--on", "local", "--parts", parts, pipeline];
+            let output = run(&setting, address, &words).output().expect("it starts");
+            let message = text(&output.stderr);
+            let mut bash = Command::new("bash");
+            let bash = bash.args(["-c", on_files]).current_dir(setting.0.path()).output();
+            assert_eq!(output.stdout, bash.expect("bash starts").stdout, "{pipeline}: {message}");
+            assert_eq!(output.status.code(), Some(0), "{pipeline}: {message}");
+            assert!(!message.contains("this machine only"), "{message}");
+            // Each part reads its range, and no more than a block at each end.
+            let sent = store.sent.load(Ordering::Relaxed) - sent;
+            assert!(sent < lines.len() as u64 + (2 << 20) * 8, "{pipeline}: {sent} bytes");
+        }
+    }
+    // Too small for parts, and without parts that a job could have.
+    for pipeline in [
+        "cat s3://bucket/other | tr 0-9 a-j",
+        "cat s3://bucket/other | sed -n 2p",
+        "sed -n 2p s3://bucket/other",
+        "cat s3://bucket/other in | tail -n 3",
+    ] {
+        let output = run(&setting, address, &["--on", "local", pipeline]).output();
+        let output = output.expect("it starts");
+        let mut bash = Command::new("bash");
+        let on_file = pipeline.replace("s3://bucket/", "");
+        let bash = bash.args(["-c", &on_file]).current_dir(setting.0.path()).output();
+        assert_eq!(output.stdout, bash.expect("bash starts").stdout, "{}", text(&output.stderr));
+    }
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn an_object_that_changes_is_no_input() {
+    let setting = Setting::new();
+    let store = Arc::new(Store { changes: true, ..Store::default() });
+    let address = store.start();
+    store.put("lines", lines().as_bytes());
+    let words = ["--on", "local", "--parts", "2", "cat s3://bucket/lines | tr 0-9 a-j"];
+    let output = run(&setting, address, &words).output().expect("it starts");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{message}");
+    assert!(message.contains("it has changed since the job was planned"), "{message}");
+    assert!(output.stdout.is_empty());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn names_of_objects_are_those_of_files_without_an_engine() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    store.put("lines", b"a\n");
+    let output = run(&setting, address, &["cat s3://bucket/lines | tr a b"]).output();
+    let output = output.expect("it starts");
+    assert!(text(&output.stderr).contains("No such file"), "{}", text(&output.stderr));
+    assert_eq!(store.heads.load(Ordering::Relaxed), 0);
+    let words = ["--on", "local", "cat s3://bucket/missing | tr a b"];
+    let output = run(&setting, address, &words).output().expect("it starts");
+    let message = text(&output.stderr);
+    assert!(message.contains("`s3://bucket/missing` cannot be read: "), "{message}");
+    assert!(message.contains("No such file"), "{message}");
+    assert!(output.stdout.is_empty());
+}

@@ -1,0 +1,189 @@
+//! Objects of a store, such as `s3://bucket/key`, as files that are read.
+//!
+//! An object is read into a temporary file, in the ranges that are needed: a part of a job needs its own bytes and the rest of
+//! its last record. Only the feature `object-store` has a client for stores; without it, there are no objects.
+
+#[cfg(feature = "object-store")]
+mod client;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// The schemes of the names of objects.
+const SCHEMES: &[&str] = &["s3://"];
+/// Objects are read in ranges that begin and end at multiples of this number of bytes.
+const BLOCK_BYTES: u64 = 1 << 20;
+
+/// Returns whether a name is that of an object, and this contend can read objects.
+pub(crate) fn is_object(name: &str) -> bool {
+    cfg!(feature = "object-store") && SCHEMES.iter().any(|scheme| name.starts_with(scheme))
+}
+
+/// What a store says about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Properties {
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The time of the last modification, in nanoseconds since 1970.
+    pub modified: i128,
+    /// The version of the contents, which all reads must find; empty if the store does not tell.
+    pub tag: String,
+}
+
+/// Returns the properties of an object. Asks the store once for each name, so that a run sees one version of it.
+///
+/// # Errors
+/// Returns an error if the object cannot be read.
+pub(crate) fn properties(name: &str) -> io::Result<Properties> {
+    static KNOWN: Mutex<Option<HashMap<String, Properties>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(properties) = known.get(name) {
+        return Ok(properties.clone());
+    }
+    let found = client::properties(name)?;
+    known.insert(name.to_owned(), found.clone());
+    Ok(found)
+}
+
+/// Returns the bytes of an object in a range.
+///
+/// # Errors
+/// Returns an error if the object cannot be read, or has changed.
+pub(crate) fn read(name: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let (mut bytes, properties) = (Vec::new(), properties(name)?);
+    let range = range.start..range.end.min(properties.bytes);
+    client::copy(name, &properties.tag, range, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// An opened file, or an object.
+#[derive(Debug)]
+pub enum Opened {
+    /// A file.
+    File(File),
+    /// An object, of which nothing may have been read yet.
+    Object(PartialCopy),
+}
+
+impl Opened {
+    /// Opens a file, or an object if the path is its name.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be opened.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        match path.to_str().filter(|name| is_object(name)) {
+            Some(name) => PartialCopy::new(name).map(Self::Object),
+            None => File::open(path).map(Self::File),
+        }
+    }
+
+    /// Returns the file. It has the whole object.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be read.
+    pub(crate) fn whole(self) -> io::Result<File> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Object(copy) => {
+                copy.fetch(0..copy.properties.bytes)?;
+                copy.file()
+            }
+        }
+    }
+}
+
+/// A temporary file for the ranges of an object that have been read. The rest of the file is a hole.
+#[derive(Debug)]
+pub struct PartialCopy {
+    name: String,
+    properties: Properties,
+    file: File,
+    /// For each block of the object, whether it is in the file.
+    blocks: Mutex<Vec<bool>>,
+}
+
+impl PartialCopy {
+    /// Creates the file for an object.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be read, or no file can be created.
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
+        let properties = properties(name)?;
+        let file = tempfile::tempfile()?;
+        file.set_len(properties.bytes)?;
+        let count = usize::try_from(properties.bytes.div_ceil(BLOCK_BYTES)).unwrap_or(usize::MAX);
+        Ok(Self { name: name.to_owned(), properties, file, blocks: Mutex::new(vec![false; count]) })
+    }
+
+    /// Returns the file.
+    ///
+    /// # Errors
+    /// Returns an error if the process has no free descriptor.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Reads a range of the object into the file, as far as it is not there.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be read or has changed, or the file cannot be written.
+    pub(crate) fn fetch(&self, range: Range<u64>) -> io::Result<()> {
+        let end = range.end.min(self.properties.bytes);
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let [first, last] = [range.start / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES)]
+            .map(|block| usize::try_from(block).unwrap_or(usize::MAX).min(blocks.len()));
+        let mut next = first;
+        while next < last {
+            // As many blocks as are missing in a row are one request.
+            let missing = blocks[next..last].iter().take_while(|&&is_there| !is_there).count();
+            if missing == 0 {
+                next += 1;
+                continue;
+            }
+            let begin = next as u64 * BLOCK_BYTES;
+            let end = self.properties.bytes.min(begin + missing as u64 * BLOCK_BYTES);
+            let writer = &mut At { file: &self.file, place: begin };
+            client::copy(&self.name, &self.properties.tag, begin..end, writer)?;
+            blocks[next..next + missing].fill(true);
+            next += missing;
+        }
+        Ok(())
+    }
+}
+
+/// Writes to a file from a place on, whatever its offset is.
+struct At<'a> {
+    file: &'a File,
+    place: u64,
+}
+
+impl io::Write for At<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = std::os::unix::fs::FileExt::write_at(self.file, bytes, self.place)?;
+        self.place += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The client of a contend that cannot read objects.
+#[cfg(not(feature = "object-store"))]
+mod client {
+    use super::{Properties, Range, io};
+
+    pub(super) fn properties(_: &str) -> io::Result<Properties> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn copy(_: &str, _: &str, _: Range<u64>, _: &mut dyn io::Write) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
