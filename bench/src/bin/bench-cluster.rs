@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use contend_bench::inputs::{folder, known};
-use contend_bench::simulation::{Cluster, Job, simulate};
+use contend_bench::simulation::{Cluster, Job, Outcome, simulate};
 use contend_bench::{bash_command, built_program, time_with};
 use contend_record::run::RunRecord;
 use contend_record::stats::median;
@@ -43,6 +43,9 @@ struct Args {
     /// Simulate 100 TB on 1,000 workers instead.
     #[arg(long)]
     simulate: bool,
+    /// Compare the simulation with measurements instead. The engines must run two tasks at a time.
+    #[arg(long)]
+    validate: bool,
 }
 
 /// The pipelines.
@@ -64,6 +67,9 @@ const CASES: &[Case] = &[
         text: "cat text.txt | tr A-Z a-z | tr -cs a-z '\\n' | sort | uniq -c | sort -rn | head -n 20",
     },
 ];
+
+/// Number of different lines in the input with which the simulation is compared.
+const KEYS: u32 = 100_000;
 
 /// A pipeline over an input.
 struct Case {
@@ -109,6 +115,9 @@ fn main() -> Result<()> {
     let bench = Bench { contend: built_program("contend")?, args: &args };
     if !args.parts.is_empty() {
         return bench.parts();
+    }
+    if args.validate {
+        return args.engines.iter().try_for_each(|engine| bench.validate(engine));
     }
     for case in CASES.iter().filter(|case| case.name.contains(&args.only)) {
         bench.case(case)?;
@@ -216,6 +225,59 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Compares the simulation with measurements. Its parameters follow from five other jobs.
+    fn validate(&self, engine: &str) -> Result<()> {
+        let folder = self.args.inputs.join("keys");
+        let size = self.args.megabytes * 1_000_000;
+        let mut random = Rng::with_seed(1);
+        folder::make(&folder.join("input"), |out| {
+            let lines = size / 7;
+            for _ in 0..lines {
+                writeln!(out, "{:06}", random.u32(..KEYS))?;
+            }
+            Ok(7 * lines)
+        })?;
+        fs::write(folder.join("few"), "1\n".repeat(1000))?;
+        let bytes = folder.join("input").metadata()?.len() as f64;
+        let measure = |input: &str, parts, fan_in| self.counted(engine, input, parts, fan_in);
+        let (cluster, driver) = calibrated(bytes, measure)?;
+        println!(
+            "\n{engine}, {} MB: start {:.2} s, task {:.1} ms, {:.1} MB/s, merges {:.1} MB/s, driver {:.1} MB/s",
+            self.args.megabytes,
+            cluster.start,
+            1e3 * cluster.task,
+            cluster.rate / 1e6,
+            cluster.merge_rate / 1e6,
+            driver / 1e6
+        );
+        println!("| parts | fan-in | tasks | simulated | measured | ratio |");
+        println!("|---:|---:|---:|---:|---:|---:|");
+        for (parts, fan_in) in [(8, 64), (32, 64), (32, 8), (128, 128), (128, 16), (256, 8)] {
+            let outcome = simulated(&cluster, bytes, parts, fan_in);
+            let seconds = outcome.seconds + outcome.driver_bytes / driver;
+            let measured = measure("input", parts, fan_in)?;
+            let tasks: Vec<String> = outcome.levels.iter().map(u64::to_string).collect();
+            let (tasks, ratio) = (tasks.join(" + "), seconds / measured);
+            println!(
+                "| {parts} | {fan_in} | {tasks} | {seconds:.1} s | {measured:.1} s | {ratio:.2} |"
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the median wall time in seconds of a job that counts the lines of an input.
+    fn counted(&self, engine: &str, input: &str, parts: u64, fan_in: u64) -> Result<f64> {
+        let words = format!("--parts {parts} --fan-in {fan_in}");
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let (folder, text) =
+            (self.args.inputs.join("keys"), format!("cat {input} | sort | uniq -c"));
+        let run = |_| self.run(&folder, &text, &Tool::On(engine), &words);
+        let runs = (0..self.args.rounds).map(run).collect::<Result<Vec<_>>>()?;
+        let figures = medians(&runs);
+        ensure!(figures.tasks.is_some_and(|(found, _)| found == parts), "there are other parts");
+        Ok(figures.seconds)
+    }
+
     /// Runs a pipeline in a folder, with its output in the file `output`.
     fn run(&self, folder: &Path, text: &str, tool: &Tool<'_>, more: &[String]) -> Result<Figures> {
         let json = tempfile::NamedTempFile::new()?;
@@ -249,6 +311,44 @@ impl Bench<'_> {
         }
         Ok(figures)
     }
+}
+
+/// Simulates a job whose parts all have the same [`KEYS`].
+fn simulated(cluster: &Cluster, bytes: f64, parts: u64, fan_in: u64) -> Outcome {
+    // A line has a count of seven digits, a space, a key of six digits and a line break.
+    let output = f64::from(KEYS) * 15.0;
+    simulate(cluster, &Job { bytes, parts, output, fan_in }, &mut Rng::with_seed(1))
+}
+
+/// Returns the parameters of a cluster with two slots, and the bytes that the driver combines in a second. `measure` returns the
+/// wall time of a job over an input, with a number of parts and a fan-in.
+fn calibrated(
+    bytes: f64,
+    measure: impl Fn(&str, u64, u64) -> Result<f64>,
+) -> Result<(Cluster, f64)> {
+    const MOST: u64 = 512;
+    let (few, many) = (measure("few", 2, MOST)?, measure("few", 66, MOST)?);
+    let task = (many - few) / 32.0;
+    let start = few - task;
+    let rate = bytes / 2.0 / (measure("input", 2, MOST)? - start - task);
+    let free = f64::INFINITY;
+    let cluster = Cluster {
+        slots: 2,
+        start,
+        task,
+        rate,
+        merge_rate: free,
+        storage: free,
+        lost: 0.0,
+        spread: 1.0,
+    };
+    let alone = simulated(&cluster, bytes, 64, MOST);
+    let driver = alone.driver_bytes / (measure("input", 64, MOST)? - alone.seconds);
+    // The 16 combinations of the first level read the outputs of all parts, and the 4 of the second level those of the 16.
+    let combined = simulated(&cluster, bytes, 64, 4);
+    let seconds = measure("input", 64, 4)? - combined.seconds - combined.driver_bytes / driver;
+    let merged = alone.driver_bytes * (1.0 + 1.0 / 4.0);
+    Ok((Cluster { merge_rate: merged / 2.0 / seconds, ..cluster }, driver))
 }
 
 /// Simulates a word count over 100 TB on 1,000 workers, and prints a table.

@@ -53,6 +53,11 @@ fn a_job_whose_driver_was_killed_is_continued() {
     let output = setting.output(&["--resume", &work]);
     assert!(text(&output.stderr).contains("other users may write to "), "{}", text(&output.stderr));
     fs::set_permissions(&work, Permissions::from_mode(0o700)).expect("own folder");
+    let inside = fs::File::create(format!("{work}/out")).expect("room");
+    let output = setting.run(&["--resume", &work]).stdout(inside).output().expect("it starts");
+    let message = text(&output.stderr);
+    assert!(message.contains("/out, a file of the job: use another one"), "{message}");
+    fs::remove_file(format!("{work}/out")).expect("own file");
     // The commands get the variables of the job.
     let mut again = setting.run(&["--resume", &work]);
     let output = again.env("LC_ALL", "xx_XX").env("PATH", "/no/such/folder").output();
@@ -409,11 +414,14 @@ fn a_merge_that_fails_on_a_worker_is_noticed() {
     let setting = Setting::new();
     let lines: Vec<String> = (0..5000).map(|number| format!("{}K\n", number % 97)).collect();
     fs::write(setting.path("many"), lines.concat()).expect("room");
-    // `sort` merges more than 16 files by way of others, for which there is no directory.
-    for pipeline in ["sort -h many", "sort -h many | head -n 100"] {
+    let run = |pipeline: &str| {
         let words = ["--on", "local", "--parts", "40", "--fan-in", "20", pipeline];
         let mut command = setting.run(&words);
-        let output = command.env("TMPDIR", "/no/such/folder").output().expect("it starts");
+        command.env("TMPDIR", "/no/such/folder").output().expect("it starts")
+    };
+    // `sort` merges more than this number of files by way of others, for which there is no directory.
+    for pipeline in ["sort -h --batch-size=16 many", "sort -h --batch-size=16 many | head -n 100"] {
+        let output = run(pipeline);
         let message = text(&output.stderr);
         assert_eq!(
             (text(&output.stdout).as_str(), output.status.code()),
@@ -423,6 +431,10 @@ fn a_merge_that_fails_on_a_worker_is_noticed() {
         assert!(message.contains("merging sorted lines failed with exit code 2"), "{message}");
         setting.assert_nothing_is_left();
     }
+    // Without the option, it needs no other files.
+    let output = run("sort -h many");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), lines.len());
 }
 
 #[test]
