@@ -17,6 +17,8 @@ pub struct Cluster {
     pub task: f64,
     /// Bytes of input that a task processes in a second.
     pub rate: f64,
+    /// Bytes of sorted output that a task makes in a second, besides processing its input.
+    pub output_rate: f64,
     /// Bytes that a combination merges in a second.
     pub merge_rate: f64,
     /// Bytes that the storage delivers to all tasks together in a second.
@@ -64,11 +66,12 @@ pub fn simulate(cluster: &Cluster, job: &Job, random: &mut Rng) -> Outcome {
     let mut outcome = Outcome::default();
     let mut count = job.parts.max(1);
     let mut size = job.bytes / count as f64;
-    let mut rate = cluster.rate;
+    let (mut rate, mut output_rate) = (cluster.rate, cluster.output_rate);
     loop {
         outcome.levels.push(count);
         let at_once = count.min(cluster.slots).max(1) as f64;
-        let seconds = cluster.task + (size / rate).max(size * at_once / cluster.storage);
+        let input = (size / rate).max(size * at_once / cluster.storage);
+        let seconds = cluster.task + input + job.output / output_rate;
         level(cluster, count, seconds, random, &mut outcome);
         if outcome.levels.len() == 1 {
             outcome.of_parts = outcome.seconds;
@@ -78,7 +81,8 @@ pub fn simulate(cluster: &Cluster, job: &Job, random: &mut Rng) -> Outcome {
         }
         let combined = count.div_ceil(job.fan_in);
         size = job.output * count as f64 / combined as f64;
-        (count, rate) = (combined, cluster.merge_rate);
+        // Merging makes the output, too.
+        (count, rate, output_rate) = (combined, cluster.merge_rate, f64::INFINITY);
     }
     outcome.driver_bytes = job.output * count as f64;
     outcome
@@ -120,6 +124,7 @@ mod tests {
         start: 1.0,
         task: 0.0,
         rate: 10.0,
+        output_rate: f64::INFINITY,
         merge_rate: 10.0,
         storage: 1e9,
         lost: 0.0,
@@ -138,6 +143,8 @@ mod tests {
         assert!((outcome.seconds - 21.0).abs() < 1e-3, "two waves of 10 s, and the start");
         assert!((outcome.driver_bytes - 8.0).abs() < 1e-9);
         assert_eq!((outcome.files, outcome.batches, outcome.lost), (16, 1, 0));
+        let slow = simulated(Cluster { output_rate: 0.1, ..CLUSTER }, JOB);
+        assert!((slow.seconds - 41.0).abs() < 1e-3, "{slow:?}");
         // The storage delivers only what one task needs.
         let slow = simulated(Cluster { storage: 10.0, ..CLUSTER }, JOB);
         assert!((slow.seconds - 81.0).abs() < 1e-3, "{slow:?}");

@@ -70,6 +70,8 @@ const CASES: &[Case] = &[
 
 /// Number of different lines in the input with which the simulation is compared.
 const KEYS: u32 = 100_000;
+/// Bytes of the output of a part with all of these lines: a count of seven digits, a space, six digits and a line break.
+const OUTPUT: f64 = KEYS as f64 * 15.0;
 
 /// A pipeline over an input.
 struct Case {
@@ -102,6 +104,8 @@ struct Figures {
     memory: Option<f64>,
     /// Parts and combinations; `None` if there were none.
     tasks: Option<(u64, u64)>,
+    /// Wall time of all tasks together, in seconds; 0 if there were none.
+    work: f64,
 }
 
 fn main() -> Result<()> {
@@ -179,7 +183,7 @@ impl Bench<'_> {
         println!("|---|---:|---:|---:|---:|");
         let of_bash = medians(&runs[0]).seconds;
         for (tool, runs) in tools.iter().zip(&runs) {
-            let Figures { seconds, memory, tasks } = medians(runs);
+            let Figures { seconds, memory, tasks, .. } = medians(runs);
             let tasks = tasks.map_or(String::new(), |(parts, more)| format!("{parts} + {more}"));
             let memory = memory.map_or(String::new(), |bytes| format!("{:.0} MB", bytes / 1e6));
             let ratio = of_bash / seconds;
@@ -209,7 +213,7 @@ impl Bench<'_> {
                 let tool = Tool::On(engine);
                 let run = |_| self.run(&folder, "cat input | sort | uniq -c", &tool, &words);
                 let runs = (0..self.args.rounds).map(run).collect::<Result<Vec<_>>>()?;
-                let Figures { seconds, memory, tasks } = medians(&runs);
+                let Figures { seconds, memory, tasks, .. } = medians(&runs);
                 let (parts, combinations) = tasks.context("it was not divided")?;
                 let (from, base) = *first.get_or_insert((parts, seconds));
                 let each = match parts.saturating_sub(from) {
@@ -230,7 +234,7 @@ impl Bench<'_> {
         let folder = self.args.inputs.join("keys");
         let size = self.args.megabytes * 1_000_000;
         let mut random = Rng::with_seed(1);
-        folder::make(&folder.join("input"), |out| {
+        folder::make(&folder.join("keys"), |out| {
             let lines = size / 7;
             for _ in 0..lines {
                 writeln!(out, "{:06}", random.u32(..KEYS))?;
@@ -238,24 +242,26 @@ impl Bench<'_> {
             Ok(7 * lines)
         })?;
         fs::write(folder.join("few"), "1\n".repeat(1000))?;
-        let bytes = folder.join("input").metadata()?.len() as f64;
+        let bytes = folder.join("keys").metadata()?.len() as f64;
         let measure = |input: &str, parts, fan_in| self.counted(engine, input, parts, fan_in);
         let (cluster, driver) = calibrated(bytes, measure)?;
         println!(
-            "\n{engine}, {} MB: start {:.2} s, task {:.1} ms, {:.1} MB/s, merges {:.1} MB/s, driver {:.1} MB/s",
+            "\n{engine}, {} MB: start {:.2} s, task {:.1} ms, {:.1} MB/s, makes {:.1} MB/s, \
+             merges {:.1} MB/s, driver {:.1} MB/s",
             self.args.megabytes,
             cluster.start,
             1e3 * cluster.task,
             cluster.rate / 1e6,
+            cluster.output_rate / 1e6,
             cluster.merge_rate / 1e6,
             driver / 1e6
         );
         println!("| parts | fan-in | tasks | simulated | measured | ratio |");
         println!("|---:|---:|---:|---:|---:|---:|");
-        for (parts, fan_in) in [(8, 64), (32, 64), (32, 8), (128, 128), (128, 16), (256, 8)] {
+        for (parts, fan_in) in [(16, 64), (32, 64), (32, 8), (128, 128), (128, 16), (256, 8)] {
             let outcome = simulated(&cluster, bytes, parts, fan_in);
             let seconds = outcome.seconds + outcome.driver_bytes / driver;
-            let measured = measure("input", parts, fan_in)?;
+            let measured = measure("keys", parts, fan_in)?.seconds;
             let tasks: Vec<String> = outcome.levels.iter().map(u64::to_string).collect();
             let (tasks, ratio) = (tasks.join(" + "), seconds / measured);
             println!(
@@ -265,8 +271,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Returns the median wall time in seconds of a job that counts the lines of an input.
-    fn counted(&self, engine: &str, input: &str, parts: u64, fan_in: u64) -> Result<f64> {
+    /// Returns the medians of a job that counts the lines of an input.
+    fn counted(&self, engine: &str, input: &str, parts: u64, fan_in: u64) -> Result<Figures> {
         let words = format!("--parts {parts} --fan-in {fan_in}");
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         let (folder, text) =
@@ -275,7 +281,7 @@ impl Bench<'_> {
         let runs = (0..self.args.rounds).map(run).collect::<Result<Vec<_>>>()?;
         let figures = medians(&runs);
         ensure!(figures.tasks.is_some_and(|(found, _)| found == parts), "there are other parts");
-        Ok(figures.seconds)
+        Ok(figures)
     }
 
     /// Runs a pipeline in a folder, with its output in the file `output`.
@@ -299,7 +305,8 @@ impl Bench<'_> {
         command.current_dir(folder).env("LC_ALL", "C");
         let output = File::create(folder.join("output"))?;
         let timed = time_with(&mut command, Stdio::null(), output.into())?;
-        let mut figures = Figures { seconds: timed.wall.as_secs_f64(), memory: None, tasks: None };
+        let seconds = timed.wall.as_secs_f64();
+        let mut figures = Figures { seconds, memory: None, tasks: None, work: 0.0 };
         if !matches!(tool, Tool::Bash) {
             let record = fs::read_to_string(json.path())?;
             let record: RunRecord = serde_json::from_str(&record)
@@ -308,6 +315,8 @@ impl Bench<'_> {
             ensure!(outcome.exit_code == 0, "{} failed: {text}", tool.name());
             figures.memory = Some(outcome.own_max_rss_bytes as f64);
             figures.tasks = record.division.map(|it| (it.parts, it.combinations));
+            let hosts = outcome.divided.into_iter().flat_map(|divided| divided.hosts);
+            figures.work = hosts.map(|host| host.wall_seconds).sum();
         }
         Ok(figures)
     }
@@ -315,40 +324,40 @@ impl Bench<'_> {
 
 /// Simulates a job whose parts all have the same [`KEYS`].
 fn simulated(cluster: &Cluster, bytes: f64, parts: u64, fan_in: u64) -> Outcome {
-    // A line has a count of seven digits, a space, a key of six digits and a line break.
-    let output = f64::from(KEYS) * 15.0;
-    simulate(cluster, &Job { bytes, parts, output, fan_in }, &mut Rng::with_seed(1))
+    simulate(cluster, &Job { bytes, parts, output: OUTPUT, fan_in }, &mut Rng::with_seed(1))
 }
 
 /// Returns the parameters of a cluster with two slots, and the bytes that the driver combines in a second. `measure` returns the
-/// wall time of a job over an input, with a number of parts and a fan-in.
+/// figures of a job over an input, with a number of parts and a fan-in. `bytes` is the size of the input `keys`.
 fn calibrated(
     bytes: f64,
-    measure: impl Fn(&str, u64, u64) -> Result<f64>,
+    measure: impl Fn(&str, u64, u64) -> Result<Figures>,
 ) -> Result<(Cluster, f64)> {
     const MOST: u64 = 512;
     let (few, many) = (measure("few", 2, MOST)?, measure("few", 66, MOST)?);
-    let task = (many - few) / 32.0;
-    let start = few - task;
-    let rate = bytes / 2.0 / (measure("input", 2, MOST)? - start - task);
-    let free = f64::INFINITY;
+    let task = (many.seconds - few.seconds) / 32.0;
+    let start = few.seconds - task;
+    // Two sizes of parts: a task takes a time for each byte of its input, and one for its output.
+    let (large, small) = (measure("keys", 8, MOST)?, measure("keys", 64, MOST)?);
+    let of_one = [large.work / 8.0, small.work / 64.0];
+    let rate = (bytes / 8.0 - bytes / 64.0) / (of_one[0] - of_one[1]);
+    let made = of_one[1] - bytes / 64.0 / rate;
+    let driver = 64.0 * OUTPUT / (small.seconds - start - 32.0 * task - small.work / 2.0);
+    // The 16 combinations of the first level read the outputs of all parts, and the 4 of the second level those of the 16.
+    let merged = 64.0 * OUTPUT * (1.0 + 1.0 / 4.0);
+    let merge_rate = merged / (measure("keys", 64, 4)?.work - small.work);
     let cluster = Cluster {
         slots: 2,
         start,
         task,
         rate,
-        merge_rate: free,
-        storage: free,
+        output_rate: OUTPUT / made,
+        merge_rate,
+        storage: f64::INFINITY,
         lost: 0.0,
         spread: 1.0,
     };
-    let alone = simulated(&cluster, bytes, 64, MOST);
-    let driver = alone.driver_bytes / (measure("input", 64, MOST)? - alone.seconds);
-    // The 16 combinations of the first level read the outputs of all parts, and the 4 of the second level those of the 16.
-    let combined = simulated(&cluster, bytes, 64, 4);
-    let seconds = measure("input", 64, 4)? - combined.seconds - combined.driver_bytes / driver;
-    let merged = alone.driver_bytes * (1.0 + 1.0 / 4.0);
-    Ok((Cluster { merge_rate: merged / 2.0 / seconds, ..cluster }, driver))
+    Ok((cluster, driver))
 }
 
 /// Simulates a word count over 100 TB on 1,000 workers, and prints a table.
@@ -358,6 +367,7 @@ fn on_paper() {
         start: 10.0,
         task: 0.2,
         rate: 50e6,
+        output_rate: 100e6,
         merge_rate: 100e6,
         storage: 100e9,
         lost: 0.001,
@@ -399,5 +409,6 @@ fn medians(runs: &[Figures]) -> Figures {
         seconds: of(|run| Some(run.seconds)).unwrap_or_default(),
         memory: of(|run| run.memory),
         tasks: runs.first().and_then(|run| run.tasks),
+        work: of(|run| Some(run.work)).unwrap_or_default(),
     }
 }

@@ -7,6 +7,11 @@ use std::mem::MaybeUninit;
 pub struct Mask(pub(crate) libc::sigset_t);
 
 impl Mask {
+    /// Returns a mask that blocks all signals.
+    pub fn all() -> Self {
+        Self::of_bits(u64::MAX)
+    }
+
     /// Returns the mask of the calling thread.
     pub(crate) fn current() -> Self {
         let mut mask = Self(empty_set());

@@ -104,7 +104,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, UsageError> {
     let mut files = list().map_err(|error| cannot_read(&name(path), &error))?;
     files.retain(|file| {
         let extension = file.extension().and_then(|extension| extension.to_str());
-        extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+        let has_runs = extension.is_some_and(|extension| EXTENSIONS.contains(&extension));
+        let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+        // Reading a FIFO could wait forever.
+        has_runs && !name.starts_with(b".") && file.is_file()
     });
     files.sort_unstable();
     if files.is_empty() {

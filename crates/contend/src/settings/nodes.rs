@@ -54,8 +54,8 @@ pub(super) fn on_nodes(
     expected: Duration,
 ) -> Result<LabOnNodes> {
     let words = words(what, &args);
-    let NodesArgs { on: _, nodes, engine_option, work } = args.nodes;
-    let (options, work) = run::slurm(engine_option, work)?;
+    let NodesArgs { on: _, nodes, engine_option: options, work } = args.nodes;
+    let work = run::work_for_slurm(work)?;
     Ok(LabOnNodes {
         words,
         nodes,

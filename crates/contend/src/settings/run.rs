@@ -166,20 +166,13 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
     Ok(Some(Cluster { emit, resume, ..cluster }))
 }
 
-/// Returns the options for Slurm and the directory for work directories, with the user's settings.
+/// Returns the directory for work directories of Slurm: the given one, or that of the user's settings.
 ///
 /// # Errors
 /// Returns a [`UsageError`] if the configuration is wrong, or there is no such directory.
-pub(super) fn slurm(
-    options: Vec<String>,
-    work: Option<PathBuf>,
-) -> Result<(Vec<String>, PathBuf), UsageError> {
-    let configured = file::engine(EngineArg::Slurm, None, options)?;
-    let options = match configured.kind {
-        EngineKind::Slurm { options } => options,
-        EngineKind::Local | EngineKind::Spark { .. } => Vec::new(),
-    };
-    Ok((options, work_directory(work.or(configured.work))?))
+pub(super) fn work_for_slurm(given: Option<PathBuf>) -> Result<PathBuf, UsageError> {
+    let configured = file::engine(EngineArg::Slurm, None, Vec::new())?;
+    work_directory(given.or(configured.work))
 }
 
 /// Checks the directory for work directories; the current directory if none is given.

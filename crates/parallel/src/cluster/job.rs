@@ -88,6 +88,9 @@ impl JobFile {
     /// # Errors
     /// Returns an error if the file does not exist, is not a regular one, or cannot be opened.
     pub fn examine(name: &str, directory: &Path) -> io::Result<Self> {
+        if objects::is_object(name) {
+            return Self::of_object(name);
+        }
         Self::open(name, directory).map(|(examined, _)| examined)
     }
 
@@ -97,9 +100,7 @@ impl JobFile {
     /// Returns an error if the file does not exist, is not a regular one, or cannot be opened.
     pub fn open(name: &str, directory: &Path) -> io::Result<(Self, Opened)> {
         if objects::is_object(name) {
-            let Properties { bytes, modified, tag } = objects::properties(name)?;
-            let examined = Self { name: name.to_owned(), bytes, modified, tag };
-            return Ok((examined, Opened::open(name.as_ref())?));
+            return Ok((Self::of_object(name)?, Opened::open(name.as_ref())?));
         }
         let path = directory.join(name);
         // Opening a FIFO would release its writer.
@@ -112,6 +113,13 @@ impl JobFile {
         let modified = i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
         let (name, tag) = (name.to_owned(), String::new());
         Ok((Self { name, bytes: data.len(), modified, tag }, Opened::File(file)))
+    }
+}
+
+impl JobFile {
+    fn of_object(name: &str) -> io::Result<Self> {
+        let Properties { bytes, modified, tag } = objects::properties(name)?;
+        Ok(Self { name: name.to_owned(), bytes, modified, tag })
     }
 }
 

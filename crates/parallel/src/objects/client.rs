@@ -1,47 +1,65 @@
 //! Reads objects of a store.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use futures_util::StreamExt as _;
+use contend_sys::signal::Mask;
+use futures_util::{StreamExt as _, stream};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, parse_url_opts};
+use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
 use tokio::runtime::{Builder, Runtime};
-use url::Url;
 
-use super::Properties;
+use super::{Properties, SCHEME};
 
-/// Begin of the names of environment variables that configure the client, such as `AWS_REGION`.
-const VARIABLES: &str = "AWS_";
+/// Largest number of requests at the same time.
+const MAX_REQUESTS: usize = 32;
 
-/// Runs requests, on the thread that waits for them.
-static RUNTIME: LazyLock<Result<Runtime, io::Error>> =
-    LazyLock::new(|| Builder::new_current_thread().enable_all().build());
+/// Runs requests, on the thread that waits for them. Names of hosts are resolved on other threads, which must leave signals to
+/// the threads of contend.
+static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+    Builder::new_current_thread().enable_all().on_thread_start(|| Mask::all().restore()).build()
+});
 
 fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
 }
 
-/// Returns the store of an object, and its place there.
-fn store(name: &str) -> io::Result<(Box<dyn ObjectStore>, Path)> {
-    let url = Url::parse(name).map_err(io::Error::other)?;
-    let variables = std::env::vars_os().filter_map(|(name, value)| {
-        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
-        name.starts_with(VARIABLES).then(|| (name.to_lowercase(), value))
-    });
-    parse_url_opts(&url, variables).map_err(io::Error::other)
+/// Returns the store of an object, and its place there. The variables `AWS_…` configure the store.
+fn store(name: &str) -> io::Result<(Arc<AmazonS3>, Path)> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<AmazonS3>>>> = LazyLock::new(Mutex::default);
+    let place = name.strip_prefix(SCHEME).unwrap_or_default();
+    let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
+    let path = Path::parse(key).map_err(io::Error::other)?;
+    if path.as_ref() != key || key.is_empty() {
+        return Err(io::Error::other(format!("'{key}' cannot be the key of an object")));
+    }
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(store) = known.get(bucket) {
+        return Ok((Arc::clone(store), path));
+    }
+    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    let store = Arc::new(builder.build().map_err(io::Error::other)?);
+    known.insert(bucket.to_owned(), Arc::clone(&store));
+    Ok((store, path))
 }
 
-/// Asks the store for the properties of an object.
-pub(super) fn properties(name: &str) -> io::Result<Properties> {
-    let (store, place) = store(name)?;
-    let found = runtime()?.block_on(store.head(&place)).map_err(reason)?;
-    Ok(Properties {
-        bytes: found.size,
-        modified: found.last_modified.timestamp_nanos_opt().unwrap_or_default().into(),
-        tag: found.e_tag.unwrap_or_default(),
-    })
+/// Asks the store for the properties of objects, in this order.
+pub(super) fn properties<'a>(
+    names: impl Iterator<Item = &'a str>,
+) -> io::Result<Vec<io::Result<Properties>>> {
+    let requests = names.map(|name| async {
+        let (store, place) = store(name)?;
+        let found = store.head(&place).await.map_err(reason)?;
+        let tag =
+            found.e_tag.ok_or_else(|| io::Error::other("its store tells no version of it"))?;
+        let modified = found.last_modified.timestamp_nanos_opt().unwrap_or_default().into();
+        Ok(Properties { bytes: found.size, modified, tag })
+    });
+    let requests: Vec<_> = requests.collect();
+    Ok(runtime()?.block_on(stream::iter(requests).buffered(MAX_REQUESTS).collect()))
 }
 
 /// Writes the bytes of an object in a range, if its tag is the given one.
@@ -52,15 +70,20 @@ pub(super) fn copy(
     to: &mut dyn io::Write,
 ) -> io::Result<()> {
     let (store, place) = store(name)?;
-    let if_match = (!tag.is_empty()).then(|| tag.to_owned());
-    let options =
-        GetOptions { range: Some(GetRange::Bounded(range)), if_match, ..GetOptions::default() };
+    let mut missing = range.end - range.start;
+    let options = GetOptions {
+        range: Some(GetRange::Bounded(range)),
+        if_match: Some(tag.to_owned()),
+        ..GetOptions::default()
+    };
     runtime()?.block_on(async {
         let mut stream = store.get_opts(&place, options).await.map_err(reason)?.into_stream();
         while let Some(bytes) = stream.next().await {
-            to.write_all(&bytes.map_err(reason)?)?;
+            let bytes = bytes.map_err(reason)?;
+            missing = missing.saturating_sub(bytes.len() as u64);
+            to.write_all(&bytes)?;
         }
-        Ok(())
+        if missing == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     })
 }
 

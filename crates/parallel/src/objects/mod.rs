@@ -1,7 +1,7 @@
 //! Objects of a store, such as `s3://bucket/key`, as files that are read.
 //!
 //! An object is read into a temporary file, in the ranges that are needed: a part of a job needs its own bytes and the rest of
-//! its last record. Only the feature `object-store` has a client for stores; without it, there are no objects.
+//! its last record. Only the feature `object-store` has a client for stores; without it, objects cannot be read.
 
 #[cfg(feature = "object-store")]
 mod client;
@@ -11,16 +11,18 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The schemes of the names of objects.
-const SCHEMES: &[&str] = &["s3://"];
+/// Begin of the names of objects.
+const SCHEME: &str = "s3://";
 /// Objects are read in ranges that begin and end at multiples of this number of bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
+/// Largest number of blocks in a request. The client gives a request 30 seconds.
+const MAX_BLOCKS: usize = 16;
 
-/// Returns whether a name is that of an object, and this contend can read objects.
+/// Returns whether a name is that of an object.
 pub(crate) fn is_object(name: &str) -> bool {
-    cfg!(feature = "object-store") && SCHEMES.iter().any(|scheme| name.starts_with(scheme))
+    name.starts_with(SCHEME)
 }
 
 /// What a store says about an object.
@@ -30,24 +32,42 @@ pub(crate) struct Properties {
     pub bytes: u64,
     /// The time of the last modification, in nanoseconds since 1970.
     pub modified: i128,
-    /// The version of the contents, which all reads must find; empty if the store does not tell.
+    /// The version of the contents, which all reads must find.
     pub tag: String,
 }
 
-/// Returns the properties of an object. Asks the store once for each name, so that a run sees one version of it.
+/// The properties that stores have told.
+static KNOWN: LazyLock<Mutex<HashMap<String, Properties>>> = LazyLock::new(Mutex::default);
+
+/// Returns the properties of an object. Asks the store once for each name, so that a process sees one version of it.
 ///
 /// # Errors
 /// Returns an error if the object cannot be read.
 pub(crate) fn properties(name: &str) -> io::Result<Properties> {
-    static KNOWN: Mutex<Option<HashMap<String, Properties>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
     if let Some(properties) = known.get(name) {
         return Ok(properties.clone());
     }
-    let found = client::properties(name)?;
+    let found = client::properties(std::iter::once(name))?.pop();
+    let found = found.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))?;
     known.insert(name.to_owned(), found.clone());
     Ok(found)
+}
+
+/// Asks stores for the properties of all objects among the names at the same time. [`properties`] tells what could not be found.
+pub(crate) fn ask_for(names: &[String]) {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let wanted = |name: &&str| is_object(name) && !known.contains_key(*name);
+    let names: Vec<&str> = names.iter().map(String::as_str).filter(wanted).collect();
+    if names.len() < 2 {
+        return;
+    }
+    let found = client::properties(names.iter().copied()).unwrap_or_default();
+    for (name, found) in names.into_iter().zip(found) {
+        if let Ok(properties) = found {
+            known.insert(name.to_owned(), properties);
+        }
+    }
 }
 
 /// Returns the bytes of an object in a range.
@@ -139,8 +159,9 @@ impl PartialCopy {
             .map(|block| usize::try_from(block).unwrap_or(usize::MAX).min(blocks.len()));
         let mut next = first;
         while next < last {
-            // As many blocks as are missing in a row are one request.
-            let missing = blocks[next..last].iter().take_while(|&&is_there| !is_there).count();
+            // Blocks that are missing in a row are one request.
+            let missing = blocks[next..last].iter().take(MAX_BLOCKS);
+            let missing = missing.take_while(|&&is_there| !is_there).count();
             if missing == 0 {
                 next += 1;
                 continue;
@@ -179,11 +200,17 @@ impl io::Write for At<'_> {
 mod client {
     use super::{Properties, Range, io};
 
-    pub(super) fn properties(_: &str) -> io::Result<Properties> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn unsupported<T>() -> io::Result<T> {
+        Err(io::Error::other("this contend was built without the feature object-store"))
+    }
+
+    pub(super) fn properties<'a>(
+        _: impl Iterator<Item = &'a str>,
+    ) -> io::Result<Vec<io::Result<Properties>>> {
+        unsupported()
     }
 
     pub(super) fn copy(_: &str, _: &str, _: Range<u64>, _: &mut dyn io::Write) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        unsupported()
     }
 }

@@ -62,6 +62,12 @@ pub fn plan(stages: &[Simple], situation: &Situation<'_>) -> Plan {
             let why = why.filter(|_| found.first.is_some());
             draft(stages, &found.left_alone(why), situation)
         }
+        // Something has to copy an object, even if the pipeline is only `cat`.
+        None if found.source.has_object() => {
+            let copy = command(0, &stages[0], &[], None);
+            plan.steps.push(Step::Serial(vec![copy]));
+            plan
+        }
         Some(Step::Parallel(group)) if found.first.is_some() => {
             name_files(group, &stages[0]);
             plan

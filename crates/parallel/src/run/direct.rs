@@ -148,18 +148,15 @@ impl<'a> Direct<'a> {
             return self.run_plain(decision, inverted, settings, observer);
         }
         let plan = self.plan(settings);
-        if let Some(mut here) = here_only(&plan, settings) {
-            if let Some(why) = self.obstacle_to_object(&plan, settings) {
-                why.clone_into(&mut here.why);
-            }
+        self.check_objects(&plan, settings)?;
+        if let Some(here) = here_only(&plan, settings) {
             return self.run_here(&here, text, inverted, settings, observer);
         }
         let original = || shell_command::with_text(&settings.shell(), settings, text);
         let check = settings.check.then(|| Check::begin(&plan.source, original())).transpose()?;
         let (decision, prefix) = self.decide(&plan, settings)?;
         if !decision.parallel && self.originals.is_none() {
-            let why = self.obstacle_to_object(&plan, settings).unwrap_or(&decision.why);
-            not_divided(why, settings, observer)?;
+            not_divided(&decision.why, settings, observer)?;
         }
         if !decision.parallel && prefix.is_empty() && reports_nothing {
             return self.run_plain(decision, inverted, settings, observer);
@@ -194,13 +191,37 @@ impl<'a> Direct<'a> {
         run_plan(task, report, settings, check, observer)
     }
 
-    /// Returns why contend does not read an object that the first stage names, if there is one.
-    fn obstacle_to_object<'p>(&self, plan: &'p Plan, settings: &Settings) -> Option<&'p str> {
-        let first = self.stages.first()?;
-        let mut words = first.arguments.iter().chain(&first.input);
-        let is_named = settings.reads_objects && words.any(|word| objects::is_object(&word.text));
-        let stage = plan.stages.first().filter(|_| is_named && !plan.source.has_object())?;
-        Some(&stage.why)
+    /// Checks that contend itself reads all objects that the pipeline names: a command would look for files.
+    ///
+    /// # Errors
+    /// Returns an error if that is not the case, or if the shell would have to read them.
+    fn check_objects(&self, plan: &Plan, settings: &Settings) -> Result<(), RunError> {
+        if !settings.reads_objects {
+            return Ok(());
+        }
+        let object_of = |stage: &Simple| {
+            let mut files: Vec<_> = match purity::named_files(stage) {
+                Some(files) => files,
+                None if stage.name() == "cat" => stage.arguments.iter().collect(),
+                None => Vec::new(),
+            };
+            files.extend(&stage.input);
+            let object = files.into_iter().find(|file| objects::is_object(&file.text))?;
+            Some(object.text.clone())
+        };
+        let is_read = plan.source.has_object();
+        for (index, stage) in self.stages.iter().enumerate().skip(usize::from(is_read)) {
+            if let Some(name) = object_of(stage) {
+                let stage = plan.stages.get(index).map(|stage| stage.why.clone());
+                return Err(RunError::Object { name, why: stage.unwrap_or_default() });
+            }
+        }
+        if is_read && settings.check {
+            let (name, why) =
+                (object_of(&self.stages[0]).unwrap_or_default(), "--check compares with the shell");
+            return Err(RunError::Object { name, why: why.to_owned() });
+        }
+        Ok(())
     }
 
     /// Runs the pipeline without the cluster, for the given reason.
@@ -291,15 +312,15 @@ impl<'a> Direct<'a> {
     /// Decides by circumstances other than the size of the input, or returns `None` if the size
     /// decides.
     fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
+        if plan.source.has_object() {
+            let why = "no command can read an object".to_owned();
+            return Some(Decision { parallel: true, why, ..Decision::default() });
+        }
         if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {
             return Some(status_visible());
         }
         if let Some(why) = limits::obstacle(plan, settings) {
             return Some(Decision { why, ..Decision::default() });
-        }
-        if plan.source.has_object() {
-            let why = "no command can read an object".to_owned();
-            return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         if self.reads_stream(plan)
             && !settings.explain

@@ -39,6 +39,14 @@ pub enum RunError {
     /// The job of the pipeline cannot be written, since it runs on one machine only, for the given reason.
     #[error("--emit: the pipeline runs on one machine only: {0}")]
     NotDivided(String),
+    /// The pipeline names an object in a store, which contend does not read, for the given reason.
+    #[error("no command can read the object {name}, and contend does not read it: {why}")]
+    Object {
+        /// The name of the object.
+        name: String,
+        /// Why contend does not read it.
+        why: String,
+    },
     /// The executor failed.
     #[error(transparent)]
     Execute(#[from] ExecuteError),

@@ -8,7 +8,10 @@
 
 directory=${0%/*}
 node=${SLURMD_NODENAME:-$(hostname)}
-: >"$directory/$node.log"
+# Two tasks on a node would disturb each other.
+set -C
+: >"$directory/$node.log" || exit
+set +C
 printf '%s.%s' "$SLURM_JOB_ID" "$SLURM_STEP_ID" >"$directory/$node.step"
 mv "$directory/$node.step" "$directory/step"
 # The directory of the machine that started the run need not exist here.

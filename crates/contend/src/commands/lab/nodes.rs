@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use contend_record::compare::Origin;
 use contend_record::lab::RunRecord;
+use contend_record::shell::quote;
 use contend_report::render;
 use contend_report::render::html::{self, MAX_RUNS};
-use contend_report::render::text::printable;
 use contend_report::render::units::counted;
 use contend_shell::environment::in_path;
 use contend_sys::interrupt::Signals;
@@ -31,6 +31,7 @@ use tempfile::TempDir;
 use crate::commands::import::{self, NewRun};
 use crate::commands::{compare, now};
 use crate::exit::{Exit, UsageError};
+use crate::output::ReportFile;
 use crate::progress::CLEAR_LINE;
 use crate::settings::LabOnNodes;
 use crate::{output, records};
@@ -39,6 +40,15 @@ use crate::{output, records};
 const RUN: &str = "srun";
 /// The program that sends signals to them.
 const SIGNAL: &str = "scancel";
+/// Variables of an allocation that determine how many tasks a node runs, and the CPUs of each.
+const OF_ALLOCATION: &[&str] = &[
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_NPROCS",
+    "SLURM_NTASKS",
+    "SLURM_NTASKS_PER_NODE",
+    "SLURM_TASKS_PER_NODE",
+    "SLURM_TRES_PER_TASK",
+];
 /// What each node runs.
 const SCRIPT: &str = include_str!("node.sh");
 /// Time between two looks at the work directory.
@@ -68,18 +78,22 @@ pub(super) fn run(settings: LabOnNodes) -> Result<Exit> {
     let status = measure(&settings, &work, &signals)?;
     work.wait_for_records(settings.nodes);
     let nodes = work.nodes();
-    let mut measured = Vec::new();
-    let mut has_failed = !status.success();
+    let (mut measured, mut missing) = (Vec::new(), 0);
     for node in &nodes {
         match work.record(node) {
             Ok(found) => measured.push((node.clone(), found)),
             Err(why) => {
-                has_failed = true;
+                missing += 1;
                 output::error(&format!("no results of {node}: {why}"));
             }
         }
     }
     let interrupted = signals.interrupted();
+    let expected = settings.nodes.unwrap_or(1) as usize;
+    if interrupted.is_none() && nodes.len() < expected {
+        missing += expected - nodes.len();
+        output::error(&format!("{} of {expected} nodes have begun", nodes.len()));
+    }
     if measured.is_empty() {
         return match interrupted {
             Some(signal) => Ok(Exit::Signal(signal)),
@@ -87,13 +101,38 @@ pub(super) fn run(settings: LabOnNodes) -> Result<Exit> {
             None => bail!("no node has measured anything"),
         };
     }
-    let origins = save(&settings, &measured, work)?;
+    let origins = match saved(&settings, &measured) {
+        Ok(origins) => origins,
+        Err(error) => {
+            let import = import_command(&settings, &work.keep());
+            let what = format!("cannot save the runs; to try again: {import}");
+            return Err(error.context(what));
+        }
+    };
+    if missing > 0 && interrupted.is_none() {
+        // Results may appear late, or be of use to somebody who reads them.
+        output::error(&format!("the files of the nodes are in {}", work.keep().display()));
+    }
     report(settings, origins, measured)?;
     Ok(match interrupted {
         Some(signal) => Exit::Signal(signal),
-        None if has_failed => Exit::Failure,
+        None if missing > 0 || !status.success() => Exit::Failure,
         None => Exit::Success,
     })
+}
+
+/// Returns a command that saves the runs of a work directory.
+fn import_command(settings: &LabOnNodes, work: &Path) -> String {
+    format!(
+        "contend import {}{}",
+        quote(&work.to_string_lossy()),
+        elsewhere(settings.given_store.as_deref())
+    )
+}
+
+/// Returns the option for a store that the user has given, after a space.
+fn elsewhere(store: Option<&Path>) -> String {
+    store.map_or_else(String::new, |path| format!(" --store {}", quote(&path.to_string_lossy())))
 }
 
 /// The record of a node: as JSON, and parsed.
@@ -176,10 +215,17 @@ impl Work {
 /// Runs the experiments on all nodes, and returns how `srun` has ended.
 fn measure(settings: &LabOnNodes, work: &Work, signals: &Signals) -> Result<ExitStatus> {
     let mut command = Command::new(RUN);
-    command.args(["--job-name=contend-lab", "--ntasks-per-node=1", "--exclusive", "--mem=0"]);
-    // Without binding, and after the others have failed.
+    command.args(["--job-name=contend-lab", "--ntasks-per-node=1", "--mem=0"]);
+    // Without binding to a CPU, and although other nodes have failed.
     command.args(["--cpu-bind=none", "--kill-on-bad-exit=0", "--wait=0", "--input=none"]);
+    // In an allocation, this would mean that a task gets only the CPUs that it asks for.
+    let is_in_allocation = std::env::var_os("SLURM_JOB_ID").is_some();
+    command.args((!is_in_allocation).then_some("--exclusive"));
     command.args(settings.nodes.map(|nodes| format!("--nodes={nodes}")));
+    // The allocation may be for more tasks, or for tasks with few CPUs.
+    for name in OF_ALLOCATION {
+        command.env_remove(name);
+    }
     command.args(&settings.options).arg("sh").arg(work.path("node.sh")).args(&settings.words);
     // The terminal's signals reach contend alone.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
@@ -275,9 +321,8 @@ impl Progress {
     }
 }
 
-/// Saves the runs, if they are to be saved, and returns where each of them is. If they cannot be saved, the work directory
-/// stays.
-fn save(settings: &LabOnNodes, measured: &[(String, Found)], work: Work) -> Result<Vec<Origin>> {
+/// Saves the runs, if they are to be saved, and returns where each of them is.
+fn saved(settings: &LabOnNodes, measured: &[(String, Found)]) -> Result<Vec<Origin>> {
     let Some(store) = &settings.store else {
         let origin = |(node, _): &(String, Found)| Origin::File { path: node.clone() };
         return Ok(measured.iter().map(origin).collect());
@@ -286,70 +331,58 @@ fn save(settings: &LabOnNodes, measured: &[(String, Found)], work: Work) -> Resu
         let run = NewRun::of_record(value.clone(), settings.label.clone());
         run.map(|run| run.with_title(&settings.title)).map_err(anyhow::Error::msg)
     };
-    let runs = measured.iter().map(run).collect::<Result<Vec<_>>>();
-    let added = runs.and_then(|runs| Ok(import::add(store, &runs)?));
-    let added = match added {
-        Ok(added) => added,
-        Err(error) => {
-            let kept = work.keep();
-            let what = format!("cannot save the runs; `contend import {}` does", kept.display());
-            return Err(error.context(what));
-        }
-    };
-    let numbers: Vec<i64> = added.numbers.into_iter().flatten().collect();
-    let kept = |&number: &i64| Origin::Kept { number, label: settings.label.clone() };
-    Ok(numbers.iter().map(kept).collect())
+    let runs: Vec<_> = measured.iter().map(run).collect::<Result<_>>()?;
+    let numbers = import::add(store, &runs)?.numbers.into_iter().flatten();
+    Ok(numbers.map(|number| Origin::Kept { number, label: settings.label.clone() }).collect())
 }
 
-/// Prints the report of a run, or compares several, writes the page, and says where the runs are.
+/// Writes the page, prints the report of a run, or compares the first ones of several, and says where the runs are. A page on
+/// standard output replaces the report.
 fn report(
     settings: LabOnNodes,
     origins: Vec<Origin>,
     measured: Vec<(String, Found)>,
 ) -> Result<()> {
-    let numbers: Vec<String> = origins
-        .iter()
-        .filter_map(|origin| match origin {
-            Origin::Kept { number, .. } => Some(number.to_string()),
-            _ => None,
-        })
-        .collect();
     let (nodes, records): (Vec<_>, Vec<_>) =
         measured.into_iter().map(|(node, (_, record))| (node, record)).unzip();
     let runs: Vec<_> = origins.into_iter().zip(records).collect();
-    let text = match runs.as_slice() {
-        [(_, record)] => render::lab::report(record, settings.detail, output::width()),
-        few if few.len() <= MAX_RUNS => {
-            render::compare::report(&compare::of_lab(few), output::width())
-        }
-        many => format!("{} were measured.\n", counted(many.len() as u64, "node")),
-    };
-    output::stdout(&text)?;
-    let page = settings.html.map(|file| {
-        let named = nodes.into_iter().zip(runs.iter().map(|(_, record)| record));
-        let named: Vec<(String, &RunRecord)> = named.collect();
-        match named.as_slice() {
-            [(_, record)] => file.write(&html::lab(record)?),
-            several => file.write(&html::lab_runs(several)?),
-        }
-    });
-    let elsewhere = settings.given_store.map_or_else(String::new, |path| {
-        format!(" --store {}", printable(&path.display().to_string()))
-    });
-    match numbers.as_slice() {
-        [] => {}
-        [one] => output::stderr(&format!(
-            "saved as run {one}; show it again: contend history show {one}{elsewhere}\n"
-        ))?,
+    let shown = &runs[..runs.len().min(MAX_RUNS)];
+    let to_stdout = settings.html.as_ref().is_some_and(ReportFile::is_stdout);
+    let page = settings.html.map_or(Ok(()), |file| match shown {
+        [(_, record)] => file.write(&html::lab(record)?),
         several => {
-            let (first, last) = (&several[0], &several[several.len() - 1]);
-            let compared = several[..several.len().min(MAX_RUNS)].join(" ");
-            output::stderr(&format!(
+            let named = nodes.into_iter().zip(several.iter().map(|(_, record)| record));
+            file.write(&html::lab_runs(&named.collect::<Vec<_>>())?)
+        }
+    });
+    let text = match shown {
+        [(_, record)] => render::lab::report(record, settings.detail, output::width()),
+        several => render::compare::report(&compare::of_lab(several), output::width()),
+    };
+    let printed = if to_stdout { Ok(()) } else { output::stdout(&text) };
+    output::stderr(&where_saved(&runs, &elsewhere(settings.given_store.as_deref())))?;
+    page.and(printed)
+}
+
+/// Says where the runs are saved; returns an empty string if they are not.
+fn where_saved(runs: &[(Origin, RunRecord)], elsewhere: &str) -> String {
+    let number = |(origin, _): &(Origin, RunRecord)| match origin {
+        Origin::Kept { number, .. } => Some(number.to_string()),
+        _ => None,
+    };
+    let numbers: Vec<String> = runs.iter().filter_map(number).collect();
+    match numbers.as_slice() {
+        [] => String::new(),
+        [one] => {
+            format!("saved as run {one}; show it again: contend history show {one}{elsewhere}\n")
+        }
+        [first, .., last] => {
+            let compared = numbers[..numbers.len().min(MAX_RUNS)].join(" ");
+            format!(
                 "saved as runs {first} to {last}; compare them:\n  contend compare {compared}{elsewhere}\n"
-            ))?;
+            )
         }
     }
-    page.unwrap_or(Ok(()))
 }
 
 #[cfg(test)]

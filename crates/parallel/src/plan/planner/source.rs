@@ -189,12 +189,15 @@ fn reads_standard_input(simple: &Simple) -> bool {
 /// Returns why the plan cannot read the named files itself, or `None` if all are regular, readable,
 /// non-empty files without holes, none of which can be the output. With `reads_objects`, they may be objects.
 fn objection(names: &[String], reads_objects: bool) -> Option<String> {
+    if reads_objects {
+        objects::ask_for(names);
+    }
     let objection = |name: &String| -> io::Result<Option<&str>> {
         if name == "-" {
             return Ok(Some("is its standard input"));
         }
         if reads_objects && objects::is_object(name) {
-            return Ok((objects::properties(name)?.bytes == 0).then_some("is empty"));
+            return objects::properties(name).map(|_| None);
         }
         // Opening another kind of file may have an effect: a fifo's writer, for example, would
         // notice.
@@ -229,7 +232,7 @@ fn open_end(names: &[String], command: &Simple) -> Option<String> {
     let ends_well = |name: &String| -> std::io::Result<bool> {
         if objects::is_object(name) {
             let bytes = objects::properties(name)?.bytes;
-            return Ok(objects::read(name, bytes.saturating_sub(1)..bytes)? == [end]);
+            return Ok(bytes == 0 || objects::read(name, bytes - 1..bytes)? == [end]);
         }
         let file = File::open(name)?;
         let mut last = [0];
