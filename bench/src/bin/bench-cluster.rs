@@ -229,7 +229,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Compares the simulation with measurements. Its parameters follow from five other jobs.
+    /// Compares the simulation with measurements. Its parameters follow from four other jobs.
     fn validate(&self, engine: &str) -> Result<()> {
         let folder = self.args.inputs.join("keys");
         let size = self.args.megabytes * 1_000_000;

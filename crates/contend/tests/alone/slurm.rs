@@ -159,9 +159,13 @@ fn an_interrupted_run_on_nodes_keeps_what_was_measured() {
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--nodes", "2", "--budget", "600", "--engine-option=--time=5"];
         let child = lab_on_slurm(folder.path(), slurm, &options).spawn().expect("it starts");
-        wait_until("both nodes measure", || slurm.tasks().contains(" R "));
-        // Until then, nothing has been measured.
-        std::thread::sleep(std::time::Duration::from_secs(5));
+        let has_begun = |node: &str| {
+            let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
+            entries.map(|entry| entry.path()).any(|path| path.join(node).exists())
+        };
+        wait_until("both nodes have begun", || has_begun("n1.log") && has_begun("n2.log"));
+        // They have to measure something: the first samples take about a second.
+        std::thread::sleep(std::time::Duration::from_secs(8));
         kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
         let output = child.wait_with_output().expect("a child");
         let messages = text(&output.stderr);

@@ -201,7 +201,6 @@ fn objects_have_the_bytes_of_files() {
         "cat s3://bucket/other s3://bucket/empty | cat",
         "cat 's3://bucket/odd#name=10%3A 00' in | tr a b",
         "cat s3://bucket/empty | wc -l",
-        "cat s3://bucket/other | head -n 1",
     ] {
         let output = run(&setting, address, &["--on", "local", "--pipefail", pipeline]).output();
         let output = output.expect("it starts");
@@ -253,9 +252,43 @@ fn names_of_objects_are_those_of_files_without_an_engine() {
             assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{message}");
         }
     }
+    let words = ["--on", "local", "--pipefail", "cat s3://bucket/lines | tr a b | head -n 1"];
+    let output = run(&setting, address, &words).output().expect("it starts");
+    let message = text(&output.stderr);
+    assert!(message.contains("the exit code depends on how much of it is read"), "{message}");
     let words = ["--on", "local", "--check", "cat s3://bucket/lines | tr a b"];
     let output = run(&setting, address, &words).output().expect("it starts");
     let message = text(&output.stderr);
     assert!(message.contains("--check compares with the shell"), "{message}");
     assert_eq!(output.status.code(), Some(125), "{message}");
+}
+
+#[test]
+fn scripts_read_objects_too() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    store.put("other", b"first\nlast\n");
+    let script = "if cat s3://bucket/other | grep last >/dev/null; then echo found; fi\n\
+                  cat s3://bucket/missing | tr a b | wc -l\n";
+    fs::write(setting.path("script"), script).expect("room");
+    let output = run(&setting, address, &["--on", "local", "-f", "script"]).output();
+    let output = output.expect("it starts");
+    let message = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "found\n", "{message}");
+    assert!(message.contains("no command can read the object s3://bucket/missing"), "{message}");
+}
+
+#[test]
+fn a_directory_may_have_the_name_of_a_scheme() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    fs::create_dir_all(setting.path("s3:/bucket")).expect("room");
+    fs::write(setting.path("s3:/bucket/file"), lines()).expect("room");
+    let pipeline = "cat s3://bucket/file | tr 0-9 a-j | sort | tail -n 1";
+    let output = run(&setting, address, &[pipeline]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-c", pipeline]).current_dir(setting.0.path()).output();
+    assert_eq!(output.stdout, bash.expect("bash starts").stdout);
+    assert_eq!(store.heads.load(Ordering::Relaxed), 0);
 }

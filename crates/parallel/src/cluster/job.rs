@@ -322,7 +322,15 @@ impl Job {
         let text = fs::read_to_string(path)
             .map_err(|source| JobError::File { path: path.to_owned(), source })?;
         let job = serde_json::from_str(&text).ok().filter(|job: &Self| job.format == FORMAT);
-        job.ok_or_else(|| JobError::Format { path: path.to_owned() })
+        let job = job.ok_or_else(|| JobError::Format { path: path.to_owned() })?;
+        // This process must not see other versions of objects.
+        for JobFile { name, bytes, modified, tag } in &job.files {
+            if objects::is_object(name) {
+                let (bytes, modified, tag) = (*bytes, *modified, tag.clone());
+                objects::expect(name, Properties { bytes, modified, tag });
+            }
+        }
+        Ok(job)
     }
 
     /// Writes the job to a new file, completely or not at all.

@@ -54,6 +54,12 @@ pub(crate) fn properties(name: &str) -> io::Result<Properties> {
     Ok(found)
 }
 
+/// Makes reads of an object fail if it has other properties.
+pub(crate) fn expect(name: &str, properties: Properties) {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(name.to_owned(), properties);
+}
+
 /// Asks stores for the properties of all objects among the names at the same time. [`properties`] tells what could not be found.
 pub(crate) fn ask_for(names: &[String]) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -74,6 +74,33 @@ fn ends_at_first_match(stages: &[Simple]) -> bool {
         && rustix::fs::fstat(io::stdout()).is_ok_and(|it| is_null(&it))
 }
 
+/// Returns the name of an object that a stage reads as a file; `None` if there is none.
+fn object_of(stage: &Simple) -> Option<String> {
+    let mut files: Vec<_> = match purity::named_files(stage) {
+        Some(files) => files,
+        None if stage.name() == "cat" => stage.arguments.iter().collect(),
+        None => Vec::new(),
+    };
+    files.extend(&stage.input);
+    let object = files.into_iter().find(|file| objects::is_object(&file.text))?;
+    Some(object.text.clone())
+}
+
+/// Checks that stages which run as written, for the given reason, name no object.
+///
+/// # Errors
+/// Returns an error if one does.
+pub(super) fn check_as_written(
+    stages: &[Simple],
+    settings: &Settings,
+    why: &str,
+) -> Result<(), RunError> {
+    match stages.iter().find_map(object_of).filter(|_| settings.reads_objects) {
+        Some(name) => Err(RunError::Object { name, why: why.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 /// Adds to a report how a plan is divided, or why it is not.
 fn explain_division(cluster: &Cluster, plan: &Plan, settings: &Settings, report: &mut Report) {
     match cluster.division(plan, settings.jobs()) {
@@ -199,16 +226,6 @@ impl<'a> Direct<'a> {
         if !settings.reads_objects {
             return Ok(());
         }
-        let object_of = |stage: &Simple| {
-            let mut files: Vec<_> = match purity::named_files(stage) {
-                Some(files) => files,
-                None if stage.name() == "cat" => stage.arguments.iter().collect(),
-                None => Vec::new(),
-            };
-            files.extend(&stage.input);
-            let object = files.into_iter().find(|file| objects::is_object(&file.text))?;
-            Some(object.text.clone())
-        };
         let is_read = plan.source.has_object();
         for (index, stage) in self.stages.iter().enumerate().skip(usize::from(is_read)) {
             if let Some(name) = object_of(stage) {
@@ -216,12 +233,18 @@ impl<'a> Direct<'a> {
                 return Err(RunError::Object { name, why: stage.unwrap_or_default() });
             }
         }
-        if is_read && settings.check {
-            let (name, why) =
-                (object_of(&self.stages[0]).unwrap_or_default(), "--check compares with the shell");
-            return Err(RunError::Object { name, why: why.to_owned() });
-        }
-        Ok(())
+        let Some(name) = self.stages.first().filter(|_| is_read).and_then(object_of) else {
+            return Ok(());
+        };
+        let status_shows = settings.pipefail || inherited::sigpipe_ignored();
+        let why = if settings.check {
+            Some("--check compares with the shell".to_owned())
+        } else if status_shows && !reads_all(plan) {
+            Some("the exit code depends on how much of it is read".to_owned())
+        } else {
+            limits::obstacle(plan, settings)
+        };
+        why.map_or(Ok(()), |why| Err(RunError::Object { name, why }))
     }
 
     /// Runs the pipeline without the cluster, for the given reason.
@@ -313,7 +336,7 @@ impl<'a> Direct<'a> {
     /// decides.
     fn decide_by_circumstances(&self, plan: &Plan, settings: &Settings) -> Option<Decision> {
         if plan.source.has_object() {
-            let why = "no command can read an object".to_owned();
+            let why = "contend has to read the object itself".to_owned();
             return Some(Decision { parallel: true, why, ..Decision::default() });
         }
         if (settings.pipefail || inherited::sigpipe_ignored()) && !reads_all(plan) {

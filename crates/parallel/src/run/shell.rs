@@ -267,7 +267,7 @@ fn judged(stages: &[Simple], settings: &Settings) -> Vec<Stage> {
         annotations: &settings.annotations,
         input_bytes: None,
         output_is_terminal: false,
-        reads_objects: false,
+        reads_objects: settings.reads_objects,
     };
     planner::plan(stages, &situation).stages
 }

@@ -89,7 +89,7 @@ pub(super) fn run(settings: LabOnNodes) -> Result<Exit> {
         }
     }
     let interrupted = signals.interrupted();
-    let expected = settings.nodes.unwrap_or(1) as usize;
+    let expected = work.expected(settings.nodes);
     if interrupted.is_none() && nodes.len() < expected {
         missing += expected - nodes.len();
         output::error(&format!("{} of {expected} nodes have begun", nodes.len()));
@@ -98,14 +98,24 @@ pub(super) fn run(settings: LabOnNodes) -> Result<Exit> {
         return match interrupted {
             Some(signal) => Ok(Exit::Signal(signal)),
             None if nodes.is_empty() => bail!("{RUN} ended without running on a node"),
-            None => bail!("no node has measured anything"),
+            None => {
+                let kept = work.keep();
+                bail!(
+                    "no node has measured anything; the files of the nodes are in {}",
+                    kept.display()
+                )
+            }
         };
+    }
+    if missing == 0 && interrupted.is_none() && !status.success() {
+        output::error(&format!("{RUN} failed after all nodes were complete: {status}"));
     }
     let origins = match saved(&settings, &measured) {
         Ok(origins) => origins,
         Err(error) => {
             let import = import_command(&settings, &work.keep());
-            let what = format!("cannot save the runs; to try again: {import}");
+            let what =
+                format!("cannot save the runs; to save them without title and label: {import}");
             return Err(error.context(what));
         }
     };
@@ -179,10 +189,17 @@ impl Work {
     /// Waits until the records of all nodes can be read, but not for long: some may have none.
     fn wait_for_records(&self, nodes: Option<u32>) {
         let begun = Instant::now();
-        let expected = || self.nodes().len().max(nodes.unwrap_or(0) as usize);
-        while self.complete().len() < expected() && begun.elapsed() < DELAY_OF_FILES {
+        while self.complete().len() < self.nodes().len().max(self.expected(nodes))
+            && begun.elapsed() < DELAY_OF_FILES
+        {
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Returns the number of nodes of the run: as requested, or as Slurm has told the nodes.
+    fn expected(&self, requested: Option<u32>) -> usize {
+        let told = || fs::read_to_string(self.path("count")).ok()?.trim().parse().ok();
+        requested.or_else(told).unwrap_or(1) as usize
     }
 
     /// Returns the record of a node.
@@ -217,7 +234,13 @@ fn measure(settings: &LabOnNodes, work: &Work, signals: &Signals) -> Result<Exit
     let mut command = Command::new(RUN);
     command.args(["--job-name=contend-lab", "--ntasks-per-node=1", "--mem=0"]);
     // Without binding to a CPU, and although other nodes have failed.
-    command.args(["--cpu-bind=none", "--kill-on-bad-exit=0", "--wait=0", "--input=none"]);
+    command.args([
+        "--cpu-bind=none",
+        "--kill-on-bad-exit=0",
+        "--wait=0",
+        "--no-kill",
+        "--input=none",
+    ]);
     // In an allocation, this would mean that a task gets only the CPUs that it asks for.
     let is_in_allocation = std::env::var_os("SLURM_JOB_ID").is_some();
     command.args((!is_in_allocation).then_some("--exclusive"));
@@ -252,10 +275,16 @@ fn interrupt(child: &mut Child, work: &Work, signals: &Signals) -> Result<ExitSt
         let mut command = Command::new(SIGNAL);
         command.args(["--quiet", "--signal=INT", &step]).stdin(Stdio::null());
         // If that fails, `srun` ends them.
-        let sent = spawn::spawn(&mut command, &[0], signals.mask_before(), Signal::TERM);
-        let _ = sent.and_then(|mut child| child.wait());
-        if let Some(status) = wait(child, GRACE)? {
-            return Ok(status);
+        if let Ok(mut sender) =
+            spawn::spawn(&mut command, &[0], signals.mask_before(), Signal::TERM)
+        {
+            if wait(&mut sender, GRACE)?.is_none() {
+                sender.kill()?;
+                sender.wait()?;
+            }
+            if let Some(status) = wait(child, GRACE)? {
+                return Ok(status);
+            }
         }
     }
     let _ = kill_process(Pid::from_child(child), Signal::TERM); // it has not been reaped

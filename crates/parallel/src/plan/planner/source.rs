@@ -196,8 +196,11 @@ fn objection(names: &[String], reads_objects: bool) -> Option<String> {
         if name == "-" {
             return Ok(Some("is its standard input"));
         }
-        if reads_objects && objects::is_object(name) {
-            return objects::properties(name).map(|_| None);
+        match (objects::is_object(name), reads_objects) {
+            (true, true) => return objects::properties(name).map(|_| None),
+            // A file with such a name cannot be told from an object later.
+            (true, false) => return Ok(Some("has the name of an object")),
+            (false, _) => {}
         }
         // Opening another kind of file may have an effect: a fifo's writer, for example, would
         // notice.

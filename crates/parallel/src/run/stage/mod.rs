@@ -49,6 +49,9 @@ const FORCED_RENDEZVOUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Beginnings of options that rule out the fast path.
 const FORCING: [&str; 4] = ["--part-size", "--parts", "--stats", "--records-to"];
 
+/// Beginning of the option for an engine, with which stages may read objects.
+const ENGINE: &str = "--on";
+
 /// A stage of shell source, as the arguments of its process describe it.
 #[derive(Debug)]
 struct Stage {
@@ -134,7 +137,9 @@ impl Stage {
             };
         }
         let mut together = Together { stages, neighbours };
-        if self.is_forced() || !together.takes_fast_path() {
+        let may_read_object = self.options().any(|option| option.starts_with(ENGINE))
+            && together.stages.iter().any(Words::may_name_object);
+        if self.is_forced() || may_read_object || !together.takes_fast_path() {
             return Begun::Undecided(
                 Undecided { stage: self, next: Next::RunTogether(together) }.into(),
             );
@@ -251,7 +256,10 @@ impl ConfiguredRun<'_> {
             Ok(direct) => {
                 direct.instead_of(self).run(&texts.join(" | "), false, settings, observer)
             }
-            Err(_) => self.run_as_written(),
+            Err(why) => {
+                direct::check_as_written(&simples, settings, &why)?;
+                self.run_as_written()
+            }
         }
     }
 }

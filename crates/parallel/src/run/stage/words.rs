@@ -12,6 +12,7 @@ use contend_shell::environment::in_path;
 use contend_sys::environment;
 
 use super::super::program::can_start;
+use crate::objects;
 
 /// Environment variables by name.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
@@ -33,6 +34,11 @@ impl Words {
     pub(super) fn of_this_process(words: &[OsString]) -> Self {
         let environment = std::env::vars_os().filter(|(name, _)| name != COMMAND_PATH).collect();
         Self { words: words.to_vec(), environment }
+    }
+
+    /// Returns whether a word may be the name of an object in a store.
+    pub(super) fn may_name_object(&self) -> bool {
+        self.words.iter().any(|word| word.to_str().is_some_and(objects::is_object))
     }
 
     /// Returns whether a word may name a file descriptor of this process, such as `/dev/fd/3`.
