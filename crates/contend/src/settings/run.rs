@@ -117,7 +117,7 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     Ok(Run { request, progress, files, trace, script_command, tip, publish, save })
 }
 
-/// Checks the text of a pipeline. `is_compared` tells whether it runs twice, for `--check`.
+/// Checks the text of a pipeline. `is_compared` is whether `--check` also runs the original.
 fn check_pipeline(text: &str, is_compared: bool) -> Result<()> {
     super::pipe::check_text("the pipeline", text)?;
     check_is_command(text)?;

@@ -205,10 +205,10 @@ mod tests {
             let arguments: Vec<String> = arguments.iter().map(|&it| it.to_owned()).collect();
             batch_size(&arguments, files, limit)
         };
-        assert_eq!(size(&["-m", "-r"], 16, None), None, "sort does so by itself");
+        assert_eq!(size(&["-m", "-r"], 16, None), None, "the default of sort is enough");
         assert_eq!(size(&["-m", "-r"], 17, None), Some("--batch-size=17".to_owned()));
         assert_eq!(size(&["-m"], 64, Some(72)), Some("--batch-size=64".to_owned()));
         assert_eq!(size(&["-m"], 64, Some(71)), None, "sort would refuse the option");
-        assert_eq!(size(&["-m", "--batch-size=8"], 64, None), None, "the user knows better");
+        assert_eq!(size(&["-m", "--batch-size=8"], 64, None), None, "the given option is kept");
     }
 }

@@ -53,8 +53,7 @@ pub(super) fn properties<'a>(
     let requests = names.map(|name| async {
         let (store, place) = store(name)?;
         let found = store.head(&place).await.map_err(reason)?;
-        let tag =
-            found.e_tag.ok_or_else(|| io::Error::other("its store tells no version of it"))?;
+        let tag = found.e_tag.ok_or_else(|| io::Error::other("its store sends no ETag"))?;
         let modified = found.last_modified.timestamp_nanos_opt().unwrap_or_default().into();
         Ok(Properties { bytes: found.size, modified, tag })
     });

@@ -60,7 +60,7 @@ pub(crate) fn expect(name: &str, properties: Properties) {
     known.insert(name.to_owned(), properties);
 }
 
-/// Asks stores for the properties of all objects among the names at the same time. [`properties`] tells what could not be found.
+/// Requests the properties of all objects among the names concurrently. Ignores errors, which [`properties`] returns.
 pub(crate) fn ask_for(names: &[String]) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = |name: &&str| is_object(name) && !known.contains_key(*name);

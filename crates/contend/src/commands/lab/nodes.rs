@@ -53,7 +53,7 @@ const OF_ALLOCATION: &[&str] = &[
 const SCRIPT: &str = include_str!("node.sh");
 /// Time between two looks at the work directory.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// Time that nodes have to write what they have measured after a signal interrupts contend.
+/// Time that nodes have to write their records after a signal has interrupted contend.
 const GRACE: Duration = Duration::from_secs(10);
 /// Time that `srun` has to end after it was asked to, before it is killed.
 const GRACE_OF_RUN: Duration = Duration::from_mins(1);
@@ -120,7 +120,7 @@ pub(super) fn run(settings: LabOnNodes) -> Result<Exit> {
         }
     };
     if missing > 0 && interrupted.is_none() {
-        // Results may appear late, or be of use to somebody who reads them.
+        // The logs show the cause, and a record may still appear on a slow file system.
         output::error(&format!("the files of the nodes are in {}", work.keep().display()));
     }
     report(settings, origins, measured)?;
@@ -269,7 +269,7 @@ fn measure(settings: &LabOnNodes, work: &Work, signals: &Signals) -> Result<Exit
     }
 }
 
-/// Ends the run: first the nodes, which then write what they have measured.
+/// Ends the run: sends SIGINT to the tasks, which then write their records, and then ends `srun`.
 fn interrupt(child: &mut Child, work: &Work, signals: &Signals) -> Result<ExitStatus> {
     if let Ok(step) = fs::read_to_string(work.path("step")) {
         let mut command = Command::new(SIGNAL);
