@@ -15,6 +15,10 @@ pub struct PartArgs {
     #[arg(long, value_name = "N")]
     pub part: usize,
 
+    /// Directory for the files of the attempt, if the machines share a store.
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+
     /// Number of the attempt, which no other attempt at this task has.
     #[arg(long, value_name = "N")]
     pub attempt: u64,

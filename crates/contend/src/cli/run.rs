@@ -116,7 +116,7 @@ pub struct ClusterArgs {
     ///
     /// DIR/submit.sh starts its parts. --resume DIR then combines their outputs.
     #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
-    #[arg(conflicts_with_all = ["file", "explain", "check", "stats", "json", "html", "resume", "work"])]
+    #[arg(conflicts_with_all = ["file", "explain", "check", "stats", "json", "html", "resume"])]
     pub emit: Option<PathBuf>,
 }
 
@@ -153,6 +153,9 @@ pub struct EngineArgs {
     pub fan_in: Option<u64>,
 
     /// Create the work directory in DIR, which all machines can write [default: the current directory].
+    ///
+    /// With the feature object-store, DIR may be a place in a store, such as `s3://bucket/folder`. Then the machines need not share a
+    /// file system.
     #[arg(long, value_name = "DIR", requires = "on", value_hint = ValueHint::DirPath)]
     pub work: Option<PathBuf>,
 }

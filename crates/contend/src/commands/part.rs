@@ -27,10 +27,18 @@ pub fn run(args: &PartArgs) -> Result<Exit> {
         let error = job.environment.start_again();
         return Err(anyhow::Error::from(error).context("cannot start contend"));
     }
-    let directory = &job.directory;
+    let scratch = args.scratch.as_ref().map(|scratch| scratch.canonicalize()).transpose();
+    let scratch = scratch.context("cannot find the directory for the files of the attempt")?;
+    let work = match (&job.store, &scratch) {
+        (None, _) => Work::at(plan.parent().context("the job has no directory")?),
+        (Some(store), Some(scratch)) => Work::at(scratch).in_store(Some(store)),
+        (Some(_), None) => return Err(anyhow!("the job has a store, so that --scratch is needed")),
+    };
+    // Machines that share only a store need not have the directory.
+    let directory = scratch.as_ref().filter(|_| job.store.is_some() && !job.directory.exists());
+    let directory = directory.unwrap_or(&job.directory);
     std::env::set_current_dir(directory)
         .with_context(|| format!("cannot enter {}", directory.display()))?;
-    let work = Work::at(plan.parent().context("the job has no directory")?);
     let attempt = Attempt { job: &job, part: args.part, attempt: args.attempt, work: &work };
     let settings = Settings {
         jobs: args.jobs.into(),

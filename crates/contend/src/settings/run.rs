@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::cluster::{Cluster, EngineKind, Job, Work};
+use contend_parallel::cluster::{Cluster, EngineKind, Job, Place, Work};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -155,12 +155,26 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
         }
         (None, _) => return Ok(None),
     };
-    let work = work_directory(args.work.or(work))?;
+    let is_given = args.work.is_some();
+    let work = place(args.work.or(work))?;
     if emit.is_some() && engine == EngineKind::Local {
         return Err(UsageError("--emit is for an engine of a cluster: see --on".to_owned()).into());
     }
+    if emit.is_some() && is_given && work.store.is_none() {
+        let why =
+            "--work: the work directory is that of --emit, unless --work is a place in a store";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    if let (Some(store), EngineKind::Slurm { .. }) = (&work.store, &engine) {
+        let why =
+            format!("--work {store}: tasks of Slurm need a directory that all machines share");
+        return Err(UsageError(why).into());
+    }
     let resume = resume.map(|work| work.canonicalize()).transpose();
-    let resume = resume.context("cannot find the work directory")?;
+    let resume = resume.context("cannot find the work directory")?.map(|path| {
+        let store = if let Target::Job(job) = what { job.store.as_deref() } else { None };
+        Work::at(&path).in_store(store)
+    });
     let (parts, fan_in) = (args.parts, args.fan_in);
     let cluster = new_cluster(engine, parts, fan_in, slots, work)?;
     Ok(Some(Cluster { emit, resume, ..cluster }))
@@ -173,6 +187,13 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
 pub(super) fn work_for_slurm(given: Option<PathBuf>) -> Result<PathBuf, UsageError> {
     let configured = file::engine(EngineArg::Slurm, None, Vec::new())?;
     work_directory(given.or(configured.work))
+}
+
+/// Returns where work directories are created: in the given directory or place in a store, or else in the current directory.
+fn place(given: Option<PathBuf>) -> Result<Place, UsageError> {
+    let place = Place::named(given.unwrap_or_else(|| ".".into()));
+    let directory = work_directory(Some(place.directory))?;
+    Ok(Place { directory, ..place })
 }
 
 /// Checks the directory for work directories; the current directory if none is given.
@@ -193,7 +214,7 @@ fn cluster_of_stage(args: EngineArgs, slots: Option<u64>) -> Result<Option<Clust
         Some(EngineArg::Spark) => EngineKind::Spark { master: args.master, options },
         Some(EngineArg::Slurm) => EngineKind::Slurm { options },
     };
-    let work = args.work.unwrap_or_else(|| ".".into());
+    let work = Place::named(args.work.unwrap_or_else(|| ".".into()));
     let cluster = new_cluster(engine, args.parts, args.fan_in, slots, work)?;
     // The script would go on without the output of the pipeline.
     Ok(Some(Cluster { falls_back: true, ..cluster }))
@@ -204,7 +225,7 @@ fn new_cluster(
     parts: Option<u64>,
     fan_in: Option<u64>,
     slots: Option<u64>,
-    work: PathBuf,
+    work: Place,
 ) -> Result<Cluster> {
     let program = std::env::current_exe().context("cannot find the program contend")?;
     let fan_in = fan_in.and_then(|fan_in| usize::try_from(fan_in).ok());
@@ -382,8 +403,9 @@ fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
 /// Returns a cluster as words of a command line, for the stages in shell text. They may run in another directory and with other
 /// variables, so that the words leave nothing to look up.
 fn engine_options(cluster: &Cluster) -> Result<Vec<String>, UsageError> {
-    let work = std::path::absolute(&cluster.work).ok();
-    let work = work.and_then(|work| work.into_os_string().into_string().ok());
+    let Place { directory, store } = &cluster.work;
+    let directory = || std::path::absolute(directory).ok()?.into_os_string().into_string().ok();
+    let work = store.clone().or_else(directory);
     let work = work.ok_or_else(|| UsageError("--work: the directory is not UTF-8".to_owned()))?;
     let (master, options) = match &cluster.engine {
         EngineKind::Local => (None, &[][..]),

@@ -1,136 +1,16 @@
 //! Tests of `contend run --on` over objects in a store: a server on this machine that answers as S3 does.
 
-use std::collections::HashMap;
+mod work;
+
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::support::cluster::Setting;
+use crate::support::store::{Faults, Store};
 use crate::support::{Command, text};
-
-/// A store with a bucket.
-#[derive(Default)]
-struct Store {
-    /// The objects, and the versions of their contents.
-    objects: Mutex<HashMap<String, (Vec<u8>, u64)>>,
-    /// Number of bytes of objects that have been sent.
-    sent: AtomicU64,
-    /// Number of requests for properties.
-    heads: AtomicU64,
-    /// Whether the contents change after each request for properties.
-    changes: bool,
-}
-
-impl Store {
-    /// Starts a server, and returns its address. Its threads end with the test's process.
-    fn start(self: &Arc<Self>) -> SocketAddr {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let store = Arc::clone(self);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let store = Arc::clone(&store);
-                std::thread::spawn(move || store.serve(&stream));
-            }
-        });
-        address
-    }
-
-    fn put(&self, key: &str, bytes: &[u8]) {
-        let mut objects = self.objects.lock().expect("no panic");
-        let version = objects.get(key).map_or(0, |(_, version)| version + 1);
-        objects.insert(key.to_owned(), (bytes.to_owned(), version));
-    }
-
-    /// Answers the requests of a connection.
-    fn serve(&self, stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
-        loop {
-            let mut head = Vec::new();
-            loop {
-                let mut line = String::new();
-                if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                    return;
-                }
-                if line == "\r\n" {
-                    break;
-                }
-                head.push(line.trim_end().to_owned());
-            }
-            if self.answer(&head, stream).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn answer(&self, head: &[String], mut stream: &TcpStream) -> std::io::Result<()> {
-        let header = |name: &str| {
-            head.iter().find_map(|line| {
-                let (found, value) = line.split_once(": ")?;
-                found.eq_ignore_ascii_case(name).then(|| value.to_owned())
-            })
-        };
-        let mut words = head[0].split(' ');
-        let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let mut objects = self.objects.lock().expect("no panic");
-        let key = path.strip_prefix("/bucket/").map(decoded);
-        let Some((bytes, version)) = key.and_then(|key| objects.get_mut(&key)) else {
-            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-        };
-        let tag = format!("\"{version}\"");
-        if method == "HEAD" {
-            self.heads.fetch_add(1, Ordering::Relaxed);
-        } else {
-            *version += u64::from(self.changes);
-        }
-        let now = format!("\"{version}\"");
-        if header("if-match").is_some_and(|wanted| wanted != now) {
-            let answer = b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n";
-            return stream.write_all(answer);
-        }
-        let size = bytes.len();
-        let mut answer = String::new();
-        let range = header("range").and_then(|range| {
-            let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
-            Some(from.parse().ok()?..size.min(to.parse::<usize>().ok()? + 1))
-        });
-        let body = if let Some(range) = range {
-            let (from, to) = (range.start, range.end);
-            answer.push_str("HTTP/1.1 206 Partial Content\r\n");
-            let _ = write!(answer, "Content-Range: bytes {from}-{}/{size}\r\n", to - 1);
-            &bytes[range]
-        } else {
-            answer.push_str("HTTP/1.1 200 OK\r\n");
-            &bytes[..]
-        };
-        let _ = write!(
-            answer,
-            "Content-Length: {}\r\nETag: {tag}\r\nLast-Modified: Mon, 02 Nov 2026 10:00:00 GMT\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(answer.as_bytes())?;
-        if method == "HEAD" {
-            return Ok(());
-        }
-        self.sent.fetch_add(body.len() as u64, Ordering::Relaxed);
-        stream.write_all(body)
-    }
-}
-
-/// Returns the text of a part of a URL.
-fn decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or("").as_bytes().to_vec();
-    for part in parts {
-        let (code, rest) = part.split_at(2);
-        bytes.push(u8::from_str_radix(code, 16).expect("two hexadecimal digits"));
-        bytes.extend(rest.bytes());
-    }
-    String::from_utf8(bytes).expect("UTF-8")
-}
 
 /// Returns a command that runs contend with a store.
 fn run(setting: &Setting, address: SocketAddr, arguments: &[&str]) -> Command {
@@ -215,7 +95,7 @@ fn objects_have_the_bytes_of_files() {
 #[test]
 fn an_object_that_changes_is_no_input() {
     let setting = Setting::new();
-    let store = Arc::new(Store { changes: true, ..Store::default() });
+    let store = Store::with(Faults { changes: true, ..Faults::default() });
     let address = store.start();
     store.put("lines", lines().as_bytes());
     let words = ["--on", "local", "--parts", "2", "cat s3://bucket/lines | tr 0-9 a-j"];

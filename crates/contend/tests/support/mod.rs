@@ -12,6 +12,8 @@ pub mod cluster;
 mod process;
 pub mod slurm;
 pub mod spark;
+#[cfg(feature = "object-store")]
+pub mod store;
 
 #[allow(unused_imports, reason = "each target uses some of them")]
 pub use process::{Child, Command};

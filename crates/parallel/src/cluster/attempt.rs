@@ -98,6 +98,7 @@ impl Attempt<'_> {
         launcher: &Launcher,
     ) -> io::Result<PartReport> {
         let begun = Instant::now();
+        self.work.announce(self.part, self.attempt)?;
         let tally = Tally::default();
         let end = self.run(own, settings, launcher, &tally);
         let end = end.unwrap_or_else(|error| End::Failed(message(&error)));
@@ -110,7 +111,8 @@ impl Attempt<'_> {
             stages: stages.map(|(stage, tally)| (stage, tally.into())).collect(),
             wall_seconds: begun.elapsed().as_secs_f64(),
         };
-        report.write(self.work.path())?;
+        let name = report.write(self.work.path())?;
+        self.work.publish(&name)?;
         Ok(report)
     }
 
@@ -197,6 +199,10 @@ impl Attempt<'_> {
         }
         let output = Output::create(self)?;
         local.combine_parts(&self.job.group, &paths, output.writer()?)?;
+        paths
+            .iter()
+            .filter_map(|path| path.file_name()?.to_str())
+            .for_each(|it| self.work.forget(it));
         match self.failed_merge(local.tally) {
             Some(why) => Ok(End::Failed(why)),
             None => output.keep(),
@@ -259,19 +265,19 @@ pub(super) fn message(error: &dyn std::error::Error) -> String {
 }
 
 /// The output of an attempt. Its file is removed when the value is dropped, unless it is kept.
-struct Output {
+struct Output<'a> {
     file: File,
     hidden: PathBuf,
     name: String,
-    work: PathBuf,
+    work: &'a Work,
     is_kept: bool,
 }
 
-impl Output {
-    fn create(attempt: &Attempt<'_>) -> Result<Self, AttemptError> {
+impl<'a> Output<'a> {
+    fn create(attempt: &Attempt<'a>) -> Result<Self, AttemptError> {
         let name = format!("{}.{}.part", attempt.part, attempt.attempt);
-        let work = attempt.work.path().to_owned();
-        let hidden = work.join(format!("{}.{}.tmp", attempt.part, attempt.attempt));
+        let work = attempt.work;
+        let hidden = work.path().join(format!("{}.{}.tmp", attempt.part, attempt.attempt));
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&hidden);
         let file = file.map_err(|source| AttemptError::Output { path: hidden.clone(), source })?;
@@ -286,16 +292,18 @@ impl Output {
         AttemptError::Output { path: self.hidden.clone(), source }
     }
 
-    /// Writes the file to disk, and gives it its name.
+    /// Writes the file to disk, gives it its name, and copies it to the store, if there is one.
     fn keep(mut self) -> Result<End, AttemptError> {
         let mut keep = || {
             self.file.sync_all()?;
             let bytes = self.file.metadata()?.len();
             io::Seek::rewind(&mut self.file)?;
             let checksum = checksum(&mut self.file)?;
-            rename_to_new(&self.hidden, &self.work.join(&self.name))?;
+            rename_to_new(&self.hidden, &self.work.path().join(&self.name))?;
             self.is_kept = true;
-            sync_directory(&self.work)?;
+            sync_directory(self.work.path())?;
+            self.work.publish(&self.name)?;
+            self.work.forget(&self.name);
             Ok(End::Complete(OutputFile { file: self.name.clone(), bytes, checksum }))
         };
         let kept = keep();
@@ -312,7 +320,7 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-impl Drop for Output {
+impl Drop for Output<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = fs::remove_file(&self.hidden); // the work directory is removed at the end, too

@@ -350,8 +350,12 @@ impl Driver<'_> {
     /// that the driver need not read all outputs.
     fn examined(&self, task: usize, output: &OutputFile) -> Result<Output, String> {
         let is_combined = !self.job.last_tasks().contains(&task);
-        let path = if is_combined { self.work.found(output) } else { self.work.verified(output) };
-        path.map(|_| Output::File(output.clone()))
+        if is_combined {
+            self.work.check_size(output)?;
+        } else {
+            self.work.verified(output)?;
+        }
+        Ok(Output::File(output.clone()))
     }
 
     /// Rejects an output that a worker could not use in a combination, if the driver cannot read it either. The task that has
@@ -386,7 +390,9 @@ impl Driver<'_> {
     }
 
     fn work_error(&self, source: io::Error) -> DriveError {
-        DriveError::Work { path: self.work.path().display().to_string(), source }
+        let path = self.work.path().display().to_string();
+        let path = self.work.store().map_or(path, ToString::to_string);
+        DriveError::Work { path, source }
     }
 
     /// Returns the outputs that no worker combines, or an error about the missing one that has failed most often.

@@ -19,9 +19,10 @@ use super::report::{End, PartReport};
 use super::slurm::{self, Slurm};
 use super::spark::{self, Spark};
 use super::tree;
-use super::work::Work;
+use super::work::{Place, Work};
 use super::worth::predict;
 use crate::execute::{ExecuteError, Executor, Launcher, Local};
+use crate::objects::Prefix;
 use crate::plan::estimate::time;
 use crate::plan::flow::Amount;
 use crate::plan::ir::Plan;
@@ -64,8 +65,8 @@ pub struct Cluster {
     /// How many parts the engine runs at the same time. If it is given, a plan runs over parts only if that is expected to be
     /// faster.
     pub slots: Option<u64>,
-    /// The directory for the work directory. All machines must be able to read and write it.
-    pub work: PathBuf,
+    /// Where the work directory is created.
+    pub work: Place,
     /// The version of this contend.
     pub contend: Writer,
     /// The path of this contend.
@@ -73,7 +74,7 @@ pub struct Cluster {
     /// The new directory into which the job is written instead of being run; `None` to run it.
     pub emit: Option<PathBuf>,
     /// The work directory of a job whose driver has died, and which is continued; `None` for a new job.
-    pub resume: Option<PathBuf>,
+    pub resume: Option<Work>,
 }
 
 /// A kind of engine.
@@ -155,6 +156,8 @@ impl Cluster {
             let job = self.job(written, plan, jobs)?;
             let cannot = |source| JobError::File { path: folder.to_owned(), source };
             let work = Work::create_at(folder).map_err(cannot)?;
+            let work = work.in_new_store(self.work.store.as_deref());
+            let job = job.in_work(&work);
             let write = || -> Result<(), ClusterError> {
                 job.write(&work.job_file())?;
                 // A driver has the combinations run later.
@@ -183,10 +186,14 @@ impl Cluster {
         if let Some(missing) = program.filter(|program| in_path(program).is_none()) {
             return Some(format!("cannot start {missing}: it is not in PATH"));
         }
-        let is_writable = access(&self.work, Access::WRITE_OK | Access::EXEC_OK).is_ok();
-        let work = self.work.display();
-        (!is_writable)
-            .then(|| format!("cannot write to {work}, the directory for work directories"))
+        let Place { directory, store } = &self.work;
+        if access(directory, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+            let work = directory.display();
+            return Some(format!("cannot write to {work}, the directory for work directories"));
+        }
+        let store = store.as_ref()?;
+        let error = Prefix::new(store).list().err()?;
+        Some(format!("cannot read {store}, the place for work directories: {error}"))
     }
 
     /// Returns the engine. `slots` attempts run at the same time on this machine, with `memory` bytes for data in all.
@@ -405,7 +412,7 @@ impl Clustered<'_> {
 
     /// Plans a job, and writes it into the work directory.
     fn new_job(&self, plan: &Plan) -> Result<Job, JobError> {
-        let job = self.cluster.job(self.written, plan, self.slots())?;
+        let job = self.cluster.job(self.written, plan, self.slots())?.in_work(self.work);
         job.write(&self.work.job_file())?;
         Ok(job)
     }

@@ -17,7 +17,7 @@ use super::locales::{Locales, locales_of};
 use super::programs::{Programs, programs_of};
 use super::tree;
 use super::variables::Variables;
-use super::work::sync_directory;
+use super::work::{Work, sync_directory};
 use crate::execute::parts;
 use crate::objects::{self, Opened, Properties};
 use crate::plan::ir::{Group, Plan, Source, Stage, Step};
@@ -66,6 +66,9 @@ pub struct Job {
     pub locales: Locales,
     /// The version of the C library, whose locales determine the order of lines.
     pub libc: String,
+    /// The prefix, in a store, of what the machines share; `None` if they share the work directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
 /// A file of a job.
@@ -259,7 +262,14 @@ impl Job {
             programs,
             locales,
             libc: cpu::libc_version(),
+            store: None,
         })
+    }
+
+    /// Returns the job for a work directory: its attempts use the store of the directory, if there is one.
+    #[must_use]
+    pub fn in_work(self, work: &Work) -> Self {
+        Self { store: work.store().map(ToString::to_string), ..self }
     }
 
     /// Returns the files in which the bytes of a part are.

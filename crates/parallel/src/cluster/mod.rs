@@ -38,6 +38,6 @@ pub use processes::PART_VERB;
 pub use programs::Programs;
 pub use report::{End, OutputFile, PartReport, StageReport};
 pub use variables::Variables;
-pub use work::Work;
+pub use work::{Place, Work};
 
 pub(crate) use executor::Clustered;

@@ -1,7 +1,7 @@
 //! The engine that starts attempts as processes on this machine.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 use contend_sys::Pid;
@@ -69,12 +69,19 @@ impl Engine for Processes<'_> {
         let program = self.program.display().to_string();
         let job = work.job_file().display().to_string();
         let Share { jobs, memory } = self.share;
+        let mut place = Vec::new();
+        if work.store().is_some() {
+            let scratch = work.scratch();
+            fs::create_dir_all(&scratch)?;
+            place = vec!["--scratch".to_owned(), scratch.display().to_string()];
+        }
         for &part in parts {
             let attempt = attempt(batch, 0);
             let words = format!(
                 "{PART_VERB} --part {part} --attempt {attempt} --jobs {jobs} --memory {memory} --plan"
             );
             let words = words.split(' ').map(str::to_owned).chain([job.clone()]);
+            let words = words.chain(place.iter().cloned());
             self.waiting
                 .push_back(command(std::iter::once(program.clone()).chain(words).collect()));
             self.logs.push_back(work.log_file(part, attempt));

@@ -89,17 +89,18 @@ impl From<StageTally> for StageReport {
 }
 
 impl PartReport {
-    /// Writes the report to a new file in a work directory, completely or not at all.
+    /// Writes the report to a new file in a work directory, completely or not at all. Returns the name of the file.
     ///
     /// # Errors
     /// Returns an error if the file exists or cannot be written.
-    pub fn write(&self, work: &Path) -> io::Result<()> {
+    pub fn write(&self, work: &Path) -> io::Result<String> {
         let mut file = tempfile::Builder::new().prefix(".report-").tempfile_in(work)?;
         serde_json::to_writer(&mut file, self)?;
         file.as_file().sync_all()?;
         let name = format!("{}.{}.json", self.part, self.attempt);
-        file.persist_noclobber(work.join(name)).map_err(|error| error.error)?;
-        sync_directory(work)
+        file.persist_noclobber(work.join(&name)).map_err(|error| error.error)?;
+        sync_directory(work)?;
+        Ok(name)
     }
 
     /// Returns exit codes and costs of the stages.

@@ -9,10 +9,11 @@ use std::process::Command;
 use contend_sys::spawn;
 use serde::{Deserialize, Serialize};
 
-/// The variable that each machine keeps: the directory for temporary files.
-const OF_MACHINE: &str = "TMPDIR";
+/// The variables that each machine keeps: the directory for temporary files, and the file with what authenticates a process of
+/// Hadoop, which YARN writes for each container.
+const OF_MACHINE: [&str; 2] = ["TMPDIR", "HADOOP_TOKEN_FILE_LOCATION"];
 
-/// Environment variables and their values, without `TMPDIR`, which each machine keeps.
+/// Environment variables and their values, without those that each machine keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables(BTreeMap<String, String>);
 
@@ -38,7 +39,7 @@ impl Variables {
         Self::of_this_process().as_ref() == Ok(self)
     }
 
-    /// Gives a command these variables. It inherits only `TMPDIR`.
+    /// Gives a command these variables. It inherits only those of this machine.
     pub fn set_for(&self, command: &mut Command) {
         command.env_clear();
         command.envs(env::vars_os().filter(|(name, _)| !is_shared(name)));
@@ -60,7 +61,7 @@ impl Variables {
 
 /// Returns whether all machines get a variable.
 fn is_shared(name: &OsStr) -> bool {
-    name != OF_MACHINE
+    OF_MACHINE.iter().all(|of_machine| name != *of_machine)
 }
 
 #[cfg(test)]
@@ -93,8 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_keeps_its_directory_for_temporary_files() {
+    fn each_machine_keeps_its_own_variables() {
         assert!(!is_shared(OsStr::new("TMPDIR")));
+        assert!(!is_shared(OsStr::new("HADOOP_TOKEN_FILE_LOCATION")));
         assert!(is_shared(OsStr::new("PATH")));
     }
 }

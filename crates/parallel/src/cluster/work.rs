@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::attempt::checksum;
 use super::engine::batch_of;
 use super::report::{OutputFile, PartReport};
+use crate::objects::{self, Prefix};
 
 /// Name of the file with the job.
 const JOB: &str = "job.json";
@@ -31,8 +32,12 @@ const TODO: &str = "todo.";
 const INPUTS: &str = "inputs.";
 /// Beginning of the names of directories in which tasks note the parts that they have taken.
 const TAKEN: &str = "taken.";
+/// Name of the directory for the files of attempts on this machine, if there is a store.
+const SCRATCH: &str = "scratch";
 /// Beginning of the names of work directories, which `ls` and patterns of a shell leave out.
 const PREFIX: &str = ".contend-";
+/// Number of random characters at the end of a prefix in a store.
+const RANDOM_CHARS: usize = 16;
 /// Free space in bytes below which attempts may fail for want of it.
 const SCARCE_BYTES: u64 = 1 << 20;
 /// Number of tries to remove a directory in which attempts may still create files.
@@ -51,9 +56,35 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
 /// - `I.A.part`: the output of an attempt that is complete.
 /// - `I.A.json`: the [`PartReport`] of an attempt that has ended.
 /// - `I.A.log`: what an attempt and its commands wrote to standard error.
+///
+/// The machines may share a store of objects instead. Then `inputs.I`, and the files of attempts that have ended, are objects
+/// there, and the directory has those of them that this machine has written or read. Logs stay where attempts run; an object
+/// `I.A.log`, which is empty, says that the attempt has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     path: PathBuf,
+    /// The prefix of the objects in the store; `None` if all machines share the directory.
+    store: Option<Prefix>,
+}
+
+/// Where work directories are created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The parent directory.
+    pub directory: PathBuf,
+    /// The name of the prefix, in a store, of what the machines share; `None` if they share the directory.
+    pub store: Option<String>,
+}
+
+impl Place {
+    /// Returns the place with a name: that of a directory, or of a prefix in a store. What a driver needs itself is then in the
+    /// current directory.
+    pub fn named(name: PathBuf) -> Self {
+        match name.to_str().filter(|name| objects::is_object(name)) {
+            Some(prefix) => Self { directory: ".".into(), store: Some(prefix.to_owned()) },
+            None => Self { directory: name, store: None },
+        }
+    }
 }
 
 /// The reports that have been read from a work directory.
@@ -69,7 +100,7 @@ impl Work {
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
         let folder = builder.tempdir_in(parent.canonicalize()?)?;
-        Ok(Self { path: folder.keep() })
+        Ok(Self::at(&folder.keep()))
     }
 
     /// Creates a work directory with the given path, which only this user can read.
@@ -78,12 +109,86 @@ impl Work {
     /// Returns an error if it exists or cannot be created.
     pub fn create_at(path: &Path) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(path)?;
-        Ok(Self { path: path.canonicalize()? })
+        Ok(Self::at(&path.canonicalize()?))
     }
 
     /// Returns the work directory at a path, which may not exist.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), store: None }
+    }
+
+    /// Returns the work directory of a job whose files are below a prefix in a store, if one is given.
+    #[must_use]
+    pub fn in_store(self, prefix: Option<&str>) -> Self {
+        Self { store: prefix.map(Prefix::new), ..self }
+    }
+
+    /// Returns the work directory with a new prefix, below the given one, for what the machines share.
+    #[must_use]
+    pub fn in_new_store(self, parent: Option<&str>) -> Self {
+        let end: String =
+            std::iter::repeat_with(fastrand::alphanumeric).take(RANDOM_CHARS).collect();
+        let name = |parent: &str| Prefix::new(parent).name_of(&format!("{PREFIX}{end}"));
+        let prefix = parent.map(name);
+        self.in_store(prefix.as_deref())
+    }
+
+    /// Returns the prefix of the objects that the machines share; `None` if they share the directory.
+    pub fn store(&self) -> Option<&Prefix> {
+        self.store.as_ref()
+    }
+
+    /// Copies a file of the directory to the store, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or the object cannot be written.
+    pub fn publish(&self, name: &str) -> io::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.put(name, &File::open(self.path.join(name))?)
+    }
+
+    /// Says that an attempt begins, if the machines share a store. In a directory, they see its file.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be written.
+    pub fn announce(&self, part: usize, attempt: u64) -> io::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.put(&log_name(part, attempt), &File::open("/dev/null")?)
+    }
+
+    /// Copies a file from the store into the directory, if there is one.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be read, or the file cannot be written.
+    fn fetch(&self, name: &str) -> io::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.fetch(name, &self.path.join(name))
+    }
+
+    /// Copies new reports from the store into the directory, if there is one, and creates an empty log for each attempt that has
+    /// begun.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read, or a file cannot be written.
+    fn fetch_reports(&self) -> io::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let mut reports = Vec::new();
+        let names = store.list()?;
+        for name in &names {
+            let end = attempt_in(OsStr::new(name)).map(|(_, _, end)| end);
+            let path = self.path.join(name);
+            match end {
+                Some("json") if !path.exists() => reports.push(name.as_str()),
+                Some("log") if !path.exists() => drop(File::create(path)?),
+                _ => {}
+            }
+        }
+        for (name, report) in reports.iter().zip(store.contents(&reports)?) {
+            let mut file = tempfile::Builder::new().prefix(".report-").tempfile_in(&self.path)?;
+            io::Write::write_all(&mut file, &report)?;
+            file.persist(self.path.join(name)).map_err(|error| error.error)?;
+        }
+        Ok(())
     }
 
     /// Returns the path of the directory.
@@ -112,7 +217,7 @@ impl Work {
     ///
     /// # Errors
     /// Returns an error of the kind [`io::ErrorKind::WouldBlock`] if another driver runs the job, or another one if the
-    /// file for the lock cannot be opened.
+    /// file for the lock cannot be opened, or there is a store that cannot be written.
     pub fn take(&self) -> io::Result<File> {
         // NFS needs a file that is open for writing.
         let mut options = OpenOptions::new();
@@ -120,12 +225,18 @@ impl Work {
         let file = file.open(self.path.join(LOCK))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // Some file systems have no locks.
-            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(file),
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
             Err(Errno::WOULDBLOCK) => {
-                Err(io::Error::new(io::ErrorKind::WouldBlock, "another contend is running it"))
+                return Err(io::Error::new(
+                    io::ErrorKind::WouldBlock,
+                    "another contend is running it",
+                ));
             }
-            Err(error) => Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
+        // Otherwise, each attempt would fail later.
+        self.publish(LOCK)?;
+        Ok(file)
     }
 
     /// Returns whether the file system of the directory has hardly any room left, as far as that is known.
@@ -139,6 +250,11 @@ impl Work {
         let _ = tempfile::Builder::new().prefix(".refresh-").tempfile_in(&self.path);
     }
 
+    /// Returns the path of the directory for the files of attempts on this machine, if there is a store.
+    pub fn scratch(&self) -> PathBuf {
+        self.path.join(SCRATCH)
+    }
+
     /// Returns the path of the file with the job.
     pub fn job_file(&self) -> PathBuf {
         self.path.join(JOB)
@@ -146,7 +262,7 @@ impl Work {
 
     /// Returns the path of the log of an attempt.
     pub fn log_file(&self, part: usize, attempt: u64) -> PathBuf {
-        self.path.join(format!("{part}.{attempt}.log"))
+        self.path.join(log_name(part, attempt))
     }
 
     /// Writes the list of the tasks that a batch has to run.
@@ -166,8 +282,9 @@ impl Work {
         let mut file = tempfile::Builder::new().prefix(".inputs-").tempfile_in(&self.path)?;
         serde_json::to_writer(&mut file, outputs)?;
         // Attempts that still run may read the earlier list.
-        file.persist(self.path.join(format!("{INPUTS}{task}"))).map_err(|error| error.error)?;
-        Ok(())
+        let name = format!("{INPUTS}{task}");
+        file.persist(self.path.join(&name)).map_err(|error| error.error)?;
+        self.publish(&name)
     }
 
     /// Returns the outputs that a combination combines.
@@ -175,7 +292,9 @@ impl Work {
     /// # Errors
     /// Returns an error if there is no list of them.
     pub fn inputs(&self, task: usize) -> io::Result<Vec<OutputFile>> {
-        Ok(serde_json::from_slice(&fs::read(self.path.join(format!("{INPUTS}{task}")))?)?)
+        let name = format!("{INPUTS}{task}");
+        self.fetch(&name)?;
+        Ok(serde_json::from_slice(&fs::read(self.path.join(name))?)?)
     }
 
     /// Writes the script by which a person starts the job with an engine. [`Self::remove`] then keeps the job.
@@ -208,6 +327,7 @@ impl Work {
     /// # Errors
     /// Returns an error if the directory or a report cannot be read.
     pub fn new_reports(&self, seen: &mut Seen) -> io::Result<Vec<PartReport>> {
+        self.fetch_reports()?;
         let mut reports = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
@@ -287,16 +407,25 @@ impl Work {
         end_of_file(&self.log_file(part, attempts.max()?), bytes)
     }
 
-    /// Returns the path of an output if the file has the size that was reported.
+    /// Checks that the file of an output has the size that was reported. What is in a store is not read, because its reports
+    /// appear after the outputs.
     ///
     /// # Errors
     /// Returns a sentence for users if the file cannot be read, or has another size.
-    pub fn found(&self, output: &OutputFile) -> Result<PathBuf, String> {
+    pub fn check_size(&self, output: &OutputFile) -> Result<(), String> {
+        if self.store.is_some() { Ok(()) } else { self.found(output).map(|_| ()) }
+    }
+
+    /// Returns the path of an output if the file has the size that was reported.
+    fn found(&self, output: &OutputFile) -> Result<PathBuf, String> {
         let OutputFile { file: name, bytes, .. } = output;
         if name.contains('/') {
             return Err(format!("its output is called {name}"));
         }
         let path = self.path.join(name);
+        if !path.exists() {
+            self.fetch(name).map_err(unreadable)?;
+        }
         // On NFS, what is known of a file may be old until it is opened.
         let found = File::open(&path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
         if found != *bytes {
@@ -310,15 +439,28 @@ impl Work {
     /// # Errors
     /// Returns a sentence for users if the file cannot be read, or has another size or checksum.
     pub fn verified(&self, output: &OutputFile) -> Result<PathBuf, String> {
-        let path = self.found(output)?;
-        let mut file = File::open(&path).map_err(unreadable)?;
-        if checksum(&mut file).map_err(unreadable)? != output.checksum {
-            return Err("its output has another checksum than reported".to_owned());
+        let verified = self.found(output).and_then(|path| {
+            let mut file = File::open(&path).map_err(unreadable)?;
+            if checksum(&mut file).map_err(unreadable)? != output.checksum {
+                return Err("its output has another checksum than reported".to_owned());
+            }
+            Ok(path)
+        });
+        if verified.is_err() && self.store.is_some() && !output.file.contains('/') {
+            // The copy may be what is wrong.
+            let _ = fs::remove_file(self.path.join(&output.file)); // it may not exist
         }
-        Ok(path)
+        verified
     }
 
-    /// Removes the directory with everything in it. If it has a script for a person, removes only what attempts have left. If
+    /// Removes a file of this machine whose contents are in the store.
+    pub fn forget(&self, name: &str) {
+        if self.store.is_some() {
+            let _ = fs::remove_file(self.path.join(name)); // the directory is removed at the end, too
+        }
+    }
+
+    /// Removes the directory with everything in it, and what is in the store. If the directory has a script for a person, removes only what attempts have left. If
     /// attempts still create files there, tries again.
     ///
     /// # Errors
@@ -333,6 +475,8 @@ impl Work {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
             };
+            let of_store = self.store.as_ref().map_or(Ok(()), Prefix::remove);
+            result = result.and(of_store);
             if result.is_ok() {
                 break;
             }
@@ -347,8 +491,9 @@ impl Work {
             let entry = entry?;
             let name = entry.file_name();
             let removed = if entry.file_type()?.is_dir() {
-                let is_taken = name.as_encoded_bytes().starts_with(TAKEN.as_bytes());
-                if is_taken { fs::remove_dir_all(entry.path()) } else { Ok(()) }
+                let name = name.as_encoded_bytes();
+                let is_left = name.starts_with(TAKEN.as_bytes()) || name == SCRATCH.as_bytes();
+                if is_left { fs::remove_dir_all(entry.path()) } else { Ok(()) }
             } else if is_of_attempt(&name) || name.to_str().is_some_and(is_of_engine) {
                 fs::remove_file(entry.path())
             } else {
@@ -385,6 +530,11 @@ pub(super) fn end_of_file(path: &Path, bytes: usize) -> Option<String> {
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` calls it")]
 fn unreadable(error: io::Error) -> String {
     format!("its output cannot be read: {error}")
+}
+
+/// Returns the name of the log of an attempt.
+fn log_name(part: usize, attempt: u64) -> String {
+    format!("{part}.{attempt}.log")
 }
 
 /// Returns whether a file is one that an engine or the driver has left.

@@ -1,21 +1,32 @@
 //! Reads objects of a store.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use contend_sys::signal::Mask;
 use futures_util::{StreamExt as _, stream};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use hdfs_native_object_store::HdfsObjectStoreBuilder;
+use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore as _, ObjectStoreExt as _};
+use object_store::{
+    GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload,
+    WriteMultipart,
+};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Properties, SCHEME};
+use super::{HDFS, Properties, S3};
 
 /// Largest number of requests at the same time.
 const MAX_REQUESTS: usize = 32;
+/// Size of the pieces in which a large object is written, in bytes. The client gives a request 30 seconds.
+const PIECE_BYTES: usize = 8 << 20;
+/// Largest number of pieces of an object.
+const MAX_PIECES: u64 = 10_000;
+/// Largest number of pieces that are sent at the same time.
+const PIECES_AT_ONCE: usize = 2;
 
 /// Runs requests, on the thread that waits for them. Names of hosts are resolved on other threads, which must leave signals to
 /// the threads of contend.
@@ -27,22 +38,37 @@ fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
 }
 
-/// Returns the store of an object, and its place there. The variables `AWS_…` configure the store.
-fn store(name: &str) -> io::Result<(Arc<AmazonS3>, Path)> {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<AmazonS3>>>> = LazyLock::new(Mutex::default);
-    let place = name.strip_prefix(SCHEME).unwrap_or_default();
-    let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
+/// A client of a store.
+type Store = Arc<dyn ObjectStore>;
+
+/// Returns the store of an object, and its place there. The variables `AWS_…` configure a store of S3, and Hadoop's own
+/// configuration files one of HDFS.
+fn store(name: &str) -> io::Result<(Store, Path)> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
+    let scheme = if name.starts_with(HDFS) { HDFS } else { S3 };
+    let place = name.strip_prefix(scheme).unwrap_or_default();
+    let (server, key) = place.split_once('/').unwrap_or((place, ""));
     let path = Path::parse(key).map_err(io::Error::other)?;
     if path.as_ref() != key || key.is_empty() {
         return Err(io::Error::other(format!("'{key}' cannot be the key of an object")));
     }
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(store) = known.get(bucket) {
+    let url = format!("{scheme}{server}");
+    if let Some(store) = known.get(&url) {
         return Ok((Arc::clone(store), path));
     }
-    let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    let store = Arc::new(builder.build().map_err(io::Error::other)?);
-    known.insert(bucket.to_owned(), Arc::clone(&store));
+    let store: Store = if scheme == HDFS {
+        let mut builder =
+            HdfsObjectStoreBuilder::new().with_io_runtime(runtime()?.handle().clone());
+        if !server.is_empty() {
+            builder = builder.with_url(&url);
+        }
+        Arc::new(builder.build().map_err(reason)?)
+    } else {
+        let builder = AmazonS3Builder::from_env().with_bucket_name(server);
+        Arc::new(builder.build().map_err(reason)?)
+    };
+    known.insert(url, Arc::clone(&store));
     Ok((store, path))
 }
 
@@ -69,21 +95,130 @@ pub(super) fn copy(
     to: &mut dyn io::Write,
 ) -> io::Result<()> {
     let (store, place) = store(name)?;
-    let mut missing = range.end - range.start;
+    let wanted = range.end - range.start;
     let options = GetOptions {
         range: Some(GetRange::Bounded(range)),
         if_match: Some(tag.to_owned()),
         ..GetOptions::default()
     };
     runtime()?.block_on(async {
-        let mut stream = store.get_opts(&place, options).await.map_err(reason)?.into_stream();
-        while let Some(bytes) = stream.next().await {
-            let bytes = bytes.map_err(reason)?;
-            missing = missing.saturating_sub(bytes.len() as u64);
-            to.write_all(&bytes)?;
-        }
-        if missing == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        let found = store.get_opts(&place, options).await.map_err(reason)?;
+        write(found, wanted, to).await
     })
+}
+
+/// Writes what a store sends: `wanted` bytes.
+async fn write(found: GetResult, wanted: u64, to: &mut dyn io::Write) -> io::Result<()> {
+    let (mut stream, mut missing) = (found.into_stream(), wanted);
+    while let Some(bytes) = stream.next().await {
+        let bytes = bytes.map_err(reason)?;
+        missing = missing.saturating_sub(bytes.len() as u64);
+        to.write_all(&bytes)?;
+    }
+    if missing == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Writes the whole object, whatever its version is.
+pub(super) fn copy_all(name: &str, to: &mut dyn io::Write) -> io::Result<()> {
+    let (store, place) = store(name)?;
+    runtime()?.block_on(async {
+        let found = store.get(&place).await.map_err(reason)?;
+        let size = found.meta.size;
+        write(found, size, to).await
+    })
+}
+
+/// Returns the contents of small objects, in this order.
+pub(super) fn contents(names: &[String]) -> io::Result<Vec<io::Result<Vec<u8>>>> {
+    let requests = names.iter().map(|name| async {
+        let (store, place) = store(name)?;
+        let found = store.get(&place).await.map_err(reason)?;
+        Ok(found.bytes().await.map_err(reason)?.to_vec())
+    });
+    let requests: Vec<_> = requests.collect();
+    Ok(runtime()?.block_on(stream::iter(requests).buffered(MAX_REQUESTS).collect()))
+}
+
+/// Creates or replaces an object, with the contents of a file that has just been opened. It appears as a whole.
+pub(super) fn put(name: &str, mut from: &File) -> io::Result<()> {
+    let (store, place) = store(name)?;
+    let least = usize::try_from(from.metadata()?.len() / MAX_PIECES + 1).unwrap_or(usize::MAX);
+    let mut piece = vec![0; least.max(PIECE_BYTES)];
+    let read = fill(&mut from, &mut piece)?;
+    runtime()?.block_on(async {
+        if read < piece.len() {
+            piece.truncate(read);
+            store.put(&place, PutPayload::from(piece)).await.map_err(reason)?;
+            return Ok(());
+        }
+        let upload = store.put_multipart(&place).await.map_err(reason)?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, piece.len());
+        match send(&mut upload, &mut piece, from).await {
+            Ok(()) => upload.finish().await.map(|_| ()).map_err(reason),
+            Err(error) => {
+                let _ = upload.abort().await; // the error matters more
+                Err(error)
+            }
+        }
+    })
+}
+
+/// Sends a piece, and the rest of a file after it.
+async fn send(upload: &mut WriteMultipart, piece: &mut [u8], mut from: &File) -> io::Result<()> {
+    let mut read = piece.len();
+    while read > 0 {
+        upload.write(&piece[..read]);
+        upload.wait_for_capacity(PIECES_AT_ONCE).await.map_err(reason)?;
+        read = fill(&mut from, piece)?;
+    }
+    Ok(())
+}
+
+/// Reads until `data` is full, or there is no more. Returns the number of bytes.
+fn fill(from: &mut impl io::Read, data: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < data.len() {
+        match from.read(&mut data[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Returns the names of the objects below a prefix, without the prefix.
+pub(super) fn list(prefix: &str) -> io::Result<Vec<String>> {
+    let (store, place) = store(prefix)?;
+    let name = |found: &ObjectMeta| {
+        let names: Vec<_> = found.location.prefix_match(&place)?.collect();
+        if let [name] = names.as_slice() { Some(name.as_ref().to_owned()) } else { None }
+    };
+    let found = runtime()?.block_on(store.list(Some(&place)).collect::<Vec<_>>());
+    let names = found.into_iter().map(|it| Ok(name(&it.map_err(reason)?)));
+    names.filter_map(Result::transpose).collect()
+}
+
+/// Removes all objects below a prefix, and in HDFS the directory.
+pub(super) fn remove(prefix: &str) -> io::Result<()> {
+    let (store, place) = store(prefix)?;
+    let found = store.list(Some(&place)).map(|it| it.map(|it| it.location));
+    let removed = store.delete_stream(found.boxed());
+    let remove = async {
+        let mut result = Ok(());
+        for removed in removed.collect::<Vec<_>>().await {
+            match removed {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => result = Err(reason(error)),
+            }
+        }
+        if prefix.starts_with(HDFS) {
+            store.delete(&place).await.map_err(reason)?;
+        }
+        result
+    };
+    runtime()?.block_on(remove)
 }
 
 fn reason(error: object_store::Error) -> io::Error {

@@ -1,10 +1,11 @@
-//! Objects of a store, such as `s3://bucket/key`, as files that are read.
+//! Objects of a store, such as `s3://bucket/key` or `hdfs://server/path`, as files.
 //!
 //! An object is read into a temporary file, in the ranges that are needed: a part of a job needs its own bytes and the rest of
 //! its last record. Only the feature `object-store` has a client for stores; without it, objects cannot be read.
 
 #[cfg(feature = "object-store")]
 mod client;
+mod prefix;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,8 +14,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Begin of the names of objects.
-const SCHEME: &str = "s3://";
+pub use prefix::Prefix;
+
+/// Beginning of the names of objects in Amazon S3, or in a store with the same interface.
+const S3: &str = "s3://";
+/// Beginning of the names of files in the file system of Hadoop.
+const HDFS: &str = "hdfs://";
 /// Objects are read in ranges that begin and end at multiples of this number of bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Largest number of blocks in a request. The client gives a request 30 seconds.
@@ -22,7 +27,7 @@ const MAX_BLOCKS: usize = 16;
 
 /// Returns whether a name is that of an object.
 pub(crate) fn is_object(name: &str) -> bool {
-    name.starts_with(SCHEME)
+    [S3, HDFS].iter().any(|scheme| name.starts_with(scheme))
 }
 
 /// What a store says about an object.
@@ -204,7 +209,7 @@ impl io::Write for At<'_> {
 /// The client of a contend that cannot read objects.
 #[cfg(not(feature = "object-store"))]
 mod client {
-    use super::{Properties, Range, io};
+    use super::{File, Properties, Range, io};
 
     fn unsupported<T>() -> io::Result<T> {
         Err(io::Error::other("this contend was built without the feature object-store"))
@@ -217,6 +222,26 @@ mod client {
     }
 
     pub(super) fn copy(_: &str, _: &str, _: Range<u64>, _: &mut dyn io::Write) -> io::Result<()> {
+        unsupported()
+    }
+
+    pub(super) fn copy_all(_: &str, _: &mut dyn io::Write) -> io::Result<()> {
+        unsupported()
+    }
+
+    pub(super) fn contents(_: &[String]) -> io::Result<Vec<io::Result<Vec<u8>>>> {
+        unsupported()
+    }
+
+    pub(super) fn put(_: &str, _: &File) -> io::Result<()> {
+        unsupported()
+    }
+
+    pub(super) fn list(_: &str) -> io::Result<Vec<String>> {
+        unsupported()
+    }
+
+    pub(super) fn remove(_: &str) -> io::Result<()> {
         unsupported()
     }
 }

@@ -23,7 +23,7 @@ use super::records::Records;
 use super::settings::Settings;
 use super::shutdown::{Escalation, Shutdown};
 use super::watch::Watch;
-use crate::cluster::{Cluster, Clustered, Work, Written};
+use crate::cluster::{Cluster, Clustered, Place, Work, Written};
 use crate::execute::{self, ExecuteError, Executor as _, Launcher, Local, Plain, Tally};
 use crate::plan::ir::{Command, Plan, Source, Step};
 
@@ -67,15 +67,22 @@ struct Elsewhere {
 impl Elsewhere {
     /// Takes the work directory of the job that is continued, or creates one.
     fn new(cluster: Cluster, written: Written) -> Result<Self, RunError> {
-        let work = if let Some(path) = &cluster.resume {
-            Work::at(path)
+        let (work, is_new) = if let Some(work) = &cluster.resume {
+            (work.clone(), false)
         } else {
-            let folder = cluster.work.display();
+            let Place { directory, store } = &cluster.work;
+            let folder = directory.display();
             let cannot = format!("cannot create a work directory in {folder}: see --work");
-            Work::create(&cluster.work).context(cannot)?
+            (Work::create(directory).context(cannot)?.in_new_store(store.as_deref()), true)
         };
-        let lock =
-            work.take().context(format!("cannot run the job in {}", work.path().display()))?;
+        let place = work.path().display().to_string();
+        let place = work.store().map_or(place, ToString::to_string);
+        let lock = work.take().inspect_err(|_| {
+            if is_new {
+                let _ = work.remove(); // the error matters more
+            }
+        });
+        let lock = lock.context(format!("cannot run the job in {place}"))?;
         Ok(Self { cluster, work, written, lock: Arc::new(lock) })
     }
 }

@@ -1,0 +1,217 @@
+//! Jobs whose machines share a store instead of a directory.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use contend_sys::procfs::children;
+use contend_sys::{Pid, Signal};
+use rustix::process::kill_process;
+
+use super::{lines, run};
+use crate::support::cluster::{INPUT, Setting};
+use crate::support::spark::{MASTER, set_variables, spark};
+use crate::support::store::{Faults, Store};
+use crate::support::{Child, Command, contend, processes_with, text, wait_until};
+
+/// Where the files of jobs are.
+const WORK: [&str; 2] = ["--work", "s3://bucket/jobs"];
+
+fn output(setting: &Setting, address: SocketAddr, words: &[&str]) -> Output {
+    run(setting, address, words).output().expect("it starts")
+}
+
+/// Starts the slow command over three parts, one after the other, and waits until only the last one is left.
+fn start(setting: &Setting, address: SocketAddr) -> Child {
+    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow"];
+    let words = [&words[..], &WORK, &["cat in | ./slow"]].concat();
+    let child = run(setting, address, &words).spawn().expect("it starts");
+    wait_until("the last part waits", || setting.path("waiting").exists());
+    child
+}
+
+/// Returns what bash prints.
+fn by_bash(setting: &Setting, pipeline: &str) -> Vec<u8> {
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-c", pipeline]).current_dir(setting.0.path()).output();
+    bash.expect("bash starts").stdout
+}
+
+#[test]
+fn outputs_pass_through_a_store() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    fs::write(setting.path("lines"), lines()).expect("room");
+    for (pipeline, parts, stats) in [
+        ("cat lines | tr 0-9 a-j", "1", "1 part of"),
+        ("cat lines | grep 77", "4", "4 parts of"),
+        ("sort lines | uniq -c", "7", "and 6 combinations of"),
+        ("cat in | grep nothing", "3", "3 parts of"),
+    ] {
+        let words = [&["--on", "local", "--parts", parts], &WORK[..], &["--fan-in", "2"]];
+        let words = [&words.concat(), &["--stats", pipeline][..]].concat();
+        let output = output(&setting, address, &words);
+        let message = text(&output.stderr);
+        assert!(output.stdout == by_bash(&setting, pipeline), "{pipeline}: {message}");
+        assert!(!message.contains("this machine only"), "{message}");
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(message.contains(stats), "{message}");
+        assert_eq!(store.keys(), Vec::<String>::new(), "{pipeline}");
+        setting.assert_nothing_is_left();
+    }
+    assert!(store.in_pieces.load(Ordering::Relaxed) > 0, "large outputs are written in pieces");
+}
+
+#[test]
+fn an_output_that_is_damaged_in_the_store_is_made_again() {
+    for (pipeline, count) in [("cat in | tr a-z A-Z", 1), ("sort in | uniq -c", 2)] {
+        let setting = Setting::new();
+        let store = Store::with(Faults { damages: AtomicU64::new(count), ..Faults::default() });
+        let address = store.start();
+        let words = ["--on", "local", "--parts", "4", "--fan-in", "2", "--stats"];
+        let output = output(&setting, address, &[&words[..], &WORK, &[pipeline]].concat());
+        let message = text(&output.stderr);
+        assert_eq!(output.stdout, by_bash(&setting, pipeline), "{pipeline}: {message}");
+        assert!(message.contains("checksum"), "{message}");
+        assert_eq!(store.keys(), Vec::<String>::new(), "{pipeline}");
+        setting.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn a_job_with_a_store_is_continued() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    let mut child = start(&setting, address);
+    kill_process(Pid::from_child(&child), Signal::KILL).expect("it runs");
+    child.wait().expect("a child");
+    let name = setting.0.path().display().to_string();
+    wait_until("no process is left", || processes_with(&name).is_empty());
+    let [work] = &setting.work()[..] else { panic!("the work directory is left") };
+    let outputs = store.keys().iter().filter(|key| key.ends_with(".part")).count();
+    assert_eq!(outputs, 2, "{:?}", store.keys());
+    setting.go();
+    let output = output(&setting, address, &["--resume", &work.display().to_string()]);
+    assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(setting.runs(), 4, "complete parts do not run again");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn a_signal_leaves_nothing_in_the_store() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let child = start(&setting, store.start());
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+    child.wait_with_output().expect("a child");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn trouble_with_a_store_is_an_error_with_its_reason() {
+    let setting = Setting::new();
+    let store = Store::with(Faults { is_read_only: true, ..Faults::default() });
+    let address = store.start();
+    let words = ["--on", "local", "--parts", "2"];
+    let refused = output(&setting, address, &[&words[..], &WORK, &["cat in | tr a b"]].concat());
+    let message = text(&refused.stderr);
+    assert!(message.contains("cannot run the job in s3://bucket/jobs/.contend-"), "{message}");
+    assert!(message.contains("permission denied"), "{message}");
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0), "{message}");
+    setting.assert_nothing_is_left();
+
+    let store = Arc::new(Store::default());
+    let address = store.start();
+    let slurm = ["--on", "slurm", "--parts", "2", "--work", "s3://bucket/jobs", "cat in | tr a b"];
+    let refused = output(&setting, address, &slurm);
+    let message = text(&refused.stderr);
+    assert!(message.contains("need a directory that all machines share"), "{message}");
+    assert_eq!(refused.status.code(), Some(2));
+    let emit = ["--on", "spark", "--emit", "job", "--work", ".", "cat in | tr a b"];
+    let refused = output(&setting, address, &emit);
+    assert!(text(&refused.stderr).contains("that of --emit"), "{}", text(&refused.stderr));
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn a_part_that_always_fails_is_an_error_with_its_reason() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let child = start(&setting, store.start());
+    // The attempt at the part that waits has opened the file; the next one does not find it.
+    let [part] = children(Pid::from_child(&child))[..] else { panic!("one attempt at a time") };
+    fs::rename(setting.path("in"), setting.path("moved")).expect("own file");
+    kill_process(part, Signal::KILL).expect("it runs");
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{message}");
+    assert!(message.contains("part 3 of 3 (bytes "), "{message}");
+    assert!(message.contains("cannot read in: No such file or directory"), "{message}");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn a_worker_need_not_have_the_directory_of_the_job() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    store.put("in", b"b\na\n");
+    let words = ["--on", "spark", "--parts", "1", "--emit", "job"];
+    let words = [&words[..], &WORK, &["cat s3://bucket/in | tr a-z A-Z"]].concat();
+    assert_eq!(output(&setting, address, &words).status.code(), Some(0));
+    let job = fs::read_to_string(setting.path("job/job.json")).expect("a job");
+    let folder = setting.0.path().display().to_string();
+    let elsewhere = job.replace(&format!("\"directory\":\"{folder}\""), "\"directory\":\"/none\"");
+    assert_ne!(job, elsewhere);
+    fs::write(setting.path("job.json"), elsewhere).expect("room");
+    fs::create_dir(setting.path("scratch")).expect("room");
+    let part = |more: &[&str]| {
+        let mut part = Command::new(contend());
+        part.args(["part", "--plan", "job.json", "--part", "0", "--attempt", "0"]).args(more);
+        part.current_dir(setting.0.path()).output().expect("it starts")
+    };
+    let refused = part(&[]);
+    assert!(text(&refused.stderr).contains("--scratch is needed"), "{}", text(&refused.stderr));
+    let complete = part(&["--scratch", "scratch"]);
+    assert_eq!(complete.status.code(), Some(0), "{}", text(&complete.stderr));
+    let ends = store.keys().iter().filter(|key| key.ends_with("/0.0.part")).count();
+    assert_eq!(ends, 1, "{:?}", store.keys());
+}
+
+#[test]
+fn workers_of_spark_need_no_shared_directory() {
+    let test = "objects::work::workers_of_spark_need_no_shared_directory";
+    let Some(home) = spark(test) else { return };
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    let lines = lines();
+    store.put("lines", lines.as_bytes());
+    fs::write(setting.path("lines"), &lines).expect("room");
+    let words = ["--on", "spark", "--master", MASTER, "--parts", "4", "--fan-in", "2"];
+    let words =
+        [&words[..], &WORK, &["--emit", "job", "sort s3://bucket/lines | uniq -c"]].concat();
+    let mut emit = run(&setting, address, &words);
+    set_variables(&mut emit, &home, &home.join("bin"));
+    let emitted = emit.output().expect("it starts");
+    assert_eq!(emitted.status.code(), Some(0), "{}", text(&emitted.stderr));
+    let mut submit = Command::new("sh");
+    submit.arg("job/submit.sh").current_dir(setting.0.path());
+    set_variables(&mut submit, &home, &home.join("bin"));
+    let submitted = submit.output().expect("it starts");
+    assert_eq!(submitted.status.code(), Some(0), "{}", text(&submitted.stderr));
+    let outputs = store.keys().iter().filter(|key| key.ends_with(".part")).count();
+    assert_eq!(outputs, 4, "{:?}", store.keys());
+    let mut resume = run(&setting, address, &["--resume", "job"]);
+    set_variables(&mut resume, &home, &home.join("bin"));
+    let output = resume.output().expect("it starts");
+    let message = text(&output.stderr);
+    assert!(output.stdout == by_bash(&setting, "sort lines | uniq -c"), "{message}");
+    assert!(!message.contains("this machine"), "{message}");
+    let left = ["lines".to_owned()];
+    assert_eq!(store.keys(), left, "{message}");
+}
