@@ -113,8 +113,10 @@ fn browser(log: &mut TestLog) -> Result<()> {
     process::run(&mut node)
 }
 
-/// Tests jobs over objects of a store. They come last, because the feature changes how most dependencies are built.
+/// Checks and tests jobs over objects of a store. They come last, because the feature changes how most dependencies are built.
 fn objects(log: &mut TestLog) -> Result<()> {
+    let lint = "clippy -p contend --features object-store --all-targets --locked -- -D warnings";
+    process::run(cargo().args(lint.split(' ')))?;
     let test = "test -p contend --features object-store --test it --locked -- objects::";
     log.watch(cargo().args(test.split(' ')))
 }

@@ -1,5 +1,6 @@
 //! Tests of `contend run --on` over objects in a store: a server on this machine that answers as S3 does.
 
+mod hdfs;
 mod work;
 
 use std::fmt::Write as _;

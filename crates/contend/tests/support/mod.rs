@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub mod cluster;
+#[cfg(feature = "object-store")]
+pub mod hdfs;
 mod process;
 pub mod slurm;
 pub mod spark;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +89,7 @@ impl Store {
         let mut objects = self.objects.lock().expect("no panic");
         let version = objects.get(key).map_or(0, |(_, version)| version + 1);
         let mut bytes = bytes.to_owned();
-        let is_output = key.ends_with(".part") && !bytes.is_empty();
+        let is_output = is_output(key) && !bytes.is_empty();
         let left = self.faults.damages.load(Ordering::Relaxed);
         if is_output && left > 0 {
             self.faults.damages.store(left - 1, Ordering::Relaxed);
@@ -100,6 +101,11 @@ impl Store {
     /// Returns the keys of all objects.
     pub fn keys(&self) -> Vec<String> {
         self.objects.lock().expect("no panic").keys().cloned().collect()
+    }
+
+    /// Returns the number of outputs of tasks.
+    pub fn outputs(&self) -> usize {
+        self.keys().iter().filter(|key| is_output(key)).count()
     }
 
     /// Answers the requests of a connection.
@@ -236,6 +242,11 @@ impl Store {
             "<CompleteMultipartUploadResult><ETag>\"0\"</ETag></CompleteMultipartUploadResult>";
         Answer::xml(body.to_owned())
     }
+}
+
+/// Returns whether an object is the output of a task.
+fn is_output(key: &str) -> bool {
+    Path::new(key).extension().is_some_and(|extension| extension == "part")
 }
 
 /// Reads a request; `None` at the end of the connection.

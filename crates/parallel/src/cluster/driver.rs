@@ -69,10 +69,10 @@ pub enum DriveError {
     /// The engine does not work.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The work directory cannot be read.
-    #[error("cannot read the work directory {path}")]
+    /// The work directory, or its store, cannot be read or written.
+    #[error("cannot use the work directory {path}")]
     Work {
-        /// The path of the directory.
+        /// The path of the directory, or the prefix in the store.
         path: String,
         /// Why that failed.
         source: io::Error,
@@ -159,6 +159,8 @@ impl Driver<'_> {
 
     fn run_batches(&self, engine: &mut dyn Engine) -> Result<Driven, DriveError> {
         let tasks = (0..self.job.task_count()).map(|_| Task::default()).collect();
+        // Otherwise, each attempt would fail later.
+        self.work.check_store().map_err(|source| self.work_error(source))?;
         let mut known = Known { seen: Seen::default(), tasks, bad: HashSet::new() };
         // A driver that died may have left complete tasks.
         if let Some(why) = self.take_reports(&mut known)? {

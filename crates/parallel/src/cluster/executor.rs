@@ -22,7 +22,6 @@ use super::tree;
 use super::work::{Place, Work};
 use super::worth::predict;
 use crate::execute::{ExecuteError, Executor, Launcher, Local};
-use crate::objects::Prefix;
 use crate::plan::estimate::time;
 use crate::plan::flow::Amount;
 use crate::plan::ir::Plan;
@@ -186,14 +185,11 @@ impl Cluster {
         if let Some(missing) = program.filter(|program| in_path(program).is_none()) {
             return Some(format!("cannot start {missing}: it is not in PATH"));
         }
-        let Place { directory, store } = &self.work;
-        if access(directory, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-            let work = directory.display();
-            return Some(format!("cannot write to {work}, the directory for work directories"));
-        }
-        let store = store.as_ref()?;
-        let error = Prefix::new(store).list().err()?;
-        Some(format!("cannot read {store}, the place for work directories: {error}"))
+        let directory = &self.work.directory;
+        let is_writable = access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        let work = directory.display();
+        (!is_writable)
+            .then(|| format!("cannot write to {work}, the directory for work directories"))
     }
 
     /// Returns the engine. `slots` attempts run at the same time on this machine, with `memory` bytes for data in all.
@@ -332,7 +328,8 @@ impl Executor for Clustered<'_> {
             }
             // Nothing has been written.
             Err(ClusterError::Drive(
-                error @ (DriveError::Engine(_) | DriveError::NoAttempt(_)),
+                error
+                @ (DriveError::Engine(_) | DriveError::NoAttempt(_) | DriveError::Work { .. }),
             )) if self.cluster.falls_back => {
                 self.local.tally.note_refusal(message(&error));
                 self.local.execute(plan)

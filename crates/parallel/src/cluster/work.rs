@@ -217,7 +217,7 @@ impl Work {
     ///
     /// # Errors
     /// Returns an error of the kind [`io::ErrorKind::WouldBlock`] if another driver runs the job, or another one if the
-    /// file for the lock cannot be opened, or there is a store that cannot be written.
+    /// file for the lock cannot be opened.
     pub fn take(&self) -> io::Result<File> {
         // NFS needs a file that is open for writing.
         let mut options = OpenOptions::new();
@@ -225,18 +225,21 @@ impl Work {
         let file = file.open(self.path.join(LOCK))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // Some file systems have no locks.
-            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(file),
             Err(Errno::WOULDBLOCK) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::WouldBlock,
-                    "another contend is running it",
-                ));
+                Err(io::Error::new(io::ErrorKind::WouldBlock, "another contend is running it"))
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(error.into()),
         }
-        // Otherwise, each attempt would fail later.
-        self.publish(LOCK)?;
-        Ok(file)
+    }
+
+    /// Checks that the store, if there is one, can be written: creates an empty object.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be written.
+    pub fn check_store(&self) -> io::Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        store.put(LOCK, &File::open("/dev/null")?)
     }
 
     /// Returns whether the file system of the directory has hardly any room left, as far as that is known.
@@ -475,14 +478,17 @@ impl Work {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,
             };
-            let of_store = self.store.as_ref().map_or(Ok(()), Prefix::remove);
-            result = result.and(of_store);
             if result.is_ok() {
                 break;
             }
             thread::sleep(REMOVAL_PAUSE);
         }
-        result
+        let of_store = self.store.as_ref().map_or(Ok(()), |store| {
+            store
+                .remove()
+                .map_err(|error| io::Error::other(format!("its objects in {store}: {error}")))
+        });
+        result.and(of_store)
     }
 
     /// Removes what attempts and engines have left.

@@ -1,13 +1,17 @@
-//! Reads objects of a store.
+//! Reads and writes objects of a store.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use contend_sys::signal::Mask;
-use futures_util::{StreamExt as _, stream};
+use futures_util::future::{Either, select};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hdfs_native_object_store::HdfsObjectStoreBuilder;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
@@ -15,9 +19,10 @@ use object_store::{
     GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload,
     WriteMultipart,
 };
+use rustix::io::Errno;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{HDFS, Properties, S3};
+use super::{HDFS, IS_OVER, Properties, S3};
 
 /// Largest number of requests at the same time.
 const MAX_REQUESTS: usize = 32;
@@ -36,6 +41,37 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
 
 fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
+}
+
+/// Time until a removal is given up.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time between two looks at whether the run is being ended.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Settings for a server of HDFS that has no other to take its place. By default, requests to one that does not answer take minutes
+/// to fail; with these, about 7 s.
+const OF_ONE_SERVER: [(&str, &str); 1] = [("dfs.client.failover.max.attempts", "3")];
+
+/// Waits for an operation, unless the run is being ended.
+fn wait<T>(operation: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let is_over = async {
+        while !IS_OVER.load(Ordering::Relaxed) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    runtime()?.block_on(async {
+        match select(pin!(operation), pin!(is_over)).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(io::ErrorKind::Interrupted.into()),
+        }
+    })
+}
+
+/// Waits for requests, a limited number at the same time, unless the run is being ended. The results have their order.
+fn wait_for_all<T>(
+    requests: impl Iterator<Item = impl Future<Output = io::Result<T>>>,
+) -> io::Result<Vec<io::Result<T>>> {
+    let requests: Vec<_> = requests.collect();
+    wait(async { Ok(stream::iter(requests).buffered(MAX_REQUESTS).collect().await) })
 }
 
 /// A client of a store.
@@ -63,6 +99,9 @@ fn store(name: &str) -> io::Result<(Store, Path)> {
         if !server.is_empty() {
             builder = builder.with_url(&url);
         }
+        if server.contains(':') {
+            builder = builder.with_config(OF_ONE_SERVER);
+        }
         Arc::new(builder.build().map_err(reason)?)
     } else {
         let builder = AmazonS3Builder::from_env().with_bucket_name(server);
@@ -83,8 +122,7 @@ pub(super) fn properties<'a>(
         let modified = found.last_modified.timestamp_nanos_opt().unwrap_or_default().into();
         Ok(Properties { bytes: found.size, modified, tag })
     });
-    let requests: Vec<_> = requests.collect();
-    Ok(runtime()?.block_on(stream::iter(requests).buffered(MAX_REQUESTS).collect()))
+    wait_for_all(requests)
 }
 
 /// Writes the bytes of an object in a range, if its tag is the given one.
@@ -101,7 +139,7 @@ pub(super) fn copy(
         if_match: Some(tag.to_owned()),
         ..GetOptions::default()
     };
-    runtime()?.block_on(async {
+    wait(async {
         let found = store.get_opts(&place, options).await.map_err(reason)?;
         write(found, wanted, to).await
     })
@@ -121,7 +159,7 @@ async fn write(found: GetResult, wanted: u64, to: &mut dyn io::Write) -> io::Res
 /// Writes the whole object, whatever its version is.
 pub(super) fn copy_all(name: &str, to: &mut dyn io::Write) -> io::Result<()> {
     let (store, place) = store(name)?;
-    runtime()?.block_on(async {
+    wait(async {
         let found = store.get(&place).await.map_err(reason)?;
         let size = found.meta.size;
         write(found, size, to).await
@@ -135,8 +173,7 @@ pub(super) fn contents(names: &[String]) -> io::Result<Vec<io::Result<Vec<u8>>>>
         let found = store.get(&place).await.map_err(reason)?;
         Ok(found.bytes().await.map_err(reason)?.to_vec())
     });
-    let requests: Vec<_> = requests.collect();
-    Ok(runtime()?.block_on(stream::iter(requests).buffered(MAX_REQUESTS).collect()))
+    wait_for_all(requests)
 }
 
 /// Creates or replaces an object, with the contents of a file that has just been opened. It appears as a whole.
@@ -145,7 +182,7 @@ pub(super) fn put(name: &str, mut from: &File) -> io::Result<()> {
     let least = usize::try_from(from.metadata()?.len() / MAX_PIECES + 1).unwrap_or(usize::MAX);
     let mut piece = vec![0; least.max(PIECE_BYTES)];
     let read = fill(&mut from, &mut piece)?;
-    runtime()?.block_on(async {
+    wait(async {
         if read < piece.len() {
             piece.truncate(read);
             store.put(&place, PutPayload::from(piece)).await.map_err(reason)?;
@@ -195,40 +232,47 @@ pub(super) fn list(prefix: &str) -> io::Result<Vec<String>> {
         let names: Vec<_> = found.location.prefix_match(&place)?.collect();
         if let [name] = names.as_slice() { Some(name.as_ref().to_owned()) } else { None }
     };
-    let found = runtime()?.block_on(store.list(Some(&place)).collect::<Vec<_>>());
-    let names = found.into_iter().map(|it| Ok(name(&it.map_err(reason)?)));
-    names.filter_map(Result::transpose).collect()
+    let found = async { store.list(Some(&place)).try_collect::<Vec<_>>().await.map_err(reason) };
+    Ok(wait(found)?.iter().filter_map(name).collect())
 }
 
-/// Removes all objects below a prefix, and in HDFS the directory.
+/// Removes all objects below a prefix, and in HDFS the directory. Repeats that until there are none, because attempts may still write
+/// some.
 pub(super) fn remove(prefix: &str) -> io::Result<()> {
     let (store, place) = store(prefix)?;
-    let found = store.list(Some(&place)).map(|it| it.map(|it| it.location));
-    let removed = store.delete_stream(found.boxed());
     let remove = async {
-        let mut result = Ok(());
-        for removed in removed.collect::<Vec<_>>().await {
-            match removed {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => result = Err(reason(error)),
+        loop {
+            let found = store.list(Some(&place)).map_ok(|it| it.location);
+            let found: Vec<_> = found.try_collect().await.map_err(reason)?;
+            if found.is_empty() {
+                break;
+            }
+            let found = stream::iter(found.into_iter().map(Ok)).boxed();
+            let mut removed = store.delete_stream(found);
+            while let Some(removed) = removed.next().await {
+                match removed {
+                    Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(error) => return Err(reason(error)),
+                }
             }
         }
-        if prefix.starts_with(HDFS) {
-            store.delete(&place).await.map_err(reason)?;
-        }
-        result
+        if prefix.starts_with(HDFS) { store.delete(&place).await.map_err(reason) } else { Ok(()) }
     };
-    runtime()?.block_on(remove)
+    runtime()?.block_on(async {
+        let removed = tokio::time::timeout(REMOVAL_TIMEOUT, remove).await;
+        removed.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    })
 }
 
+/// Returns an error whose message has the causes.
 fn reason(error: object_store::Error) -> io::Error {
-    match &error {
-        object_store::Error::NotFound { .. } => io::ErrorKind::NotFound.into(),
-        object_store::Error::Precondition { .. } => {
-            io::Error::other("it has changed since the job was planned")
-        }
-        object_store::Error::PermissionDenied { .. }
-        | object_store::Error::Unauthenticated { .. } => io::ErrorKind::PermissionDenied.into(),
-        _ => io::Error::other(error),
+    use object_store::Error::{Generic, NotFound, PermissionDenied, Precondition, Unauthenticated};
+
+    match error {
+        NotFound { .. } => Errno::NOENT.into(),
+        Precondition { .. } => io::Error::other("it has changed since the job was planned"),
+        PermissionDenied { .. } | Unauthenticated { .. } => Errno::ACCESS.into(),
+        Generic { source, .. } => io::Error::other(source.to_string()),
+        error => io::Error::other(error.to_string()),
     }
 }

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 pub use prefix::Prefix;
@@ -24,6 +25,14 @@ const HDFS: &str = "hdfs://";
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Largest number of blocks in a request. The client gives a request 30 seconds.
 const MAX_BLOCKS: usize = 16;
+
+/// Whether the run is being ended, so that requests are given up.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Gives up all requests of this process, except for removals.
+pub(crate) fn interrupt() {
+    IS_OVER.store(true, Ordering::Relaxed);
+}
 
 /// Returns whether a name is that of an object.
 pub(crate) fn is_object(name: &str) -> bool {

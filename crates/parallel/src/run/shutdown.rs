@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use contend_sys::signal::ReceivedSignal;
 
 use crate::execute::Launcher;
+use crate::objects;
 
 /// Time that the commands get to end before the next step.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
@@ -31,8 +32,9 @@ impl Shutdown {
         }
     }
 
-    /// Applies the step to the commands that `launcher` has started.
+    /// Applies the step to the commands that `launcher` has started. Nothing waits for a store of objects any more.
     pub(super) fn apply(self, launcher: &Launcher) {
+        objects::interrupt();
         match self {
             Self::StopSpawning => launcher.forbid_starts(),
             Self::Terminate => launcher.end_all(),

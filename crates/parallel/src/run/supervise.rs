@@ -67,22 +67,16 @@ struct Elsewhere {
 impl Elsewhere {
     /// Takes the work directory of the job that is continued, or creates one.
     fn new(cluster: Cluster, written: Written) -> Result<Self, RunError> {
-        let (work, is_new) = if let Some(work) = &cluster.resume {
-            (work.clone(), false)
+        let work = if let Some(work) = &cluster.resume {
+            work.clone()
         } else {
             let Place { directory, store } = &cluster.work;
             let folder = directory.display();
             let cannot = format!("cannot create a work directory in {folder}: see --work");
-            (Work::create(directory).context(cannot)?.in_new_store(store.as_deref()), true)
+            Work::create(directory).context(cannot)?.in_new_store(store.as_deref())
         };
-        let place = work.path().display().to_string();
-        let place = work.store().map_or(place, ToString::to_string);
-        let lock = work.take().inspect_err(|_| {
-            if is_new {
-                let _ = work.remove(); // the error matters more
-            }
-        });
-        let lock = lock.context(format!("cannot run the job in {place}"))?;
+        let lock =
+            work.take().context(format!("cannot run the job in {}", work.path().display()))?;
         Ok(Self { cluster, work, written, lock: Arc::new(lock) })
     }
 }

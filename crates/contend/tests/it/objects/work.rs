@@ -33,7 +33,7 @@ fn start(setting: &Setting, address: SocketAddr) -> Child {
 }
 
 /// Returns what bash prints.
-fn by_bash(setting: &Setting, pipeline: &str) -> Vec<u8> {
+pub(super) fn by_bash(setting: &Setting, pipeline: &str) -> Vec<u8> {
     let mut bash = Command::new("bash");
     let bash = bash.args(["-c", pipeline]).current_dir(setting.0.path()).output();
     bash.expect("bash starts").stdout
@@ -90,8 +90,7 @@ fn a_job_with_a_store_is_continued() {
     let name = setting.0.path().display().to_string();
     wait_until("no process is left", || processes_with(&name).is_empty());
     let [work] = &setting.work()[..] else { panic!("the work directory is left") };
-    let outputs = store.keys().iter().filter(|key| key.ends_with(".part")).count();
-    assert_eq!(outputs, 2, "{:?}", store.keys());
+    assert_eq!(store.outputs(), 2, "{:?}", store.keys());
     setting.go();
     let output = output(&setting, address, &["--resume", &work.display().to_string()]);
     assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
@@ -119,8 +118,11 @@ fn trouble_with_a_store_is_an_error_with_its_reason() {
     let words = ["--on", "local", "--parts", "2"];
     let refused = output(&setting, address, &[&words[..], &WORK, &["cat in | tr a b"]].concat());
     let message = text(&refused.stderr);
-    assert!(message.contains("cannot run the job in s3://bucket/jobs/.contend-"), "{message}");
-    assert!(message.contains("permission denied"), "{message}");
+    assert!(
+        message.contains("cannot use the work directory s3://bucket/jobs/.contend-"),
+        "{message}"
+    );
+    assert!(message.contains("Permission denied"), "{message}");
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(125), 0), "{message}");
     setting.assert_nothing_is_left();
 
@@ -179,8 +181,7 @@ fn a_worker_need_not_have_the_directory_of_the_job() {
     assert!(text(&refused.stderr).contains("--scratch is needed"), "{}", text(&refused.stderr));
     let complete = part(&["--scratch", "scratch"]);
     assert_eq!(complete.status.code(), Some(0), "{}", text(&complete.stderr));
-    let ends = store.keys().iter().filter(|key| key.ends_with("/0.0.part")).count();
-    assert_eq!(ends, 1, "{:?}", store.keys());
+    assert_eq!(store.outputs(), 1, "{:?}", store.keys());
 }
 
 #[test]
@@ -204,8 +205,7 @@ fn workers_of_spark_need_no_shared_directory() {
     set_variables(&mut submit, &home, &home.join("bin"));
     let submitted = submit.output().expect("it starts");
     assert_eq!(submitted.status.code(), Some(0), "{}", text(&submitted.stderr));
-    let outputs = store.keys().iter().filter(|key| key.ends_with(".part")).count();
-    assert_eq!(outputs, 4, "{:?}", store.keys());
+    assert_eq!(store.outputs(), 4, "{:?}", store.keys());
     let mut resume = run(&setting, address, &["--resume", "job"]);
     set_variables(&mut resume, &home, &home.join("bin"));
     let output = resume.output().expect("it starts");
