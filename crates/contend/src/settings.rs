@@ -68,7 +68,7 @@ pub use pipe::{
 pub use remedies::{MIN_ROUNDS, Remedies};
 pub use report::{NamedRecord, Report, report};
 pub use reports::{RecordFiles, RecordPaths, Reports};
-pub use run::{Run, run, stage};
+pub use run::{Probe, Run, probe, run, stage};
 pub use serve::{Serve, serve};
 pub use trace::TraceFile;
 pub use versus::{Variant, Versus};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, ValueEnum, ValueHint};
+use contend_parallel::cluster::Capacity;
 
 use super::ColorArg;
 use super::export::ExportArgs;
@@ -98,6 +99,15 @@ pub struct RunArgs {
 pub struct ClusterArgs {
     #[command(flatten)]
     pub engine: EngineArgs,
+
+    /// Measure the engine with two small jobs, and print settings for --on auto.
+    ///
+    /// Measures what a job and a part take besides their commands, and how fast the workers read a file that is in the work
+    /// directory.
+    #[arg(long, requires = "on")]
+    #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "stats", "json", "html", "publish"])]
+    #[arg(conflicts_with_all = ["resume", "emit", "dry_run", "parts", "fan_in"])]
+    pub probe: bool,
 
     /// Print the plan and the parts, and exit.
     #[arg(long, requires = "on")]
@@ -263,9 +273,9 @@ pub struct StageArgs {
     #[command(flatten)]
     pub engine: EngineArgs,
 
-    /// Number of parts that the engine runs at the same time, if the prediction decides.
-    #[arg(long)]
-    pub slots: Option<u64>,
+    /// What is known of the cluster, as JSON, if the prediction decides.
+    #[arg(long, value_parser = |text: &str| serde_json::from_str::<Capacity>(text))]
+    pub capacity: Option<Capacity>,
 
     /// Print which stages ran in parallel, with times and CPU use.
     #[arg(long)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::{Parser as _, ValueEnum as _};
-use contend_parallel::cluster::{Cluster, EngineKind, Job, Place, Work};
+use contend_parallel::cluster::{Capacity, Cluster, EngineKind, Job, Place, Work};
 use contend_parallel::plan::planner::Annotation;
 use contend_parallel::run::{Request, Settings, Target};
 use contend_record::run::Records;
@@ -53,6 +53,35 @@ pub struct Run {
     pub save: SaveArgs,
 }
 
+/// Settings of `contend run --probe`.
+#[derive(Debug)]
+pub struct Probe {
+    /// Name of the engine.
+    pub name: &'static str,
+    /// The engine, as words of a command line.
+    pub engine: Vec<String>,
+    /// Where the work directories of the jobs are created.
+    pub place: Place,
+    /// The path of this contend.
+    pub program: PathBuf,
+    /// The path of the file for settings of the engine; `None` if it has none.
+    pub file: Option<PathBuf>,
+}
+
+/// Returns the settings of `contend run --probe`.
+///
+/// # Errors
+/// Returns a [`UsageError`] for the first mistake found.
+pub fn probe(args: ClusterArgs) -> Result<Probe> {
+    if args.engine.on == Some(EngineArg::Auto) {
+        return Err(UsageError("--probe measures one engine: name it with --on".to_owned()).into());
+    }
+    let cluster = cluster(args, None)?.context("there is no engine")?;
+    let (name, engine) = (cluster.engine.name(), engine_options(&cluster)?);
+    let file = file::path().filter(|_| cluster.engine != EngineKind::Local);
+    Ok(Probe { name, engine, place: cluster.work, program: cluster.program, file })
+}
+
 /// Returns the settings of `contend run`.
 ///
 /// # Errors
@@ -94,7 +123,8 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     let save = args.save;
     let mut stage_options = options(&args.execution, color);
     let lists_parts = args.cluster.dry_run;
-    let cluster = cluster(args.cluster, &what)?;
+    let resumed = if let Target::Job(job) = &what { Some(&**job) } else { None };
+    let cluster = cluster(args.cluster, resumed)?;
     stage_options.extend(cluster.as_ref().map(engine_options).transpose()?.into_iter().flatten());
     let settings = Settings {
         lists_parts,
@@ -136,8 +166,8 @@ fn check_pipeline(text: &str, is_compared: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns what runs parts, if an engine is given. A job that is continued has one.
-fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
+/// Returns what runs parts, if an engine is given. The job that is continued, if there is one, has one.
+fn cluster(args: ClusterArgs, resumed: Option<&Job>) -> Result<Option<Cluster>> {
     let ClusterArgs { engine: args, resume, emit, .. } = args;
     if args.master.is_some() && args.on != Some(EngineArg::Spark) {
         return Err(UsageError("--master is for --on spark".to_owned()).into());
@@ -148,12 +178,10 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
         )
         .into());
     }
-    let Configured { kind: engine, work, slots } = match (args.on, what) {
+    let Configured { kind: engine, work, capacity } = match (args.on, resumed) {
         (Some(engine), _) => file::engine(engine, args.master, args.engine_option)?,
-        (None, Target::Job(job)) => {
-            Configured { kind: job.engine.clone(), work: None, slots: None }
-        }
-        (None, _) => return Ok(None),
+        (None, Some(job)) => Configured { kind: job.engine.clone(), work: None, capacity: None },
+        (None, None) => return Ok(None),
     };
     let is_given = args.work.is_some();
     let work = place(args.work.or(work))?;
@@ -171,12 +199,11 @@ fn cluster(args: ClusterArgs, what: &Target) -> Result<Option<Cluster>> {
         return Err(UsageError(why).into());
     }
     let resume = resume.map(|work| work.canonicalize()).transpose();
-    let resume = resume.context("cannot find the work directory")?.map(|path| {
-        let store = if let Target::Job(job) = what { job.store.as_deref() } else { None };
-        Work::at(&path).in_store(store)
-    });
+    let resume = resume
+        .context("cannot find the work directory")?
+        .map(|path| Work::at(&path).in_store(resumed.and_then(|job| job.store.as_deref())));
     let (parts, fan_in) = (args.parts, args.fan_in);
-    let cluster = new_cluster(engine, parts, fan_in, slots, work)?;
+    let cluster = new_cluster(engine, parts, fan_in, capacity, work)?;
     Ok(Some(Cluster { emit, resume, ..cluster }))
 }
 
@@ -206,7 +233,7 @@ fn work_directory(given: Option<PathBuf>) -> Result<PathBuf, UsageError> {
 }
 
 /// Returns what runs parts of the pipelines in shell text, from the options that [`engine_options`] returns.
-fn cluster_of_stage(args: EngineArgs, slots: Option<u64>) -> Result<Option<Cluster>> {
+fn cluster_of_stage(args: EngineArgs, capacity: Option<Capacity>) -> Result<Option<Cluster>> {
     let options = args.engine_option;
     let engine = match args.on {
         None => return Ok(None),
@@ -215,7 +242,7 @@ fn cluster_of_stage(args: EngineArgs, slots: Option<u64>) -> Result<Option<Clust
         Some(EngineArg::Slurm) => EngineKind::Slurm { options },
     };
     let work = Place::named(args.work.unwrap_or_else(|| ".".into()));
-    let cluster = new_cluster(engine, args.parts, args.fan_in, slots, work)?;
+    let cluster = new_cluster(engine, args.parts, args.fan_in, capacity, work)?;
     // The script would go on without the output of the pipeline.
     Ok(Some(Cluster { falls_back: true, ..cluster }))
 }
@@ -224,13 +251,24 @@ fn new_cluster(
     engine: EngineKind,
     parts: Option<u64>,
     fan_in: Option<u64>,
-    slots: Option<u64>,
+    capacity: Option<Capacity>,
     work: Place,
 ) -> Result<Cluster> {
     let program = std::env::current_exe().context("cannot find the program contend")?;
     let fan_in = fan_in.and_then(|fan_in| usize::try_from(fan_in).ok());
     let (contend, emit, resume, falls_back) = (version::writer(), None, None, false);
-    Ok(Cluster { engine, parts, fan_in, falls_back, slots, work, contend, program, emit, resume })
+    Ok(Cluster {
+        engine,
+        parts,
+        fan_in,
+        falls_back,
+        capacity,
+        work,
+        contend,
+        program,
+        emit,
+        resume,
+    })
 }
 
 /// Returns the job in a work directory, after checking that this process can continue it. If its environment is another one,
@@ -369,7 +407,7 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     // The run continues if the record cannot be appended.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.execution.no_progress);
-    let cluster = cluster_of_stage(args.engine, args.slots)?;
+    let cluster = cluster_of_stage(args.engine, args.capacity)?;
     let settings = Settings {
         reads_objects: cluster.is_some(),
         cluster,
@@ -412,12 +450,13 @@ fn engine_options(cluster: &Cluster) -> Result<Vec<String>, UsageError> {
         EngineKind::Spark { master, options } => (master.as_ref(), options.as_slice()),
         EngineKind::Slurm { options } => (None, options.as_slice()),
     };
+    let capacity = cluster.capacity.and_then(|known| serde_json::to_string(&known).ok());
     let given = [
         Some(format!("--on={}", cluster.engine.name())),
         master.map(|master| format!("--master={master}")),
         cluster.parts.map(|parts| format!("--parts={parts}")),
         cluster.fan_in.map(|fan_in| format!("--fan-in={fan_in}")),
-        cluster.slots.map(|slots| format!("--slots={slots}")),
+        capacity.map(|capacity| format!("--capacity={capacity}")),
         Some(format!("--work={work}")),
     ];
     let more = options.iter().map(|option| format!("--engine-option={option}"));

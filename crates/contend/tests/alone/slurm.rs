@@ -59,6 +59,32 @@ fn slurm_changes_no_byte_and_no_exit_code() {
 }
 
 #[test]
+fn settings_that_the_probe_prints_are_used() {
+    with_slurm("settings_that_the_probe_prints_are_used", |slurm| {
+        let setting = Setting::new();
+        let run = |words: &[&str]| {
+            let mut command = setting.run(words);
+            command.env("SLURM_CONF", slurm.configuration());
+            command.env("XDG_CONFIG_HOME", setting.0.path());
+            command.output().expect("it starts")
+        };
+        let probed = run(&["--on", "slurm", "--probe"]);
+        let message = text(&probed.stdout);
+        assert_eq!(probed.status.code(), Some(0), "{}", text(&probed.stderr));
+        let settings = message.find("[slurm]").map(|place| &message[place..]).expect("settings");
+        let slots = settings.lines().find_map(|line| line.strip_prefix("slots = "));
+        let slots: u64 = slots.expect("slots").parse().expect("a number");
+        assert!((1..=4).contains(&slots), "{message}");
+        setting.assert_nothing_is_left();
+        fs::create_dir(setting.path("contend")).expect("room");
+        fs::write(setting.path("contend/run.toml"), settings).expect("room");
+        let explained = run(&["--on", "auto", "--parts", "2", "--explain", "cat in | sort"]);
+        let message = text(&explained.stdout);
+        assert!(message.contains(" on slurm"), "{message}{}", text(&explained.stderr));
+    });
+}
+
+#[test]
 fn slurm_repeats_what_was_lost_with_a_task() {
     with_slurm("slurm_repeats_what_was_lost_with_a_task", |slurm| {
         let setting = Setting::new();

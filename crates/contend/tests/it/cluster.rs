@@ -492,6 +492,31 @@ fn an_explanation_says_what_the_run_does() {
 }
 
 #[test]
+fn a_probe_measures_the_engine() {
+    let setting = Setting::new();
+    let output = setting.output(&["--on", "local", "-j", "2", "--probe"]);
+    let message = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(message.starts_with("local: the first part began after "), "{message}");
+    assert!(message.contains(" 2 parts ran at the same time. Each took "), "{message}");
+    assert!(message.contains("they read a new file of 256MB at "), "{message}");
+    setting.assert_nothing_is_left();
+    fs::write(setting.path("sbatch"), "#!/bin/sh\necho no cluster >&2; exit 1\n").expect("room");
+    fs::set_permissions(setting.path("sbatch"), Permissions::from_mode(0o755)).expect("own file");
+    let mut failing = setting.run(&["--on", "slurm", "--probe"]);
+    failing.env("PATH", format!("{}:/usr/bin:/bin", setting.0.path().display()));
+    let failed = failing.output().expect("it starts");
+    let message = text(&failed.stderr);
+    assert!(message.contains("the job failed: ") && message.contains("no cluster"), "{message}");
+    assert_eq!((failed.status.code(), failed.stdout.len()), (Some(125), 0));
+    fs::remove_file(setting.path("sbatch")).expect("own file");
+    setting.assert_nothing_is_left();
+    let auto = setting.output(&["--on", "auto", "--probe"]);
+    assert!(text(&auto.stderr).contains("name it with --on"), "{}", text(&auto.stderr));
+    assert_eq!(auto.status.code(), Some(2));
+}
+
+#[test]
 fn settings_of_engines_come_from_the_configuration() {
     let setting = Setting::new();
     fs::create_dir_all(setting.path("config/contend")).expect("room");

@@ -1,5 +1,6 @@
 //! Executes a plan whose first group runs over parts on several machines.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,9 +19,10 @@ use super::processes::{Processes, Share};
 use super::report::{End, PartReport};
 use super::slurm::{self, Slurm};
 use super::spark::{self, Spark};
+use super::timeline::Timeline;
 use super::tree;
 use super::work::{Place, Work};
-use super::worth::predict;
+use super::worth::{Capacity, predict};
 use crate::execute::{ExecuteError, Executor, Launcher, Local};
 use crate::plan::estimate::time;
 use crate::plan::flow::Amount;
@@ -61,9 +63,8 @@ pub struct Cluster {
     pub fan_in: Option<usize>,
     /// Whether trouble with the engine or the work directory makes the plan run on this machine. Otherwise, it is an error.
     pub falls_back: bool,
-    /// How many parts the engine runs at the same time. If it is given, a plan runs over parts only if that is expected to be
-    /// faster.
-    pub slots: Option<u64>,
+    /// What is known of the cluster. If it is given, a plan runs over parts only if that is expected to be faster.
+    pub capacity: Option<Capacity>,
     /// Where the work directory is created.
     pub work: Place,
     /// The version of this contend.
@@ -111,11 +112,11 @@ impl Cluster {
             let least = least >> 20;
             return Err(format!("its files have less than {least} MiB: --parts divides them, too"));
         }
-        let Some(slots) = self.slots else { return given };
+        let Some(capacity) = self.capacity else { return given };
         let parts = self.parts.unwrap_or_else(|| self.part_count(input.bytes, jobs));
         let count = usize::try_from(parts).unwrap_or(usize::MAX);
         let levels = tree::levels(count, &tree::of_group(group, count, self.fan_in));
-        let predicted = predict(plan, input, &self.engine, (parts, slots, levels), jobs);
+        let predicted = predict(plan, input, &self.engine, capacity, (parts, levels), jobs);
         let (here, there) = (time(predicted.here), time(predicted.there));
         let engine = self.engine.name();
         let why = format!("it takes an estimated {here} here, and {there} on {engine}");
@@ -359,6 +360,7 @@ impl Clustered<'_> {
         let tally = self.local.tally;
         tally.input().set_size(job.parts.last().map(|part| part.end));
         tally.set_division(division(&job, &self.cluster.engine));
+        let timeline = RefCell::new(Timeline::new());
         let observer = |event: Event<'_>| match event {
             Event::Waits(why) => tally.note_delay(why),
             Event::Failed(why) => tally.change_divided(|divided| {
@@ -371,6 +373,7 @@ impl Clustered<'_> {
                 let part = job.parts.get(report.part);
                 match part {
                     Some(range) => {
+                        timeline.borrow_mut().ended(report.wall_seconds);
                         let bytes = range.end - range.start;
                         tally.part_ended(&job.group, &report.tallies(), bytes);
                     }
@@ -397,6 +400,12 @@ impl Clustered<'_> {
         let hold = launcher.hold();
         let driven = driver.run(&mut *engine);
         drop(hold);
+        let timeline = timeline.borrow();
+        tally.change_divided(|divided| {
+            divided.start_seconds = timeline.start_seconds();
+            divided.parts_seconds = timeline.parts_seconds();
+            divided.at_once = timeline.at_once();
+        });
         match driven? {
             Driven::Refused(why) => {
                 self.local.tally.start_again(&job.group);

@@ -25,6 +25,7 @@ mod programs;
 mod report;
 mod slurm;
 mod spark;
+mod timeline;
 mod tree;
 mod variables;
 mod work;
@@ -39,5 +40,6 @@ pub use programs::Programs;
 pub use report::{End, OutputFile, PartReport, StageReport};
 pub use variables::Variables;
 pub use work::{Place, Work};
+pub use worth::Capacity;
 
 pub(crate) use executor::Clustered;

@@ -135,6 +135,16 @@ pub struct DividedOutcome {
     pub failures: Vec<String>,
     /// The machines, by name.
     pub hosts: Vec<HostParts>,
+    /// Time from the request to the engine until the first attempt at a part began, in seconds, measured with `CLOCK_MONOTONIC` of the
+    /// machine that combines the outputs; absent if no part is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_seconds: Option<f64>,
+    /// Time from then until the last part was complete, in seconds; absent if no part is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts_seconds: Option<f64>,
+    /// Greatest number of attempts at parts at the same time.
+    #[serde(default)]
+    pub at_once: u64,
 }
 
 /// What a machine did for a divided input.

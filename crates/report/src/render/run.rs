@@ -323,7 +323,12 @@ pub(super) fn divided_among(division: &Division, divided: &DividedOutcome) -> St
         attempts if attempts == division.parts + division.combinations => String::new(),
         attempts => format!("; {}", counted(attempts, "attempt")),
     };
-    format!("{}, by {}: {}{attempts}", divided_into(division), division.engine, hosts.join(", "))
+    let begin = divided.start_seconds.map_or_else(String::new, |start| {
+        let at_once = divided.at_once;
+        format!("; the first began after {}, and up to {at_once} ran at once", seconds(start))
+    });
+    let (divided, engine, hosts) = (divided_into(division), &division.engine, hosts.join(", "));
+    format!("{divided}, by {engine}: {hosts}{attempts}{begin}")
 }
 
 /// Says how the input is divided.

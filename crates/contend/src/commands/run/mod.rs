@@ -1,5 +1,6 @@
 //! `contend run`: runs a pipeline or script in parallel.
 
+pub mod probe;
 mod progress;
 mod reporter;
 

@@ -4,11 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use contend_parallel::cluster::EngineKind;
+use contend_parallel::cluster::{Capacity, EngineKind};
 use contend_parallel::plan::planner::Annotation;
 use contend_record::run::Records;
 use rustix::io::Errno;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::super::user_directory;
 use crate::cli::run::EngineArg;
@@ -22,33 +23,38 @@ struct Configuration {
     map: Vec<Entry>,
     #[serde(default)]
     spark: Engine,
-    #[serde(default)]
-    slurm: EngineWithoutMaster,
+    #[serde(default, deserialize_with = "without_master")]
+    slurm: Engine,
 }
 
 /// Settings for an engine, which options on the command line override.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Engine {
     master: Option<String>,
     work: Option<PathBuf>,
     options: Vec<String>,
     slots: Option<u64>,
+    start_seconds: Option<f64>,
+    part_seconds: Option<f64>,
+    bytes_per_second: Option<f64>,
 }
 
-/// Settings for an engine whose own configuration names its master.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct EngineWithoutMaster {
-    work: Option<PathBuf>,
-    options: Vec<String>,
-    slots: Option<u64>,
-}
-
-impl From<EngineWithoutMaster> for Engine {
-    fn from(EngineWithoutMaster { work, options, slots }: EngineWithoutMaster) -> Self {
-        Self { master: None, work, options, slots }
+impl Engine {
+    /// Returns what is known of the cluster; `None` unless the number of its slots is.
+    fn capacity(&self) -> Option<Capacity> {
+        let Self { slots, start_seconds, part_seconds, bytes_per_second, .. } = *self;
+        Some(Capacity { slots: slots?, start_seconds, part_seconds, bytes_per_second })
     }
+}
+
+/// Reads the settings for an engine whose own configuration names its master.
+fn without_master<'de, D: Deserializer<'de>>(from: D) -> Result<Engine, D::Error> {
+    let engine = Engine::deserialize(from)?;
+    if engine.master.is_some() {
+        return Err(D::Error::custom("this engine's own configuration names its master"));
+    }
+    Ok(engine)
 }
 
 /// A command that processes each record independently.
@@ -75,14 +81,14 @@ pub(super) fn annotations() -> Result<Vec<Annotation>, UsageError> {
 }
 
 /// An engine with the user's settings.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Configured {
     /// The engine.
     pub kind: EngineKind,
     /// The directory for work directories.
     pub work: Option<PathBuf>,
-    /// How many parts it runs at the same time; `None` unless the file chooses the engine.
-    pub slots: Option<u64>,
+    /// What is known of the cluster; `None` unless the file chooses the engine.
+    pub capacity: Option<Capacity>,
 }
 
 /// Returns an engine with the user's settings. `master` and `options` are those of the command line, which take precedence.
@@ -104,10 +110,10 @@ fn configured(
     master: Option<String>,
     options: Vec<String>,
 ) -> Result<Configured, UsageError> {
-    let (spark, slurm) = (configuration.spark, Engine::from(configuration.slurm));
+    let Configuration { spark, slurm, .. } = configuration;
     let (is_spark, settings) = match engine {
         EngineArg::Local => {
-            return Ok(Configured { kind: EngineKind::Local, work: None, slots: None });
+            return Ok(Configured { kind: EngineKind::Local, work: None, capacity: None });
         }
         EngineArg::Spark => (true, Engine { slots: None, ..spark }),
         EngineArg::Slurm => (false, Engine { slots: None, ..slurm }),
@@ -121,7 +127,8 @@ fn configured(
             })?
         }
     };
-    let Engine { master: of_file, work, options: of_all, slots } = settings;
+    let capacity = settings.capacity();
+    let Engine { master: of_file, work, options: of_all, .. } = settings;
     // Of options that contradict each other, the last one counts.
     let options = of_all.into_iter().chain(options).collect();
     let kind = if is_spark {
@@ -129,7 +136,7 @@ fn configured(
     } else {
         EngineKind::Slurm { options }
     };
-    Ok(Configured { kind, work, slots })
+    Ok(Configured { kind, work, capacity })
 }
 
 /// Returns what the user's file has, with the commands that it names; `None` if there is no readable file.
@@ -142,7 +149,8 @@ fn contents() -> Result<Option<(Configuration, Vec<Annotation>)>, UsageError> {
     }
 }
 
-fn path() -> Option<PathBuf> {
+/// Returns the path of the user's file, which need not exist.
+pub(super) fn path() -> Option<PathBuf> {
     user_directory("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("contend/run.toml"))
 }
 
@@ -212,19 +220,25 @@ mod tests {
         };
         let work = Some("/shared".into());
         let expected =
-            Configured { kind: spark("spark://head:7077"), work: work.clone(), slots: None };
+            Configured { kind: spark("spark://head:7077"), work: work.clone(), capacity: None };
         assert_eq!(found(text, EngineArg::Spark, None, &[]), Ok(expected));
-        let expected = Configured { kind: spark("other"), work, slots: None };
+        let master = super::read("[slurm]\nmaster = \"x\"\n", Path::new("run.toml"));
+        let error = master.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("names its master"), "{error}");
+        let expected = Configured { kind: spark("other"), work, capacity: None };
         assert_eq!(found(text, EngineArg::Spark, Some("other"), &[]), Ok(expected));
         let options = vec!["--partition=long".to_owned(), "-n2".to_owned()];
         let kind = EngineKind::Slurm { options };
-        let expected = Configured { kind, work: None, slots: None };
+        let expected = Configured { kind, work: None, capacity: None };
         assert_eq!(found(text, EngineArg::Slurm, None, &["-n2"]), Ok(expected));
         let error = found(text, EngineArg::Auto, None, &[]).expect_err("there is no number");
         assert!(error.contains("`slots`"), "{error}");
-        let text = "[slurm]\nslots = 200\n[spark]\nslots = 100\n";
+        let text = "[slurm]\nslots = 200\nstart_seconds = 2.5\nbytes_per_second = 1e9\n[spark]\nslots = 100\n";
         let chosen = found(text, EngineArg::Auto, None, &[]).expect("an engine");
-        assert_eq!((chosen.kind.name(), chosen.slots), ("slurm", Some(200)));
+        assert_eq!(chosen.kind.name(), "slurm");
+        let (start_seconds, part_seconds, bytes_per_second) = (Some(2.5), None, Some(1e9));
+        let known = Capacity { slots: 200, start_seconds, part_seconds, bytes_per_second };
+        assert_eq!(chosen.capacity, Some(known));
     }
 
     #[test]
