@@ -203,7 +203,8 @@ Configuration:
 
   The tables [spark] and [slurm] have `work`, the directory for --work, and `options`, a list of
   values for --engine-option; [spark] also has `master`. `slots`, the number of parts that the
-  cluster runs at the same time, is for --on auto.
+  cluster runs at the same time, is for --on auto, and so are `start_seconds`, `part_seconds` and
+  `bytes_per_second`: --probe measures them.
 
 History:
   A run of at least half a second that used several CPUs is saved for `contend history`, and so is
