@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use contend_record::Writer;
 use contend_sys::cpu;
@@ -110,6 +110,10 @@ impl Attempt<'_> {
             end,
             stages: stages.map(|(stage, tally)| (stage, tally.into())).collect(),
             wall_seconds: begun.elapsed().as_secs_f64(),
+            ended_at: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs_f64(),
         };
         let name = report.write(self.work.path())?;
         self.work.publish(&name)?;

@@ -373,7 +373,7 @@ impl Clustered<'_> {
                 let part = job.parts.get(report.part);
                 match part {
                     Some(range) => {
-                        timeline.borrow_mut().ended(report.wall_seconds);
+                        timeline.borrow_mut().ended(report);
                         let bytes = range.end - range.start;
                         tally.part_ended(&job.group, &report.tallies(), bytes);
                     }

@@ -26,6 +26,8 @@ pub struct PartReport {
     pub stages: BTreeMap<usize, StageReport>,
     /// Wall time in seconds.
     pub wall_seconds: f64,
+    /// Time of the end in seconds since 1970, by the clock of the worker's machine.
+    pub ended_at: f64,
 }
 
 /// How an attempt ended.
