@@ -51,9 +51,8 @@ fn main() -> ExitCode {
     output::set_color(color);
     let result = match verb {
         Verb::Pipe(args) => settings::pipe(args).and_then(commands::pipe::run),
-        Verb::Run(args) if args.cluster.probe => {
-            settings::probe(args.cluster).and_then(|probe| commands::run::probe::run(&probe))
-        }
+        Verb::Run(args) if args.cluster.probe => settings::probe(args.cluster, args.execution.jobs)
+            .and_then(|probe| commands::run::probe::run(&probe)),
         Verb::Run(args) => settings::run(args, color).and_then(commands::run::run),
         Verb::RunStage(_) => unreachable!("handled before the command line is parsed"),
         Verb::Doctor(args) => settings::doctor(args).and_then(commands::doctor::run),

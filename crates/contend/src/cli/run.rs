@@ -107,6 +107,7 @@ pub struct ClusterArgs {
     #[arg(long, requires = "on")]
     #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "stats", "json", "html", "publish"])]
     #[arg(conflicts_with_all = ["resume", "emit", "dry_run", "parts", "fan_in"])]
+    #[arg(conflicts_with_all = ["memory", "map", "records", "part_size", "shell", "pipefail", "label", "store"])]
     pub probe: bool,
 
     /// Print the plan and the parts, and exit.
@@ -273,6 +274,10 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub engine: EngineArgs,
+
+    /// Directory for the files of this machine, if --work is in a store.
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
 
     /// What is known of the cluster, as JSON, if the prediction decides.
     #[arg(long, value_parser = |text: &str| serde_json::from_str::<Capacity>(text))]

@@ -68,16 +68,18 @@ pub struct Probe {
     pub file: Option<PathBuf>,
 }
 
-/// Returns the settings of `contend run --probe`.
+/// Returns the settings of `contend run --probe`. `jobs` is the value of `--jobs`.
 ///
 /// # Errors
 /// Returns a [`UsageError`] for the first mistake found.
-pub fn probe(args: ClusterArgs) -> Result<Probe> {
+pub fn probe(args: ClusterArgs, jobs: Option<u16>) -> Result<Probe> {
     if args.engine.on == Some(EngineArg::Auto) {
         return Err(UsageError("--probe measures one engine: name it with --on".to_owned()).into());
     }
     let cluster = cluster(args, None)?.context("there is no engine")?;
-    let (name, engine) = (cluster.engine.name(), engine_options(&cluster)?);
+    let mut engine = engine_options(&cluster)?;
+    engine.extend(jobs.map(|jobs| format!("--jobs={jobs}")));
+    let name = cluster.engine.name();
     let file = file::path().filter(|_| cluster.engine != EngineKind::Local);
     Ok(Probe { name, engine, place: cluster.work, program: cluster.program, file })
 }
@@ -126,6 +128,9 @@ pub fn run(mut args: RunArgs, color: ColorArg) -> Result<Run> {
     let resumed = if let Target::Job(job) = &what { Some(&**job) } else { None };
     let cluster = cluster(args.cluster, resumed)?;
     stage_options.extend(cluster.as_ref().map(engine_options).transpose()?.into_iter().flatten());
+    if let Some(Place { directory, store: Some(_) }) = cluster.as_ref().map(|it| &it.work) {
+        stage_options.push(format!("--directory={}", absolute(directory)?));
+    }
     let settings = Settings {
         lists_parts,
         reads_objects: cluster.is_some(),
@@ -193,9 +198,13 @@ fn cluster(args: ClusterArgs, resumed: Option<&Job>) -> Result<Option<Cluster>> 
             "--work: the work directory is that of --emit, unless --work is a place in a store";
         return Err(UsageError(why.to_owned()).into());
     }
-    if let (Some(store), EngineKind::Slurm { .. }) = (&work.store, &engine) {
-        let why =
-            format!("--work {store}: tasks of Slurm need a directory that all machines share");
+    let store = if resume.is_some() {
+        resumed.and_then(|job| job.store.as_ref())
+    } else {
+        work.store.as_ref()
+    };
+    if let (Some(store), EngineKind::Slurm { .. }) = (store, &engine) {
+        let why = format!("{store}: tasks of Slurm need a work directory that all machines share");
         return Err(UsageError(why).into());
     }
     let resume = resume.map(|work| work.canonicalize()).transpose();
@@ -218,7 +227,10 @@ pub(super) fn work_for_slurm(given: Option<PathBuf>) -> Result<PathBuf, UsageErr
 
 /// Returns where work directories are created: in the given directory or place in a store, or else in the current directory.
 fn place(given: Option<PathBuf>) -> Result<Place, UsageError> {
-    let place = Place::named(given.unwrap_or_else(|| ".".into()));
+    let place = Place::named(given.unwrap_or_else(|| ".".into()), None);
+    if let (Some(store), Some(why)) = (&place.store, place.trouble()) {
+        return Err(UsageError(format!("--work {store}: {why}")));
+    }
     let directory = work_directory(Some(place.directory))?;
     Ok(Place { directory, ..place })
 }
@@ -233,7 +245,11 @@ fn work_directory(given: Option<PathBuf>) -> Result<PathBuf, UsageError> {
 }
 
 /// Returns what runs parts of the pipelines in shell text, from the options that [`engine_options`] returns.
-fn cluster_of_stage(args: EngineArgs, capacity: Option<Capacity>) -> Result<Option<Cluster>> {
+fn cluster_of_stage(
+    args: EngineArgs,
+    capacity: Option<Capacity>,
+    directory: Option<PathBuf>,
+) -> Result<Option<Cluster>> {
     let options = args.engine_option;
     let engine = match args.on {
         None => return Ok(None),
@@ -241,7 +257,7 @@ fn cluster_of_stage(args: EngineArgs, capacity: Option<Capacity>) -> Result<Opti
         Some(EngineArg::Spark) => EngineKind::Spark { master: args.master, options },
         Some(EngineArg::Slurm) => EngineKind::Slurm { options },
     };
-    let work = Place::named(args.work.unwrap_or_else(|| ".".into()));
+    let work = Place::named(args.work.unwrap_or_else(|| ".".into()), directory);
     let cluster = new_cluster(engine, args.parts, args.fan_in, capacity, work)?;
     // The script would go on without the output of the pipeline.
     Ok(Some(Cluster { falls_back: true, ..cluster }))
@@ -407,7 +423,7 @@ pub fn stage<'a>(options: impl Iterator<Item = &'a str>) -> Result<Stage> {
     // The run continues if the record cannot be appended.
     let json = args.records_to.as_deref().and_then(|path| ReportFile::append_to(path).ok());
     let progress = shows_progress(args.execution.no_progress);
-    let cluster = cluster_of_stage(args.engine, args.capacity)?;
+    let cluster = cluster_of_stage(args.engine, args.capacity, args.directory)?;
     let settings = Settings {
         reads_objects: cluster.is_some(),
         cluster,
@@ -442,9 +458,7 @@ fn options(args: &ExecutionArgs, color: ColorArg) -> Vec<String> {
 /// variables, so that the words leave nothing to look up.
 fn engine_options(cluster: &Cluster) -> Result<Vec<String>, UsageError> {
     let Place { directory, store } = &cluster.work;
-    let directory = || std::path::absolute(directory).ok()?.into_os_string().into_string().ok();
-    let work = store.clone().or_else(directory);
-    let work = work.ok_or_else(|| UsageError("--work: the directory is not UTF-8".to_owned()))?;
+    let work = store.clone().map_or_else(|| absolute(directory), Ok)?;
     let (master, options) = match &cluster.engine {
         EngineKind::Local => (None, &[][..]),
         EngineKind::Spark { master, options } => (master.as_ref(), options.as_slice()),
@@ -461,6 +475,13 @@ fn engine_options(cluster: &Cluster) -> Result<Vec<String>, UsageError> {
     ];
     let more = options.iter().map(|option| format!("--engine-option={option}"));
     Ok(given.into_iter().flatten().chain(more).collect())
+}
+
+/// Returns the absolute path of a directory for work directories.
+fn absolute(directory: &Path) -> Result<String, UsageError> {
+    let path = std::path::absolute(directory).ok();
+    let path = path.and_then(|path| path.into_os_string().into_string().ok());
+    path.ok_or_else(|| UsageError("--work: the directory is not UTF-8".to_owned()))
 }
 
 fn execution(args: ExecutionArgs) -> Result<Settings, UsageError> {

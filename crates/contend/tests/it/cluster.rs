@@ -494,11 +494,11 @@ fn an_explanation_says_what_the_run_does() {
 #[test]
 fn a_probe_measures_the_engine() {
     let setting = Setting::new();
-    let output = setting.output(&["--on", "local", "-j", "2", "--probe"]);
+    let output = setting.output(&["--on", "local", "-j", "3", "--probe"]);
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(message.starts_with("local: the first part began after "), "{message}");
-    assert!(message.contains(" 2 parts ran at the same time. Each took "), "{message}");
+    assert!(message.contains(" 3 parts ran at the same time. Each took "), "{message}");
     assert!(message.contains("they read a new file of 256MB at "), "{message}");
     setting.assert_nothing_is_left();
     fs::write(setting.path("sbatch"), "#!/bin/sh\necho no cluster >&2; exit 1\n").expect("room");
@@ -510,6 +510,12 @@ fn a_probe_measures_the_engine() {
     assert!(message.contains("the job failed: ") && message.contains("no cluster"), "{message}");
     assert_eq!((failed.status.code(), failed.stdout.len()), (Some(125), 0));
     fs::remove_file(setting.path("sbatch")).expect("own file");
+    setting.assert_nothing_is_left();
+    let mut child =
+        setting.run(&["--on", "local", "-j", "1", "--probe"]).spawn().expect("it starts");
+    wait_until("a job runs", || setting.work().len() == 2);
+    kill(Pid::from_child(&child), Signal::TERM);
+    assert_eq!(child.wait().expect("a child").signal(), Some(Signal::TERM.as_raw()));
     setting.assert_nothing_is_left();
     let auto = setting.output(&["--on", "auto", "--probe"]);
     assert!(text(&auto.stderr).contains("name it with --on"), "{}", text(&auto.stderr));
@@ -551,6 +557,13 @@ fn settings_of_engines_come_from_the_configuration() {
     assert!(text(&output.stderr).contains("none is not a directory"), "{}", text(&output.stderr));
 }
 
+/// Why a work directory without a bucket is refused.
+const IN_STORE: &str = if cfg!(feature = "object-store") {
+    "--work s3://: a bucket is missing"
+} else {
+    "--work s3://: this contend was built without the feature object-store"
+};
+
 #[test]
 fn mistakes_are_refused() {
     let setting = Setting::new();
@@ -566,6 +579,9 @@ fn mistakes_are_refused() {
         (&["--on", "local", "--fan-in", "1", "cat in"], "invalid value '1'"),
         (&["--resume", "."], "cannot read or write the job in ./job.json"),
         (&["--resume", ".", "cat in"], "cannot be used with"),
+        (&["--on", "local", "--probe", "--memory", "1000000"], "cannot be used with"),
+        (&["--on", "spark", "--emit", "job", "--work", ".", "cat in"], "that of --emit"),
+        (&["--on", "local", "--work", "s3://", "cat in"], IN_STORE),
     ] {
         let output = setting.output(arguments);
         let message = text(&output.stderr);

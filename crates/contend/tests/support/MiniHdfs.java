@@ -11,8 +11,8 @@ import org.apache.hadoop.hdfs.MiniDFSCluster;
  *
  * Usage: MiniHdfs FOLDER FILE...
  *
- * Keeps its data in FOLDER, copies the files to /data, and prints its URL. Then, for each line of standard input, prints the paths of
- * all files and directories but /data, and an empty line. Ends at the end of standard input.
+ * Keeps its data in FOLDER, copies the files to /data, and prints its URL. Then, for each line of standard input, prints the paths and
+ * permissions of all files and directories but /data, and an empty line. Ends at the end of standard input.
  */
 public class MiniHdfs {
     public static void main(String[] arguments) throws Exception {
@@ -41,7 +41,7 @@ public class MiniHdfs {
         for (var found : files.listStatus(folder)) {
             String path = found.getPath().toUri().getPath();
             if (!path.equals("/data")) {
-                System.out.println(path);
+                System.out.println(path + " " + found.getPermission());
                 if (found.isDirectory()) {
                     list(files, found.getPath());
                 }

@@ -48,7 +48,7 @@ impl Hdfs {
         Some(Self { url, requests, answers, _child: child, _folder: folder })
     }
 
-    /// Returns the paths of all files and directories but `/data`.
+    /// Returns the paths of all files and directories but `/data`, each with its permissions.
     pub fn paths(&mut self) -> Vec<String> {
         self.requests.write_all(b"\n").expect("it runs");
         let lines = (&mut self.answers).lines().map(|line| line.expect("text"));

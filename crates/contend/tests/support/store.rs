@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Largest number of objects that one answer lists.
@@ -22,6 +22,10 @@ pub struct Store {
     pub sent: AtomicU64,
     /// Number of requests for properties.
     pub heads: AtomicU64,
+    /// Whether a request hangs.
+    pub hanging: AtomicBool,
+    /// Number of requests for lists.
+    lists: AtomicU64,
     /// Number of objects that were written in pieces.
     pub in_pieces: AtomicU64,
     faults: Faults,
@@ -36,6 +40,10 @@ pub struct Faults {
     pub is_read_only: bool,
     /// Number of outputs of tasks in which it changes a byte.
     pub damages: AtomicU64,
+    /// Number of requests for lists that it refuses, from the second one on.
+    pub refused_lists: AtomicU64,
+    /// Whether requests that write are never answered.
+    pub hangs: bool,
 }
 
 /// A request.
@@ -123,6 +131,10 @@ impl Store {
         match request.method.as_str() {
             "GET" if request.key.is_empty() => self.list(request),
             "GET" | "HEAD" => self.get(request),
+            _ if self.faults.hangs => loop {
+                self.hanging.store(true, Ordering::Relaxed);
+                std::thread::park();
+            },
             _ if self.faults.is_read_only => Answer::new("403 Forbidden"),
             "PUT" if is_asked("partNumber") => self.put_piece(request),
             "PUT" => {
@@ -178,6 +190,11 @@ impl Store {
 
     /// Lists objects with a prefix, a few in each answer.
     fn list(&self, request: &Request) -> Answer {
+        let left = self.faults.refused_lists.load(Ordering::Relaxed);
+        if self.lists.fetch_add(1, Ordering::Relaxed) > 0 && left > 0 {
+            self.faults.refused_lists.store(left - 1, Ordering::Relaxed);
+            return Answer::new("403 Forbidden");
+        }
         let [prefix, after] = ["prefix", "continuation-token"]
             .map(|name| request.query.get(name).cloned().unwrap_or_default());
         let objects = self.objects.lock().expect("no panic");

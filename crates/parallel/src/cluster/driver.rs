@@ -40,11 +40,15 @@ pub struct Driver<'a> {
     pub delay: Duration,
     /// Time without an attempt until the user learns of it.
     pub patience: Duration,
+    /// Time that a store may be unreachable.
+    pub tolerance: Duration,
 }
 
 /// What happens while a job is driven.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// The engine is asked to run tasks.
+    Submits,
     /// The output of a task has been accepted.
     Accepted(&'a PartReport),
     /// An attempt failed, or was lost without a report, for the given reason.
@@ -160,7 +164,7 @@ impl Driver<'_> {
     fn run_batches(&self, engine: &mut dyn Engine) -> Result<Driven, DriveError> {
         let tasks = (0..self.job.task_count()).map(|_| Task::default()).collect();
         // Otherwise, each attempt would fail later.
-        self.work.check_store().map_err(|source| self.work_error(source))?;
+        self.work.open_store().map_err(|source| self.work_error(source))?;
         let mut known = Known { seen: Seen::default(), tasks, bad: HashSet::new() };
         // A driver that died may have left complete tasks.
         if let Some(why) = self.take_reports(&mut known)? {
@@ -180,6 +184,7 @@ impl Driver<'_> {
                 task.failure.clear();
             }
             self.write_inputs(&known, &ready).map_err(|source| self.work_error(source))?;
+            (self.observer)(Event::Submits);
             engine.submit(self.work, &ready, batch)?;
             if let Some(why) = self.wait_for_batch(engine, batch, &ready, &mut known)? {
                 return Ok(Driven::Refused(why));
@@ -235,6 +240,7 @@ impl Driver<'_> {
     ) -> Result<Option<String>, DriveError> {
         let mut over_since = None;
         let (mut quiet_since, mut told) = (Instant::now(), String::new());
+        let mut unreachable_since = None;
         let complete = |known: &Known| tasks.iter().filter(|&&it| known.is_complete(it)).count();
         loop {
             if (self.is_over)() {
@@ -246,8 +252,23 @@ impl Driver<'_> {
                 self.work.refresh();
             }
             let before = complete(known);
-            if let Some(why) = self.take_reports(known)? {
-                return Ok(Some(why));
+            match self.take_reports(known) {
+                Ok(None) => unreachable_since = None,
+                Ok(Some(why)) => return Ok(Some(why)),
+                // Parts are worth more than some minutes.
+                Err(DriveError::Work { source, path }) if self.work.store().is_some() => {
+                    if unreachable_since.get_or_insert(begun).elapsed() > self.tolerance {
+                        return Err(DriveError::Work { source, path });
+                    }
+                    let why = format!("cannot use {path}: {source}");
+                    if why != told {
+                        told.clone_from(&why);
+                        (self.observer)(Event::Waits(why));
+                    }
+                    thread::sleep(MAX_PAUSE);
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             if complete(known) > before {
                 quiet_since = begun;
@@ -320,9 +341,14 @@ impl Driver<'_> {
                 End::Refused(why) => return Ok(Some(why.clone())),
                 End::NoRecord => Ok(Output::None),
                 End::Complete(output) if known.bad.contains(&output.file) => continue,
-                End::Complete(output) => self
-                    .examined(report.part, output)
-                    .map_err(|why| format!("{why} (from {})", report.host)),
+                End::Complete(output) => {
+                    if let Err(source) = self.fetch(report.part, output) {
+                        known.seen.forget(report.part, report.attempt);
+                        return Err(self.work_error(source));
+                    }
+                    self.examined(report.part, output)
+                        .map_err(|why| format!("{why} (from {})", report.host))
+                }
                 End::Failed(why) => Err(format!("{why} (on {})", report.host)),
                 End::CommandFailed(why) => {
                     let failures = &mut known.tasks[report.part].failures_of_command;
@@ -346,6 +372,12 @@ impl Driver<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Copies an output that no worker combines from the store, if there is one.
+    fn fetch(&self, task: usize, output: &OutputFile) -> io::Result<()> {
+        let is_last = self.job.last_tasks().contains(&task);
+        if is_last { self.work.fetch_output(output) } else { Ok(()) }
     }
 
     /// Checks the output of a complete attempt at a task. The checksum of one that a worker combines is left to that worker, so
@@ -456,8 +488,8 @@ mod tests {
 
     /// Returns a driver that notices at once what happens.
     fn driver<'a>(job: &'a Job, work: &'a Work, observer: &'a dyn Fn(Event<'_>)) -> Driver<'a> {
-        let (delay, patience) = (Duration::ZERO, Duration::ZERO);
-        Driver { job, work, is_over: &|| false, observer, delay, patience }
+        let [delay, patience, tolerance] = [Duration::ZERO; 3];
+        Driver { job, work, is_over: &|| false, observer, delay, patience, tolerance }
     }
 
     /// What happens to an attempt.

@@ -46,6 +46,9 @@ const DELAY_OF_REPORTS: Duration = Duration::from_secs(5);
 /// Time without an attempt until the user learns of it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Time that a store may be unreachable.
+const TOLERANCE: Duration = Duration::from_mins(5);
+
 /// Largest number of failed attempts whose reasons are kept.
 const SHOWN_FAILURES: usize = 20;
 
@@ -159,6 +162,7 @@ impl Cluster {
             let work = work.in_new_store(self.work.store.as_deref());
             let job = job.in_work(&work);
             let write = || -> Result<(), ClusterError> {
+                work.open_store().map_err(cannot)?;
                 job.write(&work.job_file())?;
                 // A driver has the combinations run later.
                 let parts: Vec<usize> = (0..job.parts.len()).collect();
@@ -360,8 +364,10 @@ impl Clustered<'_> {
         let tally = self.local.tally;
         tally.input().set_size(job.parts.last().map(|part| part.end));
         tally.set_division(division(&job, &self.cluster.engine));
-        let timeline = RefCell::new(Timeline::new());
+        // Reports that are there before anything is submitted are of an earlier driver.
+        let timeline: RefCell<Option<Timeline>> = RefCell::default();
         let observer = |event: Event<'_>| match event {
+            Event::Submits => drop(timeline.borrow_mut().get_or_insert_with(Timeline::new)),
             Event::Waits(why) => tally.note_delay(why),
             Event::Failed(why) => tally.change_divided(|divided| {
                 divided.attempts += 1;
@@ -373,7 +379,9 @@ impl Clustered<'_> {
                 let part = job.parts.get(report.part);
                 match part {
                     Some(range) => {
-                        timeline.borrow_mut().ended(report);
+                        if let Some(timeline) = &mut *timeline.borrow_mut() {
+                            timeline.ended(report);
+                        }
                         let bytes = range.end - range.start;
                         tally.part_ended(&job.group, &report.tallies(), bytes);
                     }
@@ -390,6 +398,7 @@ impl Clustered<'_> {
             observer: &observer,
             delay: self.cluster.engine.delay_of_reports(),
             patience: PATIENCE,
+            tolerance: TOLERANCE,
         };
         if let (EngineKind::Slurm { .. }, true) = (&job.engine, self.cluster.engine != job.engine) {
             // Otherwise, the engine does that itself.
@@ -400,12 +409,13 @@ impl Clustered<'_> {
         let hold = launcher.hold();
         let driven = driver.run(&mut *engine);
         drop(hold);
-        let timeline = timeline.borrow();
-        tally.change_divided(|divided| {
-            divided.start_seconds = timeline.start_seconds();
-            divided.parts_seconds = timeline.parts_seconds();
-            divided.at_once = timeline.at_once();
-        });
+        if let Some(timeline) = timeline.take() {
+            tally.change_divided(|divided| {
+                divided.start_seconds = timeline.start_seconds();
+                divided.parts_seconds = timeline.parts_seconds();
+                divided.at_once = timeline.at_once();
+            });
+        }
         match driven? {
             Driven::Refused(why) => {
                 self.local.tally.start_again(&job.group);

@@ -68,16 +68,12 @@ impl<'a> Spark<'a> {
         }
         words.extend(SPARK_SETTINGS.iter().flat_map(|it| ["--conf".to_owned(), (*it).to_owned()]));
         words.extend(self.options.iter().cloned());
-        let (shared, more) = match work.store() {
-            None => ("directory", String::new()),
-            Some(_) => ("store", format!(",{}", text(&work.job_file()))),
-        };
-        words.extend(["--files".to_owned(), text(&self.program) + &more]);
+        words.extend(["--files".to_owned(), text(&self.program)]);
         words.extend([text(&work.path().join(PROGRAM_FILE)), text(&work.job_file())]);
         let name = self.program.file_name().unwrap_or_default();
         words.extend([name.display().to_string(), batch.to_string()]);
         words.extend([self.share.jobs.to_string(), self.share.memory.to_string()]);
-        words.push(shared.to_owned());
+        words.push(if work.store().is_some() { "store" } else { "directory" }.to_owned());
         words
     }
 }

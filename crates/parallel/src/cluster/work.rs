@@ -8,6 +8,8 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -60,11 +62,13 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
 /// The machines may share a store of objects instead. Then `inputs.I`, and the files of attempts that have ended, are objects
 /// there, and the directory has those of them that this machine has written or read. Logs stay where attempts run; an object
 /// `I.A.log`, which is empty, says that the attempt has begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Work {
     path: PathBuf,
     /// The prefix of the objects in the store; `None` if all machines share the directory.
     store: Option<Prefix>,
+    /// Whether there may be objects in the store.
+    is_used: Arc<AtomicBool>,
 }
 
 /// Where work directories are created.
@@ -77,19 +81,39 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the place with a name: that of a directory, or of a prefix in a store. What a driver needs itself is then in the
-    /// current directory.
-    pub fn named(name: PathBuf) -> Self {
+    /// Returns the place with a name: that of a directory, or of a prefix in a store. What a driver needs itself is then in
+    /// `directory`, by default the current one.
+    pub fn named(name: PathBuf, directory: Option<PathBuf>) -> Self {
         match name.to_str().filter(|name| objects::is_object(name)) {
-            Some(prefix) => Self { directory: ".".into(), store: Some(prefix.to_owned()) },
+            Some(prefix) => {
+                let directory = directory.unwrap_or_else(|| ".".into());
+                Self { directory, store: Some(prefix.to_owned()) }
+            }
             None => Self { directory: name, store: None },
         }
+    }
+
+    /// Returns a sentence about why this contend can have no work directory here, if that is known without asking.
+    pub fn trouble(&self) -> Option<String> {
+        let store = self.store.as_ref()?;
+        let is_root = Prefix::new(store).name_of("").trim_end_matches('/').ends_with(':');
+        if !objects::is_supported() {
+            return Some("this contend was built without the feature object-store".to_owned());
+        }
+        (is_root && store.starts_with(objects::S3)).then(|| "a bucket is missing".to_owned())
     }
 }
 
 /// The reports that have been read from a work directory.
 #[derive(Debug, Default)]
 pub struct Seen(HashSet<(usize, u64)>);
+
+impl Seen {
+    /// Makes the report of an attempt be read again.
+    pub fn forget(&mut self, part: usize, attempt: u64) {
+        self.0.remove(&(part, attempt));
+    }
+}
 
 impl Work {
     /// Creates an empty work directory in `parent`, which only this user can read.
@@ -114,13 +138,13 @@ impl Work {
 
     /// Returns the work directory at a path, which may not exist.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), store: None }
+        Self { path: path.to_owned(), store: None, is_used: Arc::default() }
     }
 
-    /// Returns the work directory of a job whose files are below a prefix in a store, if one is given.
+    /// Returns the work directory of a job that exists, and whose files are below a prefix in a store, if one is given.
     #[must_use]
     pub fn in_store(self, prefix: Option<&str>) -> Self {
-        Self { store: prefix.map(Prefix::new), ..self }
+        Self { store: prefix.map(Prefix::new), is_used: Arc::new(true.into()), ..self }
     }
 
     /// Returns the work directory with a new prefix, below the given one, for what the machines share.
@@ -129,8 +153,8 @@ impl Work {
         let end: String =
             std::iter::repeat_with(fastrand::alphanumeric).take(RANDOM_CHARS).collect();
         let name = |parent: &str| Prefix::new(parent).name_of(&format!("{PREFIX}{end}"));
-        let prefix = parent.map(name);
-        self.in_store(prefix.as_deref())
+        let store = parent.map(|parent| Prefix::new(&name(parent)));
+        Self { store, is_used: Arc::default(), ..self }
     }
 
     /// Returns the prefix of the objects that the machines share; `None` if they share the directory.
@@ -233,13 +257,15 @@ impl Work {
         }
     }
 
-    /// Checks that the store, if there is one, can be written: creates an empty object.
+    /// Prepares the store, if there is one, and checks that it can be written.
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
-    pub fn check_store(&self) -> io::Result<()> {
+    pub fn open_store(&self) -> io::Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
-        store.put(LOCK, &File::open("/dev/null")?)
+        store.open(LOCK)?;
+        self.is_used.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns whether the file system of the directory has hardly any room left, as far as that is known.
@@ -410,6 +436,21 @@ impl Work {
         end_of_file(&self.log_file(part, attempts.max()?), bytes)
     }
 
+    /// Copies an output from the store, if there is one, and it is not here yet. An output that does not exist is no error.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read, or the file cannot be written.
+    pub fn fetch_output(&self, output: &OutputFile) -> io::Result<()> {
+        let name = &output.file;
+        if self.store.is_none() || name.contains('/') || self.path.join(name).exists() {
+            return Ok(());
+        }
+        match self.fetch(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            fetched => fetched,
+        }
+    }
+
     /// Checks that the file of an output has the size that was reported. What is in a store is not read, because its reports
     /// appear after the outputs.
     ///
@@ -463,12 +504,17 @@ impl Work {
         }
     }
 
-    /// Removes the directory with everything in it, and what is in the store. If the directory has a script for a person, removes only what attempts have left. If
+    /// Removes what is in the store, and then the directory with everything in it. If the directory has a script for a person, removes only what attempts have left. If
     /// attempts still create files there, tries again.
     ///
     /// # Errors
-    /// Returns an error if the directory cannot be removed.
+    /// Returns an error if the directory cannot be removed. If the store cannot be emptied, the directory stays, too.
     pub fn remove(&self) -> io::Result<()> {
+        if let (Some(store), true) = (&self.store, self.is_used.load(Ordering::Relaxed)) {
+            let removed = store.remove();
+            removed
+                .map_err(|error| io::Error::other(format!("its objects in {store}: {error}")))?;
+        }
         let mut result = Ok(());
         for _ in 0..REMOVALS {
             let has_script = self.path.join(SCRIPT).exists();
@@ -483,12 +529,7 @@ impl Work {
             }
             thread::sleep(REMOVAL_PAUSE);
         }
-        let of_store = self.store.as_ref().map_or(Ok(()), |store| {
-            store
-                .remove()
-                .map_err(|error| io::Error::other(format!("its objects in {store}: {error}")))
-        });
-        result.and(of_store)
+        result
     }
 
     /// Removes what attempts and engines have left.
@@ -637,7 +678,7 @@ mod tests {
     fn a_work_directory_is_private_and_removed_with_its_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let [work, other] = [(); 2].map(|()| Work::create(folder.path()).expect("room"));
-        assert_ne!(work, other);
+        assert_ne!(work.path(), other.path());
         let mode = work.path().metadata().expect("a directory").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         fs::write(work.path().join("0.1.tmp"), "").expect("room");

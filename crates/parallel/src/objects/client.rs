@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use contend_sys::interrupt::has_end_request;
 use contend_sys::signal::Mask;
 use futures_util::future::{Either, select};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use hdfs_native_object_store::HdfsObjectStoreBuilder;
+use hdfs_native::{Client, ClientBuilder, HdfsError};
+use hdfs_native_object_store::HdfsObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
 use object_store::{
@@ -43,8 +45,12 @@ fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
 }
 
-/// Time until a removal is given up.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time until a store has to be ready for a job, and until a removal is given up.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Permissions of a directory that only its owner can change.
+const READABLE: u32 = 0o755;
+/// Permissions of a directory that only its owner can use.
+const PRIVATE: u32 = 0o700;
 /// Time between two looks at whether the run is being ended.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Settings for a server of HDFS that has no other to take its place. By default, requests to one that does not answer take minutes
@@ -54,7 +60,7 @@ const OF_ONE_SERVER: [(&str, &str); 1] = [("dfs.client.failover.max.attempts", "
 /// Waits for an operation, unless the run is being ended.
 fn wait<T>(operation: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     let is_over = async {
-        while !IS_OVER.load(Ordering::Relaxed) {
+        while !IS_OVER.load(Ordering::Relaxed) && !has_end_request() {
             tokio::time::sleep(PAUSE).await;
         }
     };
@@ -74,11 +80,36 @@ fn wait_for_all<T>(
     wait(async { Ok(stream::iter(requests).buffered(MAX_REQUESTS).collect().await) })
 }
 
-/// A client of a store.
-type Store = Arc<dyn ObjectStore>;
+/// The clients of a store.
+#[derive(Debug, Clone)]
+struct Store {
+    objects: Arc<dyn ObjectStore>,
+    /// The client for what objects do not have, such as permissions; `None` unless it is a Hadoop file system.
+    hdfs: Option<Client>,
+}
 
-/// Returns the store of an object, and its place there. The variables `AWS_…` configure a store of S3, and Hadoop's own
-/// configuration files one of HDFS.
+impl Store {
+    /// Creates the clients for a scheme and a server: the name of a bucket, or an address, which may be empty. The variables `AWS_…`
+    /// configure a store of S3, and Hadoop's own configuration files one of HDFS.
+    fn new(scheme: &str, server: &str) -> io::Result<Self> {
+        if scheme != HDFS {
+            let builder = AmazonS3Builder::from_env().with_bucket_name(server);
+            let objects = Arc::new(builder.build().map_err(reason)?);
+            return Ok(Self { objects, hdfs: None });
+        }
+        let mut builder = ClientBuilder::new().with_io_runtime(runtime()?.handle().clone());
+        if !server.is_empty() {
+            builder = builder.with_url(format!("{scheme}{server}"));
+        }
+        if server.contains(':') {
+            builder = builder.with_config(OF_ONE_SERVER);
+        }
+        let client = builder.build().map_err(reason_of_hdfs)?;
+        Ok(Self { objects: Arc::new(HdfsObjectStore::new(client.clone())), hdfs: Some(client) })
+    }
+}
+
+/// Returns the store of an object, and its place there.
 fn store(name: &str) -> io::Result<(Store, Path)> {
     static KNOWN: LazyLock<Mutex<HashMap<String, Store>>> = LazyLock::new(Mutex::default);
     let scheme = if name.starts_with(HDFS) { HDFS } else { S3 };
@@ -91,23 +122,10 @@ fn store(name: &str) -> io::Result<(Store, Path)> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let url = format!("{scheme}{server}");
     if let Some(store) = known.get(&url) {
-        return Ok((Arc::clone(store), path));
+        return Ok((store.clone(), path));
     }
-    let store: Store = if scheme == HDFS {
-        let mut builder =
-            HdfsObjectStoreBuilder::new().with_io_runtime(runtime()?.handle().clone());
-        if !server.is_empty() {
-            builder = builder.with_url(&url);
-        }
-        if server.contains(':') {
-            builder = builder.with_config(OF_ONE_SERVER);
-        }
-        Arc::new(builder.build().map_err(reason)?)
-    } else {
-        let builder = AmazonS3Builder::from_env().with_bucket_name(server);
-        Arc::new(builder.build().map_err(reason)?)
-    };
-    known.insert(url, Arc::clone(&store));
+    let store = Store::new(scheme, server)?;
+    known.insert(url, store.clone());
     Ok((store, path))
 }
 
@@ -117,7 +135,7 @@ pub(super) fn properties<'a>(
 ) -> io::Result<Vec<io::Result<Properties>>> {
     let requests = names.map(|name| async {
         let (store, place) = store(name)?;
-        let found = store.head(&place).await.map_err(reason)?;
+        let found = store.objects.head(&place).await.map_err(reason)?;
         let tag = found.e_tag.ok_or_else(|| io::Error::other("its store sends no ETag"))?;
         let modified = found.last_modified.timestamp_nanos_opt().unwrap_or_default().into();
         Ok(Properties { bytes: found.size, modified, tag })
@@ -140,7 +158,7 @@ pub(super) fn copy(
         ..GetOptions::default()
     };
     wait(async {
-        let found = store.get_opts(&place, options).await.map_err(reason)?;
+        let found = store.objects.get_opts(&place, options).await.map_err(reason)?;
         write(found, wanted, to).await
     })
 }
@@ -156,28 +174,30 @@ async fn write(found: GetResult, wanted: u64, to: &mut dyn io::Write) -> io::Res
     if missing == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Writes the whole object, whatever its version is.
-pub(super) fn copy_all(name: &str, to: &mut dyn io::Write) -> io::Result<()> {
-    let (store, place) = store(name)?;
-    wait(async {
-        let found = store.get(&place).await.map_err(reason)?;
-        let size = found.meta.size;
-        write(found, size, to).await
-    })
-}
-
 /// Returns the contents of small objects, in this order.
 pub(super) fn contents(names: &[String]) -> io::Result<Vec<io::Result<Vec<u8>>>> {
     let requests = names.iter().map(|name| async {
         let (store, place) = store(name)?;
-        let found = store.get(&place).await.map_err(reason)?;
+        let found = store.objects.get(&place).await.map_err(reason)?;
         Ok(found.bytes().await.map_err(reason)?.to_vec())
     });
     wait_for_all(requests)
 }
 
-/// Creates or replaces an object, with the contents of a file that has just been opened. It appears as a whole.
+/// Creates or replaces an object, with the contents of a file. It appears as a whole.
 pub(super) fn put(name: &str, mut from: &File) -> io::Result<()> {
+    let result = put_once(name, from);
+    // The client of HDFS does not repeat requests that write, although the connection may be one that has been idle for too long.
+    let is_worth_it = name.starts_with(HDFS)
+        && result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Other);
+    if !is_worth_it {
+        return result;
+    }
+    from.rewind()?;
+    put_once(name, from)
+}
+
+fn put_once(name: &str, mut from: &File) -> io::Result<()> {
     let (store, place) = store(name)?;
     let least = usize::try_from(from.metadata()?.len() / MAX_PIECES + 1).unwrap_or(usize::MAX);
     let mut piece = vec![0; least.max(PIECE_BYTES)];
@@ -185,10 +205,10 @@ pub(super) fn put(name: &str, mut from: &File) -> io::Result<()> {
     wait(async {
         if read < piece.len() {
             piece.truncate(read);
-            store.put(&place, PutPayload::from(piece)).await.map_err(reason)?;
+            store.objects.put(&place, PutPayload::from(piece)).await.map_err(reason)?;
             return Ok(());
         }
-        let upload = store.put_multipart(&place).await.map_err(reason)?;
+        let upload = store.objects.put_multipart(&place).await.map_err(reason)?;
         let mut upload = WriteMultipart::new_with_chunk_size(upload, piece.len());
         match send(&mut upload, &mut piece, from).await {
             Ok(()) => upload.finish().await.map(|_| ()).map_err(reason),
@@ -232,23 +252,47 @@ pub(super) fn list(prefix: &str) -> io::Result<Vec<String>> {
         let names: Vec<_> = found.location.prefix_match(&place)?.collect();
         if let [name] = names.as_slice() { Some(name.as_ref().to_owned()) } else { None }
     };
-    let found = async { store.list(Some(&place)).try_collect::<Vec<_>>().await.map_err(reason) };
+    let found =
+        async { store.objects.list(Some(&place)).try_collect::<Vec<_>>().await.map_err(reason) };
     Ok(wait(found)?.iter().filter_map(name).collect())
 }
 
-/// Removes all objects below a prefix, and in HDFS the directory. Repeats that until there are none, because attempts may still write
-/// some.
+/// Prepares a prefix for a job, and checks that objects can be written: creates one without contents. In HDFS, the prefix is a
+/// directory, which only this user can read from then on.
+pub(super) fn open(prefix: &str, object: &str) -> io::Result<()> {
+    let (store, place) = store(prefix)?;
+    let open = async {
+        if let Some(client) = &store.hdfs {
+            let path = format!("/{place}");
+            // Directories above it that are missing get these permissions, too.
+            client.mkdirs(&path, READABLE, true).await.map_err(reason_of_hdfs)?;
+            client.set_permission(&path, PRIVATE).await.map_err(reason_of_hdfs)?;
+        }
+        let payload = PutPayload::default();
+        store.objects.put(&place.join(object), payload).await.map_err(reason).map(|_| ())
+    };
+    wait(async {
+        let opened = tokio::time::timeout(TIMEOUT, open).await;
+        opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    })
+}
+
+/// Removes all objects below a prefix. In S3, repeats that until there are none, because attempts may still write some.
 pub(super) fn remove(prefix: &str) -> io::Result<()> {
     let (store, place) = store(prefix)?;
     let remove = async {
+        if let Some(client) = &store.hdfs {
+            let path = format!("/{place}");
+            return client.delete(&path, true).await.map_err(reason_of_hdfs).map(|_| ());
+        }
         loop {
-            let found = store.list(Some(&place)).map_ok(|it| it.location);
+            let found = store.objects.list(Some(&place)).map_ok(|it| it.location);
             let found: Vec<_> = found.try_collect().await.map_err(reason)?;
             if found.is_empty() {
-                break;
+                return Ok(());
             }
             let found = stream::iter(found.into_iter().map(Ok)).boxed();
-            let mut removed = store.delete_stream(found);
+            let mut removed = store.objects.delete_stream(found);
             while let Some(removed) = removed.next().await {
                 match removed {
                     Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
@@ -256,12 +300,19 @@ pub(super) fn remove(prefix: &str) -> io::Result<()> {
                 }
             }
         }
-        if prefix.starts_with(HDFS) { store.delete(&place).await.map_err(reason) } else { Ok(()) }
     };
     runtime()?.block_on(async {
-        let removed = tokio::time::timeout(REMOVAL_TIMEOUT, remove).await;
+        let removed = tokio::time::timeout(TIMEOUT, remove).await;
         removed.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     })
+}
+
+/// Returns an error of the client of HDFS.
+fn reason_of_hdfs(error: HdfsError) -> io::Error {
+    match error {
+        HdfsError::FileNotFound(_) => Errno::NOENT.into(),
+        error => io::Error::other(error.to_string()),
+    }
 }
 
 /// Returns an error whose message has the causes.

@@ -18,13 +18,15 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 pub use prefix::Prefix;
 
 /// Beginning of the names of objects in Amazon S3, or in a store with the same interface.
-const S3: &str = "s3://";
+pub(crate) const S3: &str = "s3://";
 /// Beginning of the names of files in the file system of Hadoop.
 const HDFS: &str = "hdfs://";
 /// Objects are read in ranges that begin and end at multiples of this number of bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Largest number of blocks in a request. The client gives a request 30 seconds.
 const MAX_BLOCKS: usize = 16;
+/// Largest size of a request for an object in bytes.
+const MAX_REQUEST_BYTES: u64 = MAX_BLOCKS as u64 * BLOCK_BYTES;
 
 /// Whether the run is being ended, so that requests are given up.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
@@ -32,6 +34,11 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// Gives up all requests of this process, except for removals.
 pub(crate) fn interrupt() {
     IS_OVER.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether this contend can read and write objects.
+pub(crate) fn is_supported() -> bool {
+    cfg!(feature = "object-store")
 }
 
 /// Returns whether a name is that of an object.
@@ -99,6 +106,23 @@ pub(crate) fn read(name: &str, range: Range<u64>) -> io::Result<Vec<u8>> {
     let range = range.start..range.end.min(properties.bytes);
     client::copy(name, &properties.tag, range, &mut bytes)?;
     Ok(bytes)
+}
+
+/// Writes the whole object, in its present version.
+///
+/// # Errors
+/// Returns an error if the object cannot be read or changes, or the output cannot be written.
+pub(crate) fn copy_all(name: &str, to: &mut dyn io::Write) -> io::Result<()> {
+    let found = client::properties(std::iter::once(name))?.pop();
+    let Properties { bytes, tag, .. } =
+        found.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))?;
+    let mut begin = 0;
+    while begin < bytes {
+        let end = bytes.min(begin + MAX_REQUEST_BYTES);
+        client::copy(name, &tag, begin..end, to)?;
+        begin = end;
+    }
+    Ok(())
 }
 
 /// An opened file, or an object.
@@ -234,7 +258,7 @@ mod client {
         unsupported()
     }
 
-    pub(super) fn copy_all(_: &str, _: &mut dyn io::Write) -> io::Result<()> {
+    pub(super) fn open(_: &str, _: &str) -> io::Result<()> {
         unsupported()
     }
 

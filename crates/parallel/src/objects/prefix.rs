@@ -7,19 +7,31 @@ use std::path::Path;
 
 use super::client;
 
-/// A prefix of the names of objects in a store, without the slash at its end.
+/// A prefix of the names of objects in a store, without the slash at its end, unless it is that of all objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(String);
 
 impl Prefix {
     /// Creates a prefix, such as `s3://bucket/folder`.
     pub fn new(name: &str) -> Self {
-        Self(name.trim_end_matches('/').to_owned())
+        let trimmed = name.trim_end_matches('/');
+        // Such as `hdfs:///`.
+        Self(if trimmed.ends_with(':') { name } else { trimmed }.to_owned())
     }
 
     /// Returns the name of an object with this prefix.
     pub fn name_of(&self, object: &str) -> String {
-        format!("{}/{object}", self.0)
+        let slash = if self.0.ends_with('/') { "" } else { "/" };
+        format!("{}{slash}{object}", self.0)
+    }
+
+    /// Prepares the prefix for a job, and creates an object without contents. In HDFS, the prefix is a directory, which only this
+    /// user can read from then on.
+    ///
+    /// # Errors
+    /// Returns an error if the object cannot be written, or not in 20 seconds.
+    pub fn open(&self, object: &str) -> io::Result<()> {
+        client::open(&self.0, object)
     }
 
     /// Returns the names of the objects, without the prefix.
@@ -46,12 +58,12 @@ impl Prefix {
     pub fn fetch(&self, object: &str, to: &Path) -> io::Result<()> {
         let folder = to.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new().prefix(".fetch-").tempfile_in(folder)?;
-        client::copy_all(&self.name_of(object), &mut file)?;
+        super::copy_all(&self.name_of(object), &mut file)?;
         file.persist(to).map_err(|error| error.error)?;
         Ok(())
     }
 
-    /// Creates or replaces an object, with the contents of a file that has just been opened. It appears as a whole.
+    /// Creates or replaces an object, with the contents of a file. It appears as a whole.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or the object cannot be written.
@@ -59,7 +71,7 @@ impl Prefix {
         client::put(&self.name_of(object), from)
     }
 
-    /// Removes all objects with this prefix.
+    /// Removes all objects with this prefix. Gives up after 20 seconds.
     ///
     /// # Errors
     /// Returns an error if an object cannot be removed.
@@ -71,5 +83,19 @@ impl Prefix {
 impl fmt::Display for Prefix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_one_slash() {
+        let name = |prefix: &str| Prefix::new(prefix).name_of("x");
+        assert_eq!(name("s3://bucket/jobs/"), "s3://bucket/jobs/x");
+        assert_eq!(name("s3://bucket"), "s3://bucket/x");
+        assert_eq!(name("hdfs:///"), "hdfs:///x");
+        assert_eq!(name("hdfs://server:8020/"), "hdfs://server:8020/x");
     }
 }

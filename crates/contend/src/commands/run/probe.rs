@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
-use std::process::Command;
-use std::time::Duration;
+use std::io::{self, BufWriter, Write as _};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, anyhow};
 use contend_parallel::cluster::{Capacity, Work};
 use contend_record::run::{DividedOutcome, RunRecord};
 use contend_report::render::units::{bytes, counted, seconds};
-use contend_shell::runner::run_command;
-use contend_sys::child::ExitStatus;
 use contend_sys::interrupt::Signals;
+use contend_sys::{Pid, Signal, spawn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::kill_process;
 
 use crate::exit::Exit;
 use crate::output;
@@ -24,8 +24,8 @@ const PARTS: u64 = 64;
 const WAIT_SECONDS: f64 = 0.2;
 /// Size of the file that the parts of the other job read, in bytes.
 const READ_BYTES: u64 = 256_000_000;
-/// Time after which a job is given up.
-const LIMIT: Duration = Duration::from_hours(1);
+/// Time between two looks at a job.
+const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Measures the engine, and prints what was measured, with settings for `--on auto`.
 ///
@@ -100,17 +100,37 @@ fn job(
     command.args(&probe.engine).args(words).arg(pipeline);
     // The engine has the options of the configuration file already.
     command.env("XDG_CONFIG_HOME", work.path());
-    let out = File::options().create(true).truncate(true).read(true).write(true).open(&out)?;
-    let ended = run_command(command, None, &out, LIMIT, signals).context("cannot run a job")?;
+    command.stdin(Stdio::null()).stdout(File::create(&out)?);
+    let status = wait(&mut command, signals).context("cannot run a job")?;
     let message = || {
         let log = fs::read_to_string(&log).unwrap_or_default();
         anyhow!("the job failed: {}", log.trim_end().trim_start_matches("contend: "))
     };
-    if ended.status != ExitStatus::Exited(0) {
+    if !status.success() {
         return Err(message());
     }
     let record: RunRecord = serde_json::from_slice(&fs::read(&record)?)?;
     record.outcome.and_then(|outcome| outcome.divided).ok_or_else(message)
+}
+
+/// Runs a command. A signal that asks contend to end ends the command; it then gets the time that it needs to clean up.
+fn wait(command: &mut Command, signals: &Signals) -> io::Result<ExitStatus> {
+    let mut child = spawn::spawn(command, &[0, 1], signals.mask_before(), Signal::TERM)?;
+    let mut is_told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if signals.interrupted().is_some() && !is_told {
+            is_told = true;
+            // The terminal has sent its signal to the command as well.
+            if !signals.is_keyboard_interrupt() {
+                let _ = kill_process(Pid::from_child(&child), Signal::TERM); // it may have ended
+            }
+        }
+        // The end of the command does not interrupt this.
+        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&INTERVAL));
+    }
 }
 
 /// Returns what the two jobs tell of the cluster.

@@ -29,9 +29,19 @@ fn files_and_outputs_are_in_a_hadoop_file_system() {
         let message = text(&output.stderr);
         assert!(output.stdout == by_bash(&other, on_files), "{pipeline}: {message}");
         assert!(!message.contains("this machine only"), "{message}");
-        assert_eq!(hdfs.paths(), ["/some", "/some/jobs"], "{pipeline}: {message}");
+        assert_eq!(
+            hdfs.paths(),
+            ["/some rwxr-xr-x", "/some/jobs rwxr-xr-x"],
+            "{pipeline}: {message}"
+        );
         setting.assert_nothing_is_left();
     }
+    let emit =
+        ["--on", "spark", "--emit", "job", "--parts", "2", "--work", &work, "cat in | tr a b"];
+    assert_eq!(setting.output(&emit).status.code(), Some(0));
+    let paths = hdfs.paths();
+    let folder = paths.iter().find(|path| path.contains(".contend-")).expect("a directory");
+    assert!(folder.ends_with(" rwx------"), "others must not forge outputs: {paths:?}");
     let missing = format!("cat {}/data/none | tr a b", hdfs.url);
     let output = setting.output(&["--on", "local", "--parts", "2", &missing]);
     let message = text(&output.stderr);
@@ -44,5 +54,7 @@ fn files_and_outputs_are_in_a_hadoop_file_system() {
     let message = text(&output.stderr);
     assert!(message.contains("cannot use the work directory hdfs://127.0.0.1:1/x/"), "{message}");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+    assert!(!message.contains("cannot remove"), "{message}");
+    fs::remove_dir_all(setting.path("job")).expect("own folder");
     setting.assert_nothing_is_left();
 }

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use contend_sys::procfs::children;
 use contend_sys::{Pid, Signal};
@@ -45,7 +47,7 @@ fn outputs_pass_through_a_store() {
     let address = store.start();
     fs::write(setting.path("lines"), lines()).expect("room");
     for (pipeline, parts, stats) in [
-        ("cat lines | tr 0-9 a-j", "1", "1 part of"),
+        ("cat lines lines lines | tr 0-9 a-j", "1", "1 part of"),
         ("cat lines | grep 77", "4", "4 parts of"),
         ("sort lines | uniq -c", "7", "and 6 combinations of"),
         ("cat in | grep nothing", "3", "3 parts of"),
@@ -81,6 +83,54 @@ fn an_output_that_is_damaged_in_the_store_is_made_again() {
 }
 
 #[test]
+fn a_store_may_be_unreachable_for_a_while() {
+    let setting = Setting::new();
+    let store = Store::with(Faults { refused_lists: AtomicU64::new(3), ..Faults::default() });
+    let address = store.start();
+    let words = [&["--on", "local", "--parts", "3"], &WORK[..], &["cat in | tr a-z A-Z"]].concat();
+    let output = output(&setting, address, &words);
+    let message = text(&output.stderr);
+    assert_eq!(output.stdout, by_bash(&setting, "cat in | tr a-z A-Z"), "{message}");
+    assert!(message.contains("waiting: cannot use s3://bucket/jobs/.contend-"), "{message}");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn a_signal_ends_a_request_that_is_not_answered() {
+    let setting = Setting::new();
+    let store = Store::with(Faults { hangs: true, ..Faults::default() });
+    let words = [&["--on", "local", "--parts", "3"], &WORK[..], &["cat in | tr a b"]].concat();
+    let mut child = run(&setting, store.start(), &words).spawn().expect("it starts");
+    wait_until("a request hangs", || store.hanging.load(Ordering::Relaxed));
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+    let begun = Instant::now();
+    let status = child.wait().expect("a child");
+    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+    // Less than the time after which the request would fail.
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
+fn scripts_do_not_depend_on_the_store() {
+    let setting = Setting::new();
+    let store = Store::with(Faults { is_read_only: true, ..Faults::default() });
+    let address = store.start();
+    fs::write(setting.path("script"), "mkdir sub\ncd sub\ncat ../in | tr a-z A-Z\n").expect("room");
+    let words = [&["--on", "local", "--parts", "3"], &WORK[..], &["-f", "script"]].concat();
+    let output = output(&setting, address, &words);
+    let message = text(&output.stderr);
+    assert_eq!(output.stdout, by_bash(&setting, "cat in | tr a-z A-Z"), "{message}");
+    assert!(
+        message.contains("runs on this machine only: cannot use the work directory s3://"),
+        "{message}"
+    );
+    fs::remove_dir(setting.path("sub")).expect("contend leaves nothing there");
+    setting.assert_nothing_is_left();
+}
+
+#[test]
 fn a_job_with_a_store_is_continued() {
     let (setting, store) = (Setting::new(), Arc::new(Store::default()));
     let address = store.start();
@@ -92,7 +142,11 @@ fn a_job_with_a_store_is_continued() {
     let [work] = &setting.work()[..] else { panic!("the work directory is left") };
     assert_eq!(store.outputs(), 2, "{:?}", store.keys());
     setting.go();
-    let output = output(&setting, address, &["--resume", &work.display().to_string()]);
+    let work = work.display().to_string();
+    let refused = output(&setting, address, &["--resume", &work, "--on", "slurm"]);
+    let message = text(&refused.stderr);
+    assert!(message.contains("need a work directory that all machines share"), "{message}");
+    let output = output(&setting, address, &["--resume", &work]);
     assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(setting.runs(), 4, "complete parts do not run again");
@@ -131,7 +185,7 @@ fn trouble_with_a_store_is_an_error_with_its_reason() {
     let slurm = ["--on", "slurm", "--parts", "2", "--work", "s3://bucket/jobs", "cat in | tr a b"];
     let refused = output(&setting, address, &slurm);
     let message = text(&refused.stderr);
-    assert!(message.contains("need a directory that all machines share"), "{message}");
+    assert!(message.contains("need a work directory that all machines share"), "{message}");
     assert_eq!(refused.status.code(), Some(2));
     let emit = ["--on", "spark", "--emit", "job", "--work", ".", "cat in | tr a b"];
     let refused = output(&setting, address, &emit);
