@@ -8,8 +8,8 @@ use contend_parallel::cluster::{Capacity, EngineKind};
 use contend_parallel::plan::planner::Annotation;
 use contend_record::run::Records;
 use rustix::io::Errno;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use toml::Spanned;
 
 use super::super::user_directory;
 use crate::cli::run::EngineArg;
@@ -23,7 +23,7 @@ struct Configuration {
     map: Vec<Entry>,
     #[serde(default)]
     spark: Engine,
-    #[serde(default, deserialize_with = "without_master")]
+    #[serde(default)]
     slurm: Engine,
 }
 
@@ -31,7 +31,7 @@ struct Configuration {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Engine {
-    master: Option<String>,
+    master: Option<Spanned<String>>,
     work: Option<PathBuf>,
     options: Vec<String>,
     slots: Option<u64>,
@@ -48,20 +48,11 @@ impl Engine {
     }
 }
 
-/// Reads the settings for an engine whose own configuration names its master.
-fn without_master<'de, D: Deserializer<'de>>(from: D) -> Result<Engine, D::Error> {
-    let engine = Engine::deserialize(from)?;
-    if engine.master.is_some() {
-        return Err(D::Error::custom("this engine's own configuration names its master"));
-    }
-    Ok(engine)
-}
-
 /// A command that processes each record independently.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    command: toml::Spanned<String>,
+    command: Spanned<String>,
     #[serde(default = "lines")]
     records: Records,
 }
@@ -132,7 +123,7 @@ fn configured(
     // Of options that contradict each other, the last one counts.
     let options = of_all.into_iter().chain(options).collect();
     let kind = if is_spark {
-        EngineKind::Spark { master: master.or(of_file), options }
+        EngineKind::Spark { master: master.or(of_file.map(Spanned::into_inner)), options }
     } else {
         EngineKind::Slurm { options }
     };
@@ -173,6 +164,10 @@ fn read(text: &str, path: &Path) -> Result<(Configuration, Vec<Annotation>), Usa
     };
     let mut configuration: Configuration = toml::from_str(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message()))?;
+    if let Some(master) = &configuration.slurm.master {
+        let what = "unknown field `master`: Slurm's own configuration names the cluster";
+        return Err(wrong(master.span().start, what));
+    }
     let annotation = |entry: Entry| {
         let command = entry.command.get_ref();
         Annotation::read(command, entry.records).ok_or_else(|| {
@@ -222,9 +217,6 @@ mod tests {
         let expected =
             Configured { kind: spark("spark://head:7077"), work: work.clone(), capacity: None };
         assert_eq!(found(text, EngineArg::Spark, None, &[]), Ok(expected));
-        let master = super::read("[slurm]\nmaster = \"x\"\n", Path::new("run.toml"));
-        let error = master.map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("names its master"), "{error}");
         let expected = Configured { kind: spark("other"), work, capacity: None };
         assert_eq!(found(text, EngineArg::Spark, Some("other"), &[]), Ok(expected));
         let options = vec!["--partition=long".to_owned(), "-n2".to_owned()];
