@@ -498,7 +498,7 @@ fn a_probe_measures_the_engine() {
     let message = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(message.starts_with("local: the first part began after "), "{message}");
-    assert!(message.contains(" 3 parts ran at the same time. Each took "), "{message}");
+    assert!(message.contains("It ran 3 parts at a time, and each took "), "{message}");
     assert!(message.contains("they read a new file of 256MB at "), "{message}");
     setting.assert_nothing_is_left();
     fs::write(setting.path("sbatch"), "#!/bin/sh\necho no cluster >&2; exit 1\n").expect("room");

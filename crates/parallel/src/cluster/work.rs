@@ -1,5 +1,7 @@
 //! The work directory of a job: its plan, and the outputs and reports of attempts.
 
+mod store;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -17,10 +19,12 @@ use contend_record::shell::quote;
 use rustix::fs::{FlockOperation, flock, fsync, statvfs};
 use rustix::io::Errno;
 
+pub use self::store::Place;
+use self::store::SCRATCH;
 use super::attempt::checksum;
 use super::engine::batch_of;
 use super::report::{OutputFile, PartReport};
-use crate::objects::{self, Prefix};
+use crate::objects::Prefix;
 
 /// Name of the file with the job.
 const JOB: &str = "job.json";
@@ -34,12 +38,8 @@ const TODO: &str = "todo.";
 const INPUTS: &str = "inputs.";
 /// Beginning of the names of directories in which tasks note the parts that they have taken.
 const TAKEN: &str = "taken.";
-/// Name of the directory for the files of attempts on this machine, if there is a store.
-const SCRATCH: &str = "scratch";
 /// Beginning of the names of work directories, which `ls` and patterns of a shell leave out.
 const PREFIX: &str = ".contend-";
-/// Number of random characters at the end of a prefix in a store.
-const RANDOM_CHARS: usize = 16;
 /// Free space in bytes below which attempts may fail for want of it.
 const SCARCE_BYTES: u64 = 1 << 20;
 /// Number of tries to remove a directory in which attempts may still create files.
@@ -69,39 +69,6 @@ pub struct Work {
     store: Option<Prefix>,
     /// Whether there may be objects in the store.
     is_used: Arc<AtomicBool>,
-}
-
-/// Where work directories are created.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The parent directory.
-    pub directory: PathBuf,
-    /// The name of the prefix, in a store, of what the machines share; `None` if they share the directory.
-    pub store: Option<String>,
-}
-
-impl Place {
-    /// Returns the place with a name: that of a directory, or of a prefix in a store. What a driver needs itself is then in
-    /// `directory`, by default the current one.
-    pub fn named(name: PathBuf, directory: Option<PathBuf>) -> Self {
-        match name.to_str().filter(|name| objects::is_object(name)) {
-            Some(prefix) => {
-                let directory = directory.unwrap_or_else(|| ".".into());
-                Self { directory, store: Some(prefix.to_owned()) }
-            }
-            None => Self { directory: name, store: None },
-        }
-    }
-
-    /// Returns a sentence about why this contend can have no work directory here, if that is known without asking.
-    pub fn trouble(&self) -> Option<String> {
-        let store = self.store.as_ref()?;
-        let is_root = Prefix::new(store).name_of("").trim_end_matches('/').ends_with(':');
-        if !objects::is_supported() {
-            return Some("this contend was built without the feature object-store".to_owned());
-        }
-        (is_root && store.starts_with(objects::S3)).then(|| "a bucket is missing".to_owned())
-    }
 }
 
 /// The reports that have been read from a work directory.
@@ -139,80 +106,6 @@ impl Work {
     /// Returns the work directory at a path, which may not exist.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), store: None, is_used: Arc::default() }
-    }
-
-    /// Returns the work directory of a job that exists, and whose files are below a prefix in a store, if one is given.
-    #[must_use]
-    pub fn in_store(self, prefix: Option<&str>) -> Self {
-        Self { store: prefix.map(Prefix::new), is_used: Arc::new(true.into()), ..self }
-    }
-
-    /// Returns the work directory with a new prefix, below the given one, for what the machines share.
-    #[must_use]
-    pub fn in_new_store(self, parent: Option<&str>) -> Self {
-        let end: String =
-            std::iter::repeat_with(fastrand::alphanumeric).take(RANDOM_CHARS).collect();
-        let name = |parent: &str| Prefix::new(parent).name_of(&format!("{PREFIX}{end}"));
-        let store = parent.map(|parent| Prefix::new(&name(parent)));
-        Self { store, is_used: Arc::default(), ..self }
-    }
-
-    /// Returns the prefix of the objects that the machines share; `None` if they share the directory.
-    pub fn store(&self) -> Option<&Prefix> {
-        self.store.as_ref()
-    }
-
-    /// Copies a file of the directory to the store, if there is one.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read or the object cannot be written.
-    pub fn publish(&self, name: &str) -> io::Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        store.put(name, &File::open(self.path.join(name))?)
-    }
-
-    /// Says that an attempt begins, if the machines share a store. In a directory, they see its file.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be written.
-    pub fn announce(&self, part: usize, attempt: u64) -> io::Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        store.put(&log_name(part, attempt), &File::open("/dev/null")?)
-    }
-
-    /// Copies a file from the store into the directory, if there is one.
-    ///
-    /// # Errors
-    /// Returns an error if the object cannot be read, or the file cannot be written.
-    fn fetch(&self, name: &str) -> io::Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        store.fetch(name, &self.path.join(name))
-    }
-
-    /// Copies new reports from the store into the directory, if there is one, and creates an empty log for each attempt that has
-    /// begun.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read, or a file cannot be written.
-    fn fetch_reports(&self) -> io::Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        let mut reports = Vec::new();
-        let names = store.list()?;
-        for name in &names {
-            let end = attempt_in(OsStr::new(name)).map(|(_, _, end)| end);
-            let path = self.path.join(name);
-            match end {
-                Some("json") if !path.exists() => reports.push(name.as_str()),
-                Some("log") if !path.exists() => drop(File::create(path)?),
-                _ => {}
-            }
-        }
-        for (name, report) in reports.iter().zip(store.contents(&reports)?) {
-            let mut file = tempfile::Builder::new().prefix(".report-").tempfile_in(&self.path)?;
-            io::Write::write_all(&mut file, &report)?;
-            file.persist(self.path.join(name)).map_err(|error| error.error)?;
-        }
-        Ok(())
     }
 
     /// Returns the path of the directory.
@@ -257,17 +150,6 @@ impl Work {
         }
     }
 
-    /// Prepares the store, if there is one, and checks that it can be written.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written.
-    pub fn open_store(&self) -> io::Result<()> {
-        let Some(store) = &self.store else { return Ok(()) };
-        store.open(LOCK)?;
-        self.is_used.store(true, Ordering::Relaxed);
-        Ok(())
-    }
-
     /// Returns whether the file system of the directory has hardly any room left, as far as that is known.
     pub fn is_full(&self) -> bool {
         statvfs(&self.path).is_ok_and(|found| found.f_bavail * found.f_frsize < SCARCE_BYTES)
@@ -277,11 +159,6 @@ impl Work {
     pub fn refresh(&self) {
         // A client of NFS drops its cached listing when it changes the directory itself. If that fails, reports appear later.
         let _ = tempfile::Builder::new().prefix(".refresh-").tempfile_in(&self.path);
-    }
-
-    /// Returns the path of the directory for the files of attempts on this machine, if there is a store.
-    pub fn scratch(&self) -> PathBuf {
-        self.path.join(SCRATCH)
     }
 
     /// Returns the path of the file with the job.
@@ -436,30 +313,6 @@ impl Work {
         end_of_file(&self.log_file(part, attempts.max()?), bytes)
     }
 
-    /// Copies an output from the store, if there is one, and it is not here yet. An output that does not exist is no error.
-    ///
-    /// # Errors
-    /// Returns an error if the store cannot be read, or the file cannot be written.
-    pub fn fetch_output(&self, output: &OutputFile) -> io::Result<()> {
-        let name = &output.file;
-        if self.store.is_none() || name.contains('/') || self.path.join(name).exists() {
-            return Ok(());
-        }
-        match self.fetch(name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            fetched => fetched,
-        }
-    }
-
-    /// Checks that the file of an output has the size that was reported. What is in a store is not read, because its reports
-    /// appear after the outputs.
-    ///
-    /// # Errors
-    /// Returns a sentence for users if the file cannot be read, or has another size.
-    pub fn check_size(&self, output: &OutputFile) -> Result<(), String> {
-        if self.store.is_some() { Ok(()) } else { self.found(output).map(|_| ()) }
-    }
-
     /// Returns the path of an output if the file has the size that was reported.
     fn found(&self, output: &OutputFile) -> Result<PathBuf, String> {
         let OutputFile { file: name, bytes, .. } = output;
@@ -495,13 +348,6 @@ impl Work {
             let _ = fs::remove_file(self.path.join(&output.file)); // it may not exist
         }
         verified
-    }
-
-    /// Removes a file of this machine whose contents are in the store.
-    pub fn forget(&self, name: &str) {
-        if self.store.is_some() {
-            let _ = fs::remove_file(self.path.join(name)); // the directory is removed at the end, too
-        }
     }
 
     /// Removes what is in the store, and then the directory with everything in it. If the directory has a script for a person, removes only what attempts have left. If

@@ -37,7 +37,8 @@ pub fn run(probe: &Probe) -> Result<Exit> {
     let work = Work::create(directory)
         .with_context(|| format!("cannot create a directory in {}", directory.display()))?
         .in_new_store(probe.place.store.as_deref());
-    let measured = measure(probe, &work, &signals);
+    let opened = work.open_store().context("cannot use the store");
+    let measured = opened.and_then(|()| measure(probe, &work, &signals));
     let removed = work.remove();
     if let Some(signal) = signals.interrupted() {
         return Ok(Exit::Signal(signal));
@@ -156,7 +157,7 @@ fn report(probe: &Probe, capacity: &Capacity) -> String {
         [start_seconds, part_seconds, bytes_per_second].map(Option::unwrap_or_default);
     let least = if slots >= PARTS { "at least " } else { "" };
     let mut text = format!(
-        "{}: the first part began after {}. {least}{} ran at the same time. Each took {} besides its command.\n\
+        "{}: the first part began after {}. It ran {least}{} at a time, and each took {} besides its command.\n\
          Together they read a new file of {} at {}/s.\n",
         probe.name,
         seconds(start),

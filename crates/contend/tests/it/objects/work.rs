@@ -83,6 +83,19 @@ fn an_output_that_is_damaged_in_the_store_is_made_again() {
 }
 
 #[test]
+fn a_probe_leaves_nothing_in_the_store() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    let probed = output(&setting, address, &[&["--on", "local", "--probe"], &WORK[..]].concat());
+    let message = text(&probed.stdout);
+    assert_eq!(probed.status.code(), Some(0), "{}", text(&probed.stderr));
+    assert!(message.contains("they read a new file of 256MB at "), "{message}");
+    assert!(store.sent.load(Ordering::Relaxed) > 256_000_000, "workers read an object");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
 fn a_store_may_be_unreachable_for_a_while() {
     let setting = Setting::new();
     let store = Store::with(Faults { refused_lists: AtomicU64::new(3), ..Faults::default() });
