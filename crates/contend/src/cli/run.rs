@@ -107,7 +107,7 @@ pub struct ClusterArgs {
     #[arg(long, requires = "on")]
     #[arg(conflicts_with_all = ["pipeline", "file", "explain", "check", "trace", "stats", "json", "html", "publish"])]
     #[arg(conflicts_with_all = ["resume", "emit", "dry_run", "parts", "fan_in"])]
-    #[arg(conflicts_with_all = ["memory", "map", "records", "part_size", "shell", "pipefail", "label", "store"])]
+    #[arg(conflicts_with_all = ["memory", "map", "records", "part_size", "pipefail", "label", "store"])]
     pub probe: bool,
 
     /// Print the plan and the parts, and exit.

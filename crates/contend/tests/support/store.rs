@@ -42,6 +42,8 @@ pub struct Faults {
     pub damages: AtomicU64,
     /// Number of requests for lists that it refuses, from the second one on.
     pub refused_lists: AtomicU64,
+    /// Number of requests for outputs of tasks that it refuses.
+    pub refused_outputs: AtomicU64,
     /// Whether requests that write are never answered.
     pub hangs: bool,
 }
@@ -154,6 +156,11 @@ impl Store {
 
     /// Sends an object, or a range of it.
     fn get(&self, request: &Request) -> Answer {
+        let left = self.faults.refused_outputs.load(Ordering::Relaxed);
+        if is_output(&request.key) && left > 0 {
+            self.faults.refused_outputs.store(left - 1, Ordering::Relaxed);
+            return Answer::new("403 Forbidden");
+        }
         let mut objects = self.objects.lock().expect("no panic");
         let Some((bytes, version)) = objects.get_mut(&request.key) else {
             return Answer::new("404 Not Found");

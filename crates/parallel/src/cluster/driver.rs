@@ -183,7 +183,9 @@ impl Driver<'_> {
             for task in &mut known.tasks {
                 task.failure.clear();
             }
-            self.write_inputs(&known, &ready).map_err(|source| self.work_error(source))?;
+            self.patiently(|| {
+                self.write_inputs(&known, &ready).map_err(|source| self.work_error(source))
+            })?;
             (self.observer)(Event::Submits);
             engine.submit(self.work, &ready, batch)?;
             if let Some(why) = self.wait_for_batch(engine, batch, &ready, &mut known)? {
@@ -230,6 +232,34 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Repeats an operation as long as a store cannot be used, because complete parts are worth more than some minutes. Gives up when
+    /// the tolerance is exceeded; then the job can be continued later.
+    fn patiently<T>(
+        &self,
+        mut operation: impl FnMut() -> Result<T, DriveError>,
+    ) -> Result<T, DriveError> {
+        let mut since = None;
+        loop {
+            let (path, source) = match operation() {
+                Err(DriveError::Work { path, source }) if self.work.store().is_some() => {
+                    (path, source)
+                }
+                result => return result,
+            };
+            if (self.is_over)() {
+                return Err(DriveError::Interrupted);
+            }
+            if since.is_none() {
+                (self.observer)(Event::Waits(format!("cannot use {path}: {source}")));
+            }
+            if since.get_or_insert_with(Instant::now).elapsed() >= self.tolerance {
+                self.work.keep();
+                return Err(DriveError::Work { path, source });
+            }
+            thread::sleep(MAX_PAUSE);
+        }
+    }
+
     /// Accepts outputs until the given tasks are complete or the batch is over. Returns the reason if a part is refused.
     fn wait_for_batch(
         &self,
@@ -238,9 +268,9 @@ impl Driver<'_> {
         tasks: &[usize],
         known: &mut Known,
     ) -> Result<Option<String>, DriveError> {
-        let mut over_since = None;
+        // An engine says once why the batch is over.
+        let (mut over_since, mut trouble) = (None, String::new());
         let (mut quiet_since, mut told) = (Instant::now(), String::new());
-        let mut unreachable_since = None;
         let complete = |known: &Known| tasks.iter().filter(|&&it| known.is_complete(it)).count();
         loop {
             if (self.is_over)() {
@@ -252,23 +282,8 @@ impl Driver<'_> {
                 self.work.refresh();
             }
             let before = complete(known);
-            match self.take_reports(known) {
-                Ok(None) => unreachable_since = None,
-                Ok(Some(why)) => return Ok(Some(why)),
-                // Parts are worth more than some minutes.
-                Err(DriveError::Work { source, path }) if self.work.store().is_some() => {
-                    if unreachable_since.get_or_insert(begun).elapsed() > self.tolerance {
-                        return Err(DriveError::Work { source, path });
-                    }
-                    let why = format!("cannot use {path}: {source}");
-                    if why != told {
-                        told.clone_from(&why);
-                        (self.observer)(Event::Waits(why));
-                    }
-                    thread::sleep(MAX_PAUSE);
-                    continue;
-                }
-                Err(error) => return Err(error),
+            if let Some(why) = self.patiently(|| self.take_reports(known))? {
+                return Ok(Some(why));
             }
             if complete(known) > before {
                 quiet_since = begun;
@@ -284,10 +299,13 @@ impl Driver<'_> {
             if complete(known) == tasks.len() {
                 return Ok(None);
             }
-            let over = matches!(state, State::Over(_)).then(|| *over_since.get_or_insert(begun));
-            if let (State::Over(trouble), Some(since)) = (state, over)
-                && since.elapsed() >= self.delay
-            {
+            if let State::Over(why) = state {
+                over_since.get_or_insert(begun);
+                if trouble.is_empty() {
+                    trouble = why;
+                }
+            }
+            if over_since.is_some_and(|since| since.elapsed() >= self.delay) {
                 // Another batch would end in the same way.
                 if !trouble.is_empty() && !self.work.has_attempts(batch).unwrap_or(true) {
                     return Err(DriveError::NoAttempt(trouble));
@@ -330,7 +348,11 @@ impl Driver<'_> {
         let mut reports = reports.map_err(|source| self.work_error(source))?;
         // An output that a worker cannot use must not be accepted first.
         reports.sort_by_key(|report| !matches!(report.end, End::BadInput { .. }));
-        for report in reports {
+        for (place, report) in reports.iter().enumerate() {
+            let failed = |known: &mut Known, source| {
+                reports[place..].iter().for_each(|report| known.seen.forget(report));
+                self.work_error(source)
+            };
             if report.part >= known.tasks.len() {
                 continue;
             }
@@ -342,10 +364,7 @@ impl Driver<'_> {
                 End::NoRecord => Ok(Output::None),
                 End::Complete(output) if known.bad.contains(&output.file) => continue,
                 End::Complete(output) => {
-                    if let Err(source) = self.fetch(report.part, output) {
-                        known.seen.forget(report.part, report.attempt);
-                        return Err(self.work_error(source));
-                    }
+                    self.fetch(report.part, output).map_err(|source| failed(known, source))?;
                     self.examined(report.part, output)
                         .map_err(|why| format!("{why} (from {})", report.host))
                 }
@@ -358,11 +377,14 @@ impl Driver<'_> {
                     }
                     Err(format!("{why} (on {})", report.host))
                 }
-                End::BadInput { file, why } => Err(self.reject(known, &report, file, why)),
+                End::BadInput { file, why } => {
+                    let why = self.reject(known, report, file, why);
+                    Err(why.map_err(|source| failed(known, source))?)
+                }
             };
             match accepted {
                 Ok(output) => {
-                    (self.observer)(Event::Accepted(&report));
+                    (self.observer)(Event::Accepted(report));
                     known.tasks[report.part].accepted = Some(output);
                 }
                 Err(why) => {
@@ -394,7 +416,13 @@ impl Driver<'_> {
 
     /// Rejects an output that a worker could not use in a combination, if the driver cannot read it either. The task that has
     /// left it then runs again. Returns why the combination failed.
-    fn reject(&self, known: &mut Known, report: &PartReport, file: &str, why: &str) -> String {
+    fn reject(
+        &self,
+        known: &mut Known,
+        report: &PartReport,
+        file: &str,
+        why: &str,
+    ) -> io::Result<String> {
         let why = format!("{why} (read on {})", report.host);
         let output_of = |task: &Task| match &task.accepted {
             Some(Output::File(output)) if output.file == file => Some(output.clone()),
@@ -402,7 +430,11 @@ impl Driver<'_> {
         };
         let inputs = self.job.inputs_of(report.part).into_iter().flatten();
         let mut found = inputs.filter_map(|index| Some((index, output_of(&known.tasks[index])?)));
-        match found.next() {
+        let found = found.next();
+        if let Some((_, output)) = &found {
+            self.work.fetch_output(output)?;
+        }
+        match found {
             Some((index, output)) if self.work.verified(&output).is_err() => {
                 known.bad.insert(file.to_owned());
                 self.tell_failure(index, &why);
@@ -415,7 +447,7 @@ impl Driver<'_> {
             // Its report may be read later.
             None => drop(known.bad.insert(file.to_owned())),
         }
-        why
+        Ok(why)
     }
 
     /// Reports a failed attempt at a task to the observer.
@@ -775,7 +807,7 @@ mod tests {
         assert_eq!(batches, [[0; 0]; 0], "nothing is left to do");
     }
 
-    /// An engine that waits for machines, and says so, before it ends.
+    /// An engine that waits for machines, and says so, before it ends. It says once why that is.
     struct Waiting {
         polls: u32,
     }
@@ -791,8 +823,11 @@ mod tests {
 
         fn poll(&mut self) -> Result<State, EngineError> {
             self.polls += 1;
-            let is_over = self.polls > 5;
-            Ok(if is_over { State::Over("no machine".to_owned()) } else { State::Running })
+            Ok(match self.polls {
+                ..=5 => State::Running,
+                6 => State::Over("no machine".to_owned()),
+                _ => State::Over(String::new()),
+            })
         }
 
         fn waiting(&self, has_begun: bool) -> Option<String> {
@@ -815,6 +850,16 @@ mod tests {
         let ended = driver(&job, &work, &note).run(&mut Waiting { polls: 0 });
         assert!(matches!(ended, Err(DriveError::NoAttempt(why)) if why == "no machine"));
         assert_eq!(*told.borrow(), ["all machines are busy"]);
+    }
+
+    #[test]
+    fn the_reason_of_an_engine_is_not_forgotten_while_reports_may_appear() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
+        let delay = Duration::from_millis(30);
+        let driver = Driver { delay, ..driver(&job, &work, &|_| {}) };
+        let ended = driver.run(&mut Waiting { polls: 0 });
+        assert!(matches!(ended, Err(DriveError::NoAttempt(why)) if why == "no machine"));
     }
 
     #[test]

@@ -162,7 +162,9 @@ impl Cluster {
             let work = work.in_new_store(self.work.store.as_deref());
             let job = job.in_work(&work);
             let write = || -> Result<(), ClusterError> {
-                work.open_store().map_err(cannot)?;
+                let path = || work.store().map_or_else(String::new, ToString::to_string);
+                let opened = work.open_store();
+                opened.map_err(|source| DriveError::Work { path: path(), source })?;
                 job.write(&work.job_file())?;
                 // A driver has the combinations run later.
                 let parts: Vec<usize> = (0..job.parts.len()).collect();

@@ -67,8 +67,17 @@ pub struct Work {
     path: PathBuf,
     /// The prefix of the objects in the store; `None` if all machines share the directory.
     store: Option<Prefix>,
-    /// Whether there may be objects in the store.
-    is_used: Arc<AtomicBool>,
+    /// What has become of the store.
+    state: Arc<State>,
+}
+
+/// What has become of a store.
+#[derive(Debug, Default)]
+struct State {
+    /// Whether there may be objects in it.
+    is_used: AtomicBool,
+    /// Whether it could not be used for so long that the job is to be continued later.
+    is_kept: AtomicBool,
 }
 
 /// The reports that have been read from a work directory.
@@ -76,9 +85,9 @@ pub struct Work {
 pub struct Seen(HashSet<(usize, u64)>);
 
 impl Seen {
-    /// Makes the report of an attempt be read again.
-    pub fn forget(&mut self, part: usize, attempt: u64) {
-        self.0.remove(&(part, attempt));
+    /// Makes a report be read again.
+    pub fn forget(&mut self, report: &PartReport) {
+        self.0.remove(&(report.part, report.attempt));
     }
 }
 
@@ -105,7 +114,7 @@ impl Work {
 
     /// Returns the work directory at a path, which may not exist.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), store: None, is_used: Arc::default() }
+        Self { path: path.to_owned(), store: None, state: Arc::default() }
     }
 
     /// Returns the path of the directory.
@@ -244,11 +253,9 @@ impl Work {
             // A file that is no report may become one: on a network file system, it may be seen too early.
             let report = serde_json::from_slice(&fs::read(self.path.join(&name))?).ok();
             let is_own = |it: &PartReport| (it.part, it.attempt) == (part, attempt);
-            if let Some(report) = report.filter(is_own) {
-                seen.0.insert((part, attempt));
-                reports.push(report);
-            }
+            reports.extend(report.filter(is_own));
         }
+        seen.0.extend(reports.iter().map(|report| (report.part, report.attempt)));
         Ok(reports)
     }
 
@@ -356,7 +363,7 @@ impl Work {
     /// # Errors
     /// Returns an error if the directory cannot be removed. If the store cannot be emptied, the directory stays, too.
     pub fn remove(&self) -> io::Result<()> {
-        if let (Some(store), true) = (&self.store, self.is_used.load(Ordering::Relaxed)) {
+        if let (Some(store), true) = (&self.store, self.state.is_used.load(Ordering::Relaxed)) {
             let removed = store.remove();
             removed
                 .map_err(|error| io::Error::other(format!("its objects in {store}: {error}")))?;

@@ -1,5 +1,6 @@
 //! Reads and writes objects of a store.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -261,20 +262,26 @@ pub(super) fn list(prefix: &str) -> io::Result<Vec<String>> {
 /// directory, which only this user can read from then on.
 pub(super) fn open(prefix: &str, object: &str) -> io::Result<()> {
     let (store, place) = store(prefix)?;
+    let is_made = Cell::new(false);
     let open = async {
         if let Some(client) = &store.hdfs {
             let path = format!("/{place}");
             // Directories above it that are missing get these permissions, too.
             client.mkdirs(&path, READABLE, true).await.map_err(reason_of_hdfs)?;
+            is_made.set(true);
             client.set_permission(&path, PRIVATE).await.map_err(reason_of_hdfs)?;
         }
         let payload = PutPayload::default();
         store.objects.put(&place.join(object), payload).await.map_err(reason).map(|_| ())
     };
-    wait(async {
+    let opened = wait(async {
         let opened = tokio::time::timeout(TIMEOUT, open).await;
         opened.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
-    })
+    });
+    if opened.is_err() && is_made.get() {
+        let _ = remove(prefix); // the error matters more
+    }
+    opened
 }
 
 /// Removes all objects below a prefix. In S3, repeats that until there are none, because attempts may still write some.
@@ -283,6 +290,10 @@ pub(super) fn remove(prefix: &str) -> io::Result<()> {
     let remove = async {
         if let Some(client) = &store.hdfs {
             let path = format!("/{place}");
+            // The client does not repeat requests that write, but those that read.
+            if let Err(HdfsError::FileNotFound(_)) = client.get_file_info(&path).await {
+                return Ok(());
+            }
             return client.delete(&path, true).await.map_err(reason_of_hdfs).map(|_| ());
         }
         loop {

@@ -249,7 +249,7 @@ pub(super) fn run_plan(
     if let Some((work, is_new, _lock)) = place {
         let is_complete = result.is_ok() && signals.interrupted().is_none();
         // The outputs of a job that is continued are worth more than those of a new one.
-        let notice = if is_new || is_complete {
+        let notice = if is_new && !work.is_kept() || is_complete {
             work.remove().err().map(|error| (work.path(), Some(error)))
         } else {
             Some((work.path(), None))

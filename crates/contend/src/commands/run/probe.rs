@@ -39,12 +39,13 @@ pub fn run(probe: &Probe) -> Result<Exit> {
         .in_new_store(probe.place.store.as_deref());
     let opened = work.open_store().context("cannot use the store");
     let measured = opened.and_then(|()| measure(probe, &work, &signals));
-    let removed = work.remove();
+    if let Err(error) = work.remove() {
+        output::error(&format!("cannot remove {}: {error}", work.path().display()));
+    }
     if let Some(signal) = signals.interrupted() {
         return Ok(Exit::Signal(signal));
     }
     let (waiting, reading) = measured?;
-    removed.with_context(|| format!("cannot remove {}", work.path().display()))?;
     output::stdout(&report(probe, &capacity(&waiting, &reading)?))?;
     Ok(Exit::Success)
 }
@@ -56,10 +57,10 @@ fn measure(
     signals: &Signals,
 ) -> Result<(DividedOutcome, DividedOutcome)> {
     let waits = format!("sh -c 'sleep {WAIT_SECONDS}; exec cat'");
-    let name = sample(work, "waits", PARTS * 2)?;
+    let name = sample(work, signals, "waits", PARTS * 2)?;
     let words = [format!("--parts={PARTS}"), format!("--map={waits}")];
     let waiting = job(probe, work, signals, &words, &format!("cat {name} | {waits}"))?;
-    let name = sample(work, "reads", READ_BYTES)?;
+    let name = sample(work, signals, "reads", READ_BYTES)?;
     let words = [format!("--parts={}", waiting.at_once.clamp(1, PARTS))];
     let reading =
         job(probe, work, signals, &words, &format!("cat {name} | LC_ALL=C tr -d '0\\n'"))?;
@@ -67,13 +68,16 @@ fn measure(
 }
 
 /// Writes a file of lines where the workers can read it. Returns its name as a word of the shell.
-fn sample(work: &Work, name: &str, bytes: u64) -> Result<String> {
+fn sample(work: &Work, signals: &Signals, name: &str, bytes: u64) -> Result<String> {
     let path = work.path().join(name);
     let write = || {
         let mut file = BufWriter::new(File::create(&path)?);
         let line = "0\n".repeat(1 << 10);
         let mut left = bytes;
         while left > 0 {
+            if signals.interrupted().is_some() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             let count = left.min(line.len() as u64);
             file.write_all(&line.as_bytes()[..usize::try_from(count).unwrap_or(0)])?;
             left -= count;
@@ -114,20 +118,17 @@ fn job(
     record.outcome.and_then(|outcome| outcome.divided).ok_or_else(message)
 }
 
-/// Runs a command. A signal that asks contend to end ends the command; it then gets the time that it needs to clean up.
+/// Runs a command. Each signal that asks contend to end asks the command, too; it gets the time that it needs to clean up.
 fn wait(command: &mut Command, signals: &Signals) -> io::Result<ExitStatus> {
     let mut child = spawn::spawn(command, &[0, 1], signals.mask_before(), Signal::TERM)?;
-    let mut is_told = false;
+    let mut is_asked = signals.interrupted().is_some();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if signals.interrupted().is_some() && !is_told {
-            is_told = true;
-            // The terminal has sent its signal to the command as well.
-            if !signals.is_keyboard_interrupt() {
-                let _ = kill_process(Pid::from_child(&child), Signal::TERM); // it may have ended
-            }
+        is_asked |= signals.next_ending().is_some();
+        if std::mem::take(&mut is_asked) {
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM); // it may have ended
         }
         // The end of the command does not interrupt this.
         let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&INTERVAL));

@@ -97,31 +97,57 @@ fn a_probe_leaves_nothing_in_the_store() {
 
 #[test]
 fn a_store_may_be_unreachable_for_a_while() {
-    let setting = Setting::new();
-    let store = Store::with(Faults { refused_lists: AtomicU64::new(3), ..Faults::default() });
-    let address = store.start();
-    let words = [&["--on", "local", "--parts", "3"], &WORK[..], &["cat in | tr a-z A-Z"]].concat();
-    let output = output(&setting, address, &words);
-    let message = text(&output.stderr);
-    assert_eq!(output.stdout, by_bash(&setting, "cat in | tr a-z A-Z"), "{message}");
-    assert!(message.contains("waiting: cannot use s3://bucket/jobs/.contend-"), "{message}");
-    assert_eq!(store.keys(), Vec::<String>::new());
-    setting.assert_nothing_is_left();
+    for faults in [
+        Faults { refused_lists: AtomicU64::new(3), ..Faults::default() },
+        Faults { refused_outputs: AtomicU64::new(3), ..Faults::default() },
+    ] {
+        let (setting, store) = (Setting::new(), Store::with(faults));
+        fs::write(setting.path("go"), "").expect("room");
+        let words = ["--on", "local", "--parts", "3", "--map", "./slow"];
+        let words = [&words[..], &WORK, &["cat in | ./slow"]].concat();
+        let output = output(&setting, store.start(), &words);
+        let message = text(&output.stderr);
+        assert_eq!(text(&output.stdout), INPUT, "{message}");
+        let told = message.matches("waiting: cannot use s3://bucket/jobs/.contend-").count();
+        assert_eq!(told, 1, "once for three requests: {message}");
+        assert_eq!(setting.runs(), 3, "no part runs again");
+        assert_eq!(store.keys(), Vec::<String>::new());
+        setting.assert_nothing_is_left();
+    }
 }
 
 #[test]
 fn a_signal_ends_a_request_that_is_not_answered() {
-    let setting = Setting::new();
-    let store = Store::with(Faults { hangs: true, ..Faults::default() });
-    let words = [&["--on", "local", "--parts", "3"], &WORK[..], &["cat in | tr a b"]].concat();
-    let mut child = run(&setting, store.start(), &words).spawn().expect("it starts");
-    wait_until("a request hangs", || store.hanging.load(Ordering::Relaxed));
-    kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
-    let begun = Instant::now();
-    let status = child.wait().expect("a child");
-    assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
-    // Less than the time after which the request would fail.
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    for words in [&["--parts", "3", "cat in | tr a b"][..], &["--probe"]] {
+        let setting = Setting::new();
+        let store = Store::with(Faults { hangs: true, ..Faults::default() });
+        let words = [&["--on", "local"], &WORK[..], words].concat();
+        let mut child = run(&setting, store.start(), &words).spawn().expect("it starts");
+        wait_until("a request hangs", || store.hanging.load(Ordering::Relaxed));
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
+        let begun = Instant::now();
+        let status = child.wait().expect("a child");
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{words:?}");
+        // Less than the time after which the request would fail.
+        assert!(begun.elapsed() < Duration::from_secs(15), "{words:?}: {:?}", begun.elapsed());
+        setting.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn a_stage_of_a_script_keeps_its_files_where_contend_was_started() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    fs::write(setting.path("script"), "mkdir sub\ncd sub\ncat ../in | ../slow\n").expect("room");
+    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "../slow"];
+    let words = [&words[..], &WORK, &["-f", "script"]].concat();
+    let child = run(&setting, address, &words).spawn().expect("it starts");
+    wait_until("the last part waits", || setting.path("sub/waiting").exists());
+    assert_eq!(setting.work().len(), 2, "the directory sub, and that of the job");
+    fs::write(setting.path("sub/go"), "").expect("room");
+    let output = child.wait_with_output().expect("a child");
+    assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));
+    fs::remove_dir_all(setting.path("sub")).expect("own folder");
     setting.assert_nothing_is_left();
 }
 

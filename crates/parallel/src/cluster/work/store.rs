@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{LOCK, OutputFile, PREFIX, Work, attempt_in, log_name};
+use super::{LOCK, OutputFile, PREFIX, State, Work, attempt_in, log_name};
 use crate::objects::{self, Prefix};
 
 /// Number of random characters at the end of a prefix in a store.
@@ -52,7 +52,11 @@ impl Work {
     /// Returns the work directory of a job that exists, and whose files are below a prefix in a store, if one is given.
     #[must_use]
     pub fn in_store(self, prefix: Option<&str>) -> Self {
-        Self { store: prefix.map(Prefix::new), is_used: Arc::new(true.into()), ..self }
+        Self {
+            store: prefix.map(Prefix::new),
+            state: Arc::new(State { is_used: true.into(), ..State::default() }),
+            ..self
+        }
     }
 
     /// Returns the work directory with a new prefix, below the given one, for what the machines share.
@@ -62,7 +66,7 @@ impl Work {
             std::iter::repeat_with(fastrand::alphanumeric).take(RANDOM_CHARS).collect();
         let name = |parent: &str| Prefix::new(parent).name_of(&format!("{PREFIX}{end}"));
         let store = parent.map(|parent| Prefix::new(&name(parent)));
-        Self { store, is_used: Arc::default(), ..self }
+        Self { store, state: Arc::default(), ..self }
     }
 
     /// Returns the prefix of the objects that the machines share; `None` if they share the directory.
@@ -77,8 +81,18 @@ impl Work {
     pub fn open_store(&self) -> io::Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         store.open(LOCK)?;
-        self.is_used.store(true, Ordering::Relaxed);
+        self.state.is_used.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Notes that the store could not be used for so long that the job is to be continued later.
+    pub fn keep(&self) {
+        self.state.is_kept.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the job is to be continued later.
+    pub fn is_kept(&self) -> bool {
+        self.state.is_kept.load(Ordering::Relaxed)
     }
 
     /// Copies a file of the directory to the store, if there is one.
