@@ -138,8 +138,10 @@ fn a_signal_ends_a_request_that_is_not_answered() {
 fn a_stage_of_a_script_keeps_its_files_where_contend_was_started() {
     let (setting, store) = (Setting::new(), Arc::new(Store::default()));
     let address = store.start();
-    fs::write(setting.path("script"), "mkdir sub\ncd sub\ncat ../in | ../slow\n").expect("room");
-    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "../slow"];
+    let slow = setting.path("slow").display().to_string();
+    let script = format!("mkdir sub\ncd sub\ncat ../in | {slow}\n");
+    fs::write(setting.path("script"), script).expect("room");
+    let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", &slow];
     let words = [&words[..], &WORK, &["-f", "script"]].concat();
     let child = run(&setting, address, &words).spawn().expect("it starts");
     wait_until("the last part waits", || setting.path("sub/waiting").exists());
