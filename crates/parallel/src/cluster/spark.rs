@@ -28,8 +28,10 @@ const SPARK_SETTINGS: &[&str] = &[
     "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor=2",
     "spark.excludeOnFailure.task.maxTaskAttemptsPerNode=2",
 ];
-/// Number of bytes from the end of that file that an error shows.
-const SHOWN_LOG_BYTES: usize = 2000;
+/// Number of bytes from the end of that file in which an error is looked for.
+const READ_LOG_BYTES: usize = 100_000;
+/// Largest number of lines of that file that an error shows.
+const SHOWN_LINES: usize = 8;
 
 /// An engine that has Apache Spark run attempts, as tasks of an application that `spark-submit` starts. Spark repeats
 /// tasks that fail.
@@ -78,6 +80,23 @@ impl<'a> Spark<'a> {
     }
 }
 
+/// Returns the last lines of a log of Spark about errors. If there are none, returns the last ones that are neither routine messages nor
+/// places in its source.
+fn complaints(log: &str) -> String {
+    let is_routine = |line: &str| {
+        let words = line.trim_start();
+        let is_place = words.starts_with("at ") || words.starts_with("... ");
+        words.is_empty() || is_place || words.contains(" INFO ") || words.contains("File \"")
+    };
+    let is_error = |line: &&str| {
+        line.contains("rror") || line.contains("Exception") || line.contains(" ERROR ")
+    };
+    let lines: Vec<&str> = log.lines().filter(|line| !is_routine(line)).collect();
+    let errors: Vec<&str> = lines.iter().copied().filter(is_error).collect();
+    let lines = if errors.is_empty() { lines } else { errors };
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
 impl Engine for Spark<'_> {
     fn prepare(
         &self,
@@ -112,8 +131,8 @@ impl Engine for Spark<'_> {
         Ok(State::Over(match reaped.status {
             ExitStatus::Exited(0) => String::new(),
             status => {
-                let log = end_of_file(&self.log, SHOWN_LOG_BYTES).unwrap_or_default();
-                format!("{SUBMIT} ended with status {}: {log}", status.shell_code())
+                let log = end_of_file(&self.log, READ_LOG_BYTES).unwrap_or_default();
+                format!("{SUBMIT} ended with status {}: {}", status.shell_code(), complaints(&log))
             }
         }))
     }
@@ -125,5 +144,28 @@ impl Engine for Spark<'_> {
 
     fn cancel(&mut self) {
         self.launcher.end_helpers(self.running.take().as_slice());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_found_among_the_messages_of_spark() {
+        let log = "26/11/28 23:58:25 INFO Executor: starting\n\
+                   26/11/28 23:58:25 ERROR Backend: All masters are unresponsive! Giving up.\n\
+                   Caused by: java.io.IOException: refused\n\tat java.base/Thread.run(Thread.java:840)\n\
+                   \t... 4 more\n\n26/11/28 23:58:26 INFO SparkContext: stopped\n";
+        let expected = "26/11/28 23:58:25 ERROR Backend: All masters are unresponsive! Giving up.\n\
+                        Caused by: java.io.IOException: refused";
+        assert_eq!(complaints(log), expected);
+        let many = "26/11/28 23:58:25 WARN Executor: again\n".repeat(20);
+        assert_eq!(complaints(&many).lines().count(), SHOWN_LINES);
+        assert_eq!(
+            complaints("Error: Unrecognized option: --x\n\nUsage:\n"),
+            "Error: Unrecognized option: --x"
+        );
+        assert_eq!(complaints(""), "");
     }
 }
