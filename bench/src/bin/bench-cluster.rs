@@ -98,6 +98,7 @@ impl Tool<'_> {
 }
 
 /// Medians of the runs of a case with a tool.
+#[derive(Default)]
 struct Figures {
     seconds: f64,
     /// Peak memory of contend itself in bytes; `None` for bash.
@@ -106,6 +107,17 @@ struct Figures {
     tasks: Option<(u64, u64)>,
     /// Wall time of all tasks together, in seconds; 0 if there were none.
     work: f64,
+    /// Time until the first part began, in seconds; 0 if there were none.
+    start: f64,
+    /// Time from then until the last part was complete, in seconds; 0 if there were none.
+    parts: f64,
+}
+
+impl Figures {
+    /// Returns the time in seconds in which no part ran, after the first one.
+    fn rest(&self) -> f64 {
+        self.seconds - self.start - self.parts
+    }
 }
 
 fn main() -> Result<()> {
@@ -305,7 +317,7 @@ impl Bench<'_> {
         let output = File::create(folder.join("output"))?;
         let timed = time_with(&mut command, Stdio::null(), output.into())?;
         let seconds = timed.wall.as_secs_f64();
-        let mut figures = Figures { seconds, memory: None, tasks: None, work: 0.0 };
+        let mut figures = Figures { seconds, ..Figures::default() };
         if !matches!(tool, Tool::Bash) {
             let record = fs::read_to_string(json.path())?;
             let record: RunRecord = serde_json::from_str(&record)
@@ -314,8 +326,11 @@ impl Bench<'_> {
             ensure!(outcome.exit_code == 0, "{} failed: {text}", tool.name());
             figures.memory = Some(outcome.own_max_rss_bytes as f64);
             figures.tasks = record.division.map(|it| (it.parts, it.combinations));
-            let hosts = outcome.divided.into_iter().flat_map(|divided| divided.hosts);
-            figures.work = hosts.map(|host| host.wall_seconds).sum();
+            if let Some(divided) = outcome.divided {
+                figures.work = divided.hosts.iter().map(|host| host.wall_seconds).sum();
+                figures.start = divided.start_seconds.unwrap_or_default();
+                figures.parts = divided.parts_seconds.unwrap_or_default();
+            }
         }
         Ok(figures)
     }
@@ -330,14 +345,19 @@ fn simulated(cluster: &Cluster, bytes: f64, parts: u64, fan_in: u64) -> Outcome 
 fn calibrated(bytes: f64, measure: impl Fn(&str, u64, u64) -> Result<Figures>) -> Result<Cluster> {
     const MOST: u64 = 512;
     let (few, many) = (measure("few", 2, MOST)?, measure("few", 66, MOST)?);
-    let task = (many.seconds - few.seconds) / 32.0;
-    let start = few.seconds - task;
+    let task = (many.parts - few.parts) / 32.0;
+    let start = few.start;
     // Two sizes of parts: a task takes a time for each byte of its input, and one for its output.
     let (large, small) = (measure("keys", 8, MOST)?, measure("keys", 256, MOST)?);
     let of_one = [large.work / 8.0, small.work / 256.0];
     let rate = (bytes / 8.0 - bytes / 256.0) / (of_one[0] - of_one[1]);
     let made = of_one[1] - bytes / 256.0 / rate;
-    let driver = 256.0 * OUTPUT / (small.seconds - start - 128.0 * task - small.work / 2.0);
+    let driver = 256.0 * OUTPUT / (small.rest() - few.rest());
+    let rates = [task, rate, made, driver];
+    ensure!(
+        rates.iter().all(|&rate| rate > 0.0),
+        "the times contradict each other, so that more --rounds are needed: {rates:?}"
+    );
     Ok(Cluster {
         slots: 2,
         start,
@@ -401,5 +421,7 @@ fn medians(runs: &[Figures]) -> Figures {
         memory: of(|run| run.memory),
         tasks: runs.first().and_then(|run| run.tasks),
         work: of(|run| Some(run.work)).unwrap_or_default(),
+        start: of(|run| Some(run.start)).unwrap_or_default(),
+        parts: of(|run| Some(run.parts)).unwrap_or_default(),
     }
 }
