@@ -23,6 +23,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_FACTOR: u32 = 10;
 /// Number of attempts at a part in which a command fails, until the part is refused. One may fail because of its machine.
 const FAILURES_OF_COMMAND: u32 = 2;
+/// Number of times that an output in a store is read until it counts as unreadable.
+const READS: u32 = 3;
 /// Number of bytes from the end of a log that an error shows.
 const SHOWN_LOG_BYTES: usize = 2000;
 
@@ -306,8 +308,10 @@ impl Driver<'_> {
                 }
             }
             if over_since.is_some_and(|since| since.elapsed() >= self.delay) {
-                // Another batch would end in the same way.
-                if !trouble.is_empty() && !self.work.has_attempts(batch).unwrap_or(true) {
+                // Another batch would end in the same way, unless earlier ones had attempts.
+                let is_first = known.tasks.iter().all(|task| task.accepted.is_none());
+                if is_first && !trouble.is_empty() && !self.work.has_attempts(batch).unwrap_or(true)
+                {
                     return Err(DriveError::NoAttempt(trouble));
                 }
                 self.end_batch(batch, &trouble, tasks, known)?;
@@ -377,10 +381,7 @@ impl Driver<'_> {
                     }
                     Err(format!("{why} (on {})", report.host))
                 }
-                End::BadInput { file, why } => {
-                    let why = self.reject(known, report, file, why);
-                    Err(why.map_err(|source| failed(known, source))?)
-                }
+                End::BadInput { file, why } => Err(self.reject(known, report, file, why)),
             };
             match accepted {
                 Ok(output) => {
@@ -416,13 +417,7 @@ impl Driver<'_> {
 
     /// Rejects an output that a worker could not use in a combination, if the driver cannot read it either. The task that has
     /// left it then runs again. Returns why the combination failed.
-    fn reject(
-        &self,
-        known: &mut Known,
-        report: &PartReport,
-        file: &str,
-        why: &str,
-    ) -> io::Result<String> {
+    fn reject(&self, known: &mut Known, report: &PartReport, file: &str, why: &str) -> String {
         let why = format!("{why} (read on {})", report.host);
         let output_of = |task: &Task| match &task.accepted {
             Some(Output::File(output)) if output.file == file => Some(output.clone()),
@@ -430,12 +425,8 @@ impl Driver<'_> {
         };
         let inputs = self.job.inputs_of(report.part).into_iter().flatten();
         let mut found = inputs.filter_map(|index| Some((index, output_of(&known.tasks[index])?)));
-        let found = found.next();
-        if let Some((_, output)) = &found {
-            self.work.fetch_output(output)?;
-        }
-        match found {
-            Some((index, output)) if self.work.verified(&output).is_err() => {
+        match found.next() {
+            Some((index, output)) if self.is_unreadable(&output) => {
                 known.bad.insert(file.to_owned());
                 self.tell_failure(index, &why);
                 let task = &mut known.tasks[index];
@@ -447,7 +438,18 @@ impl Driver<'_> {
             // Its report may be read later.
             None => drop(known.bad.insert(file.to_owned())),
         }
-        Ok(why)
+        why
+    }
+
+    /// Returns whether an output cannot be read, or is not as reported. A store, which has just been read, gets several chances.
+    fn is_unreadable(&self, output: &OutputFile) -> bool {
+        let reads = if self.work.store().is_some() { READS } else { 1 };
+        (0..reads).all(|read| {
+            if read > 0 {
+                thread::sleep(MAX_PAUSE);
+            }
+            self.work.verified(output).is_err()
+        })
     }
 
     /// Reports a failed attempt at a task to the observer.
@@ -539,6 +541,8 @@ mod tests {
         Torn,
         /// Another attempt at the same part runs, too.
         Doubled,
+        /// It does not begin.
+        Absent,
     }
 
     /// An engine that runs attempts in this process.
@@ -573,6 +577,9 @@ mod tests {
                 let number = attempt(batch, 0);
                 let file = |end: &str| work.path().join(format!("{part}.{number}.{end}"));
                 let fault = (self.fault)(part, batch);
+                if fault == Fault::Absent {
+                    continue;
+                }
                 if fault == Fault::Killed {
                     fs::write(file("tmp"), "half of an out").expect("room");
                     fs::write(work.log_file(part, number), "Killed\n").expect("room");
@@ -588,7 +595,7 @@ mod tests {
                     }
                     Fault::Torn => fs::write(file("json"), "{\"part\":").expect("room"),
                     Fault::Doubled => self.attempt(work, part, attempt(batch, 1)),
-                    Fault::None | Fault::Killed => {}
+                    Fault::None | Fault::Killed | Fault::Absent => {}
                 }
             }
             Ok(())
@@ -696,6 +703,20 @@ mod tests {
         let (output, batches) = drive(&job, &work, &|_, _| Fault::None);
         assert_eq!(output.as_deref(), Ok(COUNTS));
         assert_eq!(batches, [[0; 0]; 0], "a new driver repeats nothing");
+    }
+
+    #[test]
+    fn an_engine_that_refuses_one_batch_is_asked_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (job, work) = (counts(folder.path()), Work::create(folder.path()).expect("room"));
+        let refuses = |_, batch| if batch == 1 { Fault::Absent } else { Fault::None };
+        let (output, batches) = drive(&job, &work, &refuses);
+        assert_eq!(output.as_deref(), Ok(COUNTS));
+        assert_eq!(batches[1..3], [vec![5, 6, 7], vec![5, 6, 7]]);
+        let work = Work::create(folder.path()).expect("room");
+        let (output, _) = drive(&job, &work, &|_, _| Fault::Absent);
+        let why = output.expect_err("no part runs");
+        assert!(why.contains("the engine has ended"), "{why}");
     }
 
     #[test]

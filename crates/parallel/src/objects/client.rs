@@ -266,9 +266,12 @@ pub(super) fn open(prefix: &str, object: &str) -> io::Result<()> {
     let open = async {
         if let Some(client) = &store.hdfs {
             let path = format!("/{place}");
+            // What was there must not be removed if something fails.
+            let found = client.get_file_info(&path).await;
+            let is_new = matches!(found, Err(HdfsError::FileNotFound(_)));
             // Directories above it that are missing get these permissions, too.
             client.mkdirs(&path, READABLE, true).await.map_err(reason_of_hdfs)?;
-            is_made.set(true);
+            is_made.set(is_new);
             client.set_permission(&path, PRIVATE).await.map_err(reason_of_hdfs)?;
         }
         let payload = PutPayload::default();

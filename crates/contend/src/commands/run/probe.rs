@@ -118,7 +118,7 @@ fn job(
     record.outcome.and_then(|outcome| outcome.divided).ok_or_else(message)
 }
 
-/// Runs a command. Each signal that asks contend to end asks the command, too; it gets the time that it needs to clean up.
+/// Runs a command. Signals that ask contend to end ask the command, too; it gets the time that it needs to clean up.
 fn wait(command: &mut Command, signals: &Signals) -> io::Result<ExitStatus> {
     let mut child = spawn::spawn(command, &[0, 1], signals.mask_before(), Signal::TERM)?;
     let mut is_asked = signals.interrupted().is_some();
@@ -126,7 +126,8 @@ fn wait(command: &mut Command, signals: &Signals) -> io::Result<ExitStatus> {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        is_asked |= signals.next_ending().is_some();
+        // The terminal has sent its signals to the command as well.
+        is_asked |= signals.next_ending().is_some_and(|arrived| !arrived.is_from_keyboard());
         if std::mem::take(&mut is_asked) {
             let _ = kill_process(Pid::from_child(&child), Signal::TERM); // it may have ended
         }
