@@ -253,6 +253,14 @@ fn division(job: &Job, engine: &EngineKind) -> Division {
     }
 }
 
+/// Counts an attempt that has failed, for the given reason.
+fn count_failure(divided: &mut DividedOutcome, why: &str) {
+    divided.attempts += 1;
+    if divided.failures.len() < SHOWN_FAILURES {
+        divided.failures.push(why.to_owned());
+    }
+}
+
 /// Counts an attempt that has been accepted, at a part or at a combination.
 fn count(divided: &mut DividedOutcome, report: &PartReport, is_part: bool) {
     divided.attempts += 1;
@@ -371,12 +379,7 @@ impl Clustered<'_> {
         let observer = |event: Event<'_>| match event {
             Event::Submits => drop(timeline.borrow_mut().get_or_insert_with(Timeline::new)),
             Event::Waits(why) => tally.note_delay(why),
-            Event::Failed(why) => tally.change_divided(|divided| {
-                divided.attempts += 1;
-                if divided.failures.len() < SHOWN_FAILURES {
-                    divided.failures.push(why.to_owned());
-                }
-            }),
+            Event::Failed(why) => tally.change_divided(|divided| count_failure(divided, why)),
             Event::Accepted(report) => {
                 let part = job.parts.get(report.part);
                 match part {
@@ -412,11 +415,7 @@ impl Clustered<'_> {
         let driven = driver.run(&mut *engine);
         drop(hold);
         if let Some(timeline) = timeline.take() {
-            tally.change_divided(|divided| {
-                divided.start_seconds = timeline.start_seconds();
-                divided.parts_seconds = timeline.parts_seconds();
-                divided.at_once = timeline.at_once();
-            });
+            tally.change_divided(|divided| timeline.record(divided));
         }
         match driven? {
             Driven::Refused(why) => {

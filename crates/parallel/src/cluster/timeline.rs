@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use contend_record::run::DividedOutcome;
+
 use super::report::PartReport;
 
 /// Share of an attempt at its end that is left out when attempts at the same time are counted: clocks are not exact.
@@ -40,6 +42,13 @@ impl Timeline {
         self.attempts.push(Attempt { host, wall_seconds, ended_at, learned_at });
     }
 
+    /// Writes what is known into the record of a run.
+    pub fn record(&self, divided: &mut DividedOutcome) {
+        divided.start_seconds = self.start_seconds();
+        divided.parts_seconds = self.parts_seconds();
+        divided.at_once = self.at_once();
+    }
+
     /// Returns the begin and the end of each attempt. The clock of a machine is set by the report that arrived fastest.
     fn spans(&self) -> Vec<(f64, f64)> {
         let mut ahead: BTreeMap<&str, f64> = BTreeMap::new();
@@ -56,18 +65,18 @@ impl Timeline {
     }
 
     /// Returns the time in seconds until the first attempt began; `None` if there was none.
-    pub fn start_seconds(&self) -> Option<f64> {
+    fn start_seconds(&self) -> Option<f64> {
         self.spans().iter().map(|&(begin, _)| begin).min_by(f64::total_cmp)
     }
 
     /// Returns the time in seconds from then until the last attempt ended.
-    pub fn parts_seconds(&self) -> Option<f64> {
+    fn parts_seconds(&self) -> Option<f64> {
         let last = self.spans().iter().map(|&(_, end)| end).max_by(f64::total_cmp);
         Some(last? - self.start_seconds()?)
     }
 
     /// Returns the greatest number of attempts at the same time.
-    pub fn at_once(&self) -> u64 {
+    fn at_once(&self) -> u64 {
         let ends = |(begin, end): (f64, f64)| [(begin, 1), (end - (end - begin) * LEFT_OUT, -1)];
         let mut ends: Vec<(f64, i64)> = self.spans().into_iter().flat_map(ends).collect();
         ends.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));

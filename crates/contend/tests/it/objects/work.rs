@@ -25,7 +25,7 @@ fn output(setting: &Setting, address: SocketAddr, words: &[&str]) -> Output {
     run(setting, address, words).output().expect("it starts")
 }
 
-/// Starts the slow command over three parts, one after the other, and waits until only the last one is left.
+/// Starts the slow command over three parts in turn, and waits until only the last one is left.
 fn start(setting: &Setting, address: SocketAddr) -> Child {
     let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow"];
     let words = [&words[..], &WORK, &["cat in | ./slow"]].concat();
