@@ -16,25 +16,37 @@ struct Running {
 }
 
 impl Running {
-    /// Starts the pipeline, and waits until its last stage, whose command line begins with `last`,
-    /// runs.
-    fn start(folder: &Path, pipeline: &str, last: &str) -> Self {
+    /// Starts the pipeline, and waits until the given programs run: one process for each, whose
+    /// command line begins with the text. Before, processes may still have the command line of the
+    /// shell that started them.
+    fn start(folder: &Path, pipeline: &str, programs: &[&str]) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", pipeline]).current_dir(folder).stdin(Stdio::null());
         let shell = command.stdout(Stdio::null()).spawn().expect("a shell");
         let running = Self { group: Pid::from_child(&shell), shell };
-        wait_until("the last stage runs", || running.pid_of(last).is_some());
+        wait_until("the programs run", || {
+            programs.iter().all(|program| {
+                let needed = programs.iter().filter(|other| *other == program).count();
+                running.pids_of(program).len() >= needed
+            })
+        });
         running
     }
 
-    /// Returns the ID of the stage whose command line begins with `text`.
-    fn pid_of(&self, text: &str) -> Option<Pid> {
-        let children = contend_sys::procfs::with_descendants(self.group);
-        children.into_iter().find(|pid| {
+    /// Returns the IDs of the processes whose command line begins with `text`.
+    fn pids_of(&self, text: &str) -> Vec<Pid> {
+        let mut pids = contend_sys::procfs::with_descendants(self.group);
+        pids.retain(|pid| {
             let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
             let line = std::fs::read(path).unwrap_or_default();
             String::from_utf8_lossy(&line).replace('\0', " ").starts_with(text)
-        })
+        });
+        pids
+    }
+
+    /// Returns the ID of the first of these processes.
+    fn pid_of(&self, text: &str) -> Option<Pid> {
+        self.pids_of(text).first().copied()
     }
 
     fn id_of(&self, text: &str) -> String {
@@ -71,10 +83,11 @@ fn attach(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Attaches to a pipeline of three stages whose first one waits for the file `go`, creates that file,
-/// and returns the output of contend, which ends with the pipeline. `last` is the beginning of the
-/// last stage's command line.
-fn observe_whole(folder: &Path, pipeline: &str, last: &str) -> Output {
-    let running = Running::start(folder, pipeline, last);
+/// and returns the output of contend, which ends with the pipeline. `others` are the programs of the
+/// two other stages.
+fn observe_whole(folder: &Path, pipeline: &str, others: [&str; 2]) -> Output {
+    let running = Running::start(folder, pipeline, &others);
+    let [_, last] = others;
     let observer = attach(folder, &["--pid", &running.id_of(last)]).spawn().expect("it starts");
     wait_until_attached(&observer, 3);
     std::fs::write(folder.join("go"), "").expect("room");
@@ -105,7 +118,7 @@ fn report(output: &Output) -> String {
 fn a_running_pipeline_is_observed_for_a_time_and_continues() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline = "yes contend | sed s/o/0/ | (sleep 0.01; exec gzip -1) >out.gz";
-    let running = Running::start(folder.path(), pipeline, "gzip");
+    let running = Running::start(folder.path(), pipeline, &["yes", "sed", "gzip"]);
     for stage in ["yes", "sed", "gzip"] {
         let pid = running.id_of(stage);
         let output = attach(folder.path(), &["--pid", &pid, "--for", "300ms"]).output();
@@ -134,7 +147,7 @@ fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline =
         "(until [ -e go ]; do sleep 0.01; done; seq 300000; sleep 0.4) | tac | tail -n 3 >out";
-    let output = observe_whole(folder.path(), pipeline, "tail");
+    let output = observe_whole(folder.path(), pipeline, ["tac", "tail"]);
     assert!(report(&output).contains("ended, exit status unknown"), "{}", report(&output));
     let written = std::fs::read_to_string(folder.path().join("out")).expect("the output");
     assert_eq!(written, "3\n2\n1\n");
@@ -150,7 +163,8 @@ fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
 #[test]
 fn ctrl_c_ends_only_the_observation() {
     let folder = tempfile::tempdir().expect("a folder");
-    let running = Running::start(folder.path(), "yes | cat | cat >/dev/null", "cat");
+    let running =
+        Running::start(folder.path(), "yes | cat | cat >/dev/null", &["yes", "cat", "cat"]);
     let group = running.group.as_raw_nonzero().to_string();
     let observer = attach(folder.path(), &["--pgid", &group]).spawn().expect("it starts");
     wait_until_attached(&observer, 3);
@@ -164,7 +178,7 @@ fn ctrl_c_ends_only_the_observation() {
 #[test]
 fn no_end_of_a_pipe_is_held() {
     let folder = tempfile::tempdir().expect("a folder");
-    let running = Running::start(folder.path(), "yes | cat | sleep 100", "sleep");
+    let running = Running::start(folder.path(), "yes | cat | sleep 100", &["yes", "cat", "sleep"]);
     let group = running.group.as_raw_nonzero().to_string();
     let observer = attach(folder.path(), &["--pgid", &group]).spawn().expect("it starts");
     wait_until_attached(&observer, 3);
@@ -187,7 +201,9 @@ fn is_zombie(pid: Pid) -> bool {
 fn the_last_job_of_a_shell_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = format!(
-        "set -m; yes | cat >/dev/null & sleep 0.1; {} pipe --job --for 200ms --json out.json; \
+        "set -m; yes | cat >/dev/null &
+         until [ \"$(cat /proc/$(jobs -p)/comm /proc/$!/comm)\" = $'yes\\ncat' ]; do sleep 0.01; done
+         {} pipe --job --for 200ms --json out.json; \
          kill -KILL %1",
         contend()
     );
@@ -225,7 +241,7 @@ fn mistakes_are_refused() {
 fn cpu_time_of_short_lived_children_is_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline = "yes | while read -r x; do expr 1 + 1; done | cat >/dev/null";
-    let running = Running::start(folder.path(), pipeline, "cat");
+    let running = Running::start(folder.path(), pipeline, &["yes", "cat"]);
     let output = attach(folder.path(), &["--pid", &running.id_of("cat"), "--for", "1s"]).output();
     let output = output.expect("it starts");
     assert!(output.status.success(), "{}", report(&output));
@@ -240,7 +256,11 @@ fn cpu_time_of_short_lived_children_is_counted() {
 #[test]
 fn the_bytes_of_a_pipe_are_not_those_of_a_copy() {
     let folder = tempfile::tempdir().expect("a folder");
-    let running = Running::start(folder.path(), "yes | tee /dev/null | cat >/dev/null", "cat");
+    let running = Running::start(
+        folder.path(),
+        "yes | tee /dev/null | cat >/dev/null",
+        &["yes", "tee", "cat"],
+    );
     let pid = running.id_of("cat");
     let output = attach(folder.path(), &["--pid", &pid, "--for", "300ms"]).output();
     assert!(output.expect("it starts").status.success());
@@ -254,7 +274,8 @@ fn the_bytes_of_a_pipe_are_not_those_of_a_copy() {
 #[test]
 fn processes_that_are_not_observed_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let running = Running::start(folder.path(), "exec bash -c 'cat <(yes) >/dev/null'", "yes");
+    let running =
+        Running::start(folder.path(), "exec bash -c 'cat <(yes) >/dev/null'", &["yes", "cat"]);
     let pid = running.id_of("yes");
     let output = attach(folder.path(), &["--pid", &pid, "--for", "100ms"]).output();
     let output = output.expect("it starts");
@@ -278,7 +299,7 @@ fn the_cpus_are_those_of_the_pipeline() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline = "taskset -cp $(taskset -cp $$ | sed 's/.*[ ]//; s/[-,].*//') $$ >/dev/null; \
                     yes | cat >/dev/null";
-    let running = Running::start(folder.path(), pipeline, "cat");
+    let running = Running::start(folder.path(), pipeline, &["yes", "cat"]);
     let pid = running.id_of("cat");
     let output = attach(folder.path(), &["--pid", &pid, "--for", "100ms"]).output();
     assert!(output.expect("it starts").status.success());
@@ -301,7 +322,7 @@ fn temporary_files_of_a_sort_are_not_its_output() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline =
         "(until [ -e go ]; do sleep 0.01; done; seq 1000000) | sort -S 1M -T . | tail -n 1";
-    observe_whole(folder.path(), pipeline, "tail");
+    observe_whole(folder.path(), pipeline, ["sort", "tail"]);
     let record = record(folder.path());
     let sizes = [&record["stages"][1]["bytes_out"], &record["boundaries"][1]["bytes"]];
     // `seq` writes 6,888,896 bytes; the sort writes several times as many to its files.
@@ -312,7 +333,7 @@ fn temporary_files_of_a_sort_are_not_its_output() {
 fn a_shell_that_is_the_last_stage_does_not_include_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline = "exec bash -c 'shopt -s lastpipe; yes | { read -r x; sleep 5; }'";
-    let running = Running::start(folder.path(), pipeline, "yes");
+    let running = Running::start(folder.path(), pipeline, &["yes", "sleep"]);
     let output =
         attach(folder.path(), &["--pid", &running.id_of("yes"), "--for", "200ms"]).output();
     assert!(output.expect("it starts").status.success());
