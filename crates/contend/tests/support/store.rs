@@ -24,6 +24,8 @@ pub struct Store {
     pub heads: AtomicU64,
     /// Whether a request hangs.
     pub hanging: AtomicBool,
+    /// Whether it refuses all requests for the time being.
+    pub is_down: AtomicBool,
     /// Number of requests for lists.
     lists: AtomicU64,
     /// Number of objects that were written in pieces.
@@ -129,6 +131,9 @@ impl Store {
     }
 
     fn answer(&self, request: &Request) -> Answer {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Answer::new("503 Service Unavailable");
+        }
         let is_asked = |name: &str| request.query.contains_key(name);
         match request.method.as_str() {
             "GET" if request.key.is_empty() => self.list(request),

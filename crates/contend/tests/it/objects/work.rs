@@ -117,6 +117,29 @@ fn a_store_may_be_unreachable_for_a_while() {
 }
 
 #[test]
+#[ignore = "takes more than five minutes; a test of the driver has a shorter tolerance"]
+fn a_job_is_kept_if_its_store_stays_unreachable() {
+    let (setting, store) = (Setting::new(), Arc::new(Store::default()));
+    let address = store.start();
+    let child = start(&setting, address);
+    store.is_down.store(true, Ordering::Relaxed);
+    setting.go();
+    let output = child.wait_with_output().expect("a child");
+    let message = text(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{message}");
+    assert_eq!(message.matches("waiting: cannot use s3://bucket/jobs/.contend-").count(), 1);
+    let [work] = &setting.work()[..] else { panic!("the work directory is kept: {message}") };
+    let work = work.display().to_string();
+    assert!(message.contains(&format!("contend run --resume {work}")), "{message}");
+    store.is_down.store(false, Ordering::Relaxed);
+    let resumed = self::output(&setting, address, &["--resume", &work]);
+    assert_eq!(text(&resumed.stdout), INPUT, "{}", text(&resumed.stderr));
+    assert_eq!(setting.runs(), 4, "complete parts do not run again");
+    assert_eq!(store.keys(), Vec::<String>::new());
+    setting.assert_nothing_is_left();
+}
+
+#[test]
 fn a_signal_ends_a_request_that_is_not_answered() {
     for words in [&["--parts", "3", "cat in | tr a b"][..], &["--probe"]] {
         let setting = Setting::new();

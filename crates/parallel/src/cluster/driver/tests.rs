@@ -370,6 +370,30 @@ fn the_reason_of_an_engine_is_not_forgotten_while_reports_may_appear() {
 }
 
 #[test]
+fn a_job_is_kept_if_its_store_stays_unreachable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
+    let work = work.in_store(Some("s3://bucket/jobs"));
+    let told = Cell::new(0);
+    let note =
+        |event: Event<'_>| told.set(told.get() + u32::from(matches!(event, Event::Waits(_))));
+    let driver = Driver { tolerance: 2 * MAX_PAUSE, ..driver(&job, &work, &note) };
+    let trouble = || driver.work_error(io::Error::other("no answer"));
+    let tries = Cell::new(0);
+    let result = driver.patiently(|| {
+        tries.set(tries.get() + 1);
+        if tries.get() < 3 { Err(trouble()) } else { Ok(tries.get()) }
+    });
+    assert!(matches!(result, Ok(3)), "{result:?}");
+    assert!(!work.is_kept(), "the store could be used again");
+    let begun = Instant::now();
+    let result: Result<(), _> = driver.patiently(|| Err(trouble()));
+    assert!(matches!(&result, Err(DriveError::Work { path, .. }) if path.starts_with("s3://")));
+    assert!(begun.elapsed() >= driver.tolerance && work.is_kept(), "{result:?}");
+    assert_eq!(told.get(), 2, "once for each outage");
+}
+
+#[test]
 fn an_interrupted_job_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let (job, work) = (upper(folder.path()), Work::create(folder.path()).expect("room"));
