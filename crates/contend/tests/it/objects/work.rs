@@ -27,9 +27,14 @@ fn output(setting: &Setting, address: SocketAddr, words: &[&str]) -> Output {
 
 /// Starts the slow command over three parts in turn, and waits until only the last one is left.
 fn start(setting: &Setting, address: SocketAddr) -> Child {
+    start_for(setting, address, Duration::from_mins(5))
+}
+
+/// Does that with a deadline for the run.
+fn start_for(setting: &Setting, address: SocketAddr, deadline: Duration) -> Child {
     let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow"];
     let words = [&words[..], &WORK, &["cat in | ./slow"]].concat();
-    let child = run(setting, address, &words).spawn().expect("it starts");
+    let child = run(setting, address, &words).deadline(deadline).spawn().expect("it starts");
     wait_until("the last part waits", || setting.path("waiting").exists());
     child
 }
@@ -121,7 +126,7 @@ fn a_store_may_be_unreachable_for_a_while() {
 fn a_job_is_kept_if_its_store_stays_unreachable() {
     let (setting, store) = (Setting::new(), Arc::new(Store::default()));
     let address = store.start();
-    let child = start(&setting, address);
+    let child = start_for(&setting, address, Duration::from_mins(8));
     store.is_down.store(true, Ordering::Relaxed);
     setting.go();
     let output = child.wait_with_output().expect("a child");
