@@ -249,6 +249,12 @@ impl Stat {
     }
 }
 
+/// Returns the largest resident set of this process since it began to execute its program (`VmHWM`), in bytes; 0 if it cannot be
+/// read. `ru_maxrss` would start with the value of the process that started it.
+pub fn own_peak_rss() -> u64 {
+    Status::of(rustix::process::getpid()).map_or(0, |status| status.peak_rss)
+}
+
 /// The fields of `status` that contend uses. A field is 0 if the file lacks its line; that of a
 /// zombie lacks the lines about memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use contend_record::run::{Outcome, StageOutcome};
-use contend_sys::{child, cpu};
+use contend_sys::{child, cpu, procfs};
 
 use super::error::{Context as _, RunError};
 use super::observer::{Notice, Observer};
@@ -78,7 +78,7 @@ pub(super) fn outcome(tally: &Tally, wall: Duration, exit_code: i32) -> Outcome 
         exit_code,
         wall_seconds: wall.as_secs_f64(),
         own_cpu_seconds: cpu::own_time().as_secs_f64(),
-        own_max_rss_bytes: child::own_usage().max_rss,
+        own_max_rss_bytes: procfs::own_peak_rss(),
         command_max_rss_bytes: child::children_usage().max_rss,
         input_bytes: tally.bytes(),
         parts: tally.chunks(),

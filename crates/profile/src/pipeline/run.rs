@@ -26,7 +26,7 @@ use contend_sys::child::{self, Change, Usage, Which};
 use contend_sys::clock::{ClockId, nanoseconds};
 use contend_sys::cpu;
 use contend_sys::interrupt::Signals;
-use contend_sys::procfs::{self, Stat, Status};
+use contend_sys::procfs::{self, Stat};
 use contend_sys::signal::ReceivedSignal;
 use contend_sys::{Pid, Signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -574,7 +574,7 @@ impl<'a> Watch<'a> {
             orphans_cpu: self.orphans_cpu,
             ticks: self.ticks,
             own_cpu: (own.user + own.system).saturating_sub(own_before.user + own_before.system),
-            own_peak_rss: own_peak_rss(),
+            own_peak_rss: procfs::own_peak_rss(),
             timeline: self.timeline,
             states: self.states,
             runnable_mean: self.runnable / (self.ticks.max(1) as f64),
@@ -607,12 +607,4 @@ fn own_children() -> Vec<Pid> {
 
 fn is_exiting(pid: Pid) -> bool {
     Stat::of(pid).is_ok_and(|stat| stat.exiting || stat.state == b'Z')
-}
-
-/// Returns `VmHWM` of this process in bytes, or 0 if it cannot be read. `ru_maxrss` would start
-/// with the value of the parent.
-fn own_peak_rss() -> u64 {
-    let mut buffer = [0; 8192];
-    procfs::read_once("/proc/self/status", &mut buffer)
-        .map_or(0, |text| Status::parse(text).peak_rss)
 }
