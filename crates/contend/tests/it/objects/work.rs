@@ -135,7 +135,7 @@ fn a_job_is_kept_if_its_store_stays_unreachable() {
     assert_eq!(message.matches("waiting: cannot use s3://bucket/jobs/.contend-").count(), 1);
     let [work] = &setting.work()[..] else { panic!("the work directory is kept: {message}") };
     let work = work.display().to_string();
-    assert!(message.contains(&format!("contend run --resume {work}")), "{message}");
+    assert!(message.contains(&format!("are kept in {work}: see --resume")), "{message}");
     store.is_down.store(false, Ordering::Relaxed);
     let resumed = self::output(&setting, address, &["--resume", &work]);
     assert_eq!(text(&resumed.stdout), INPUT, "{}", text(&resumed.stderr));
