@@ -95,6 +95,7 @@ fn many_brief_waits_are_found() {
     finds(find, brief(4_000.0), 0.35..=0.45);
     is_silent(find, brief(900.0), "each wait is 0.08 ms long, but they are rare");
     is_silent(find, brief(4_000.0).in_kernel(0.08), "they cost little");
+    is_silent(find, brief(4_000.0).levels(&[0.8, 0.1]), "they work in turn");
 }
 
 /// Few samples find a thread in waits that are so brief. One is enough to show the lock.
