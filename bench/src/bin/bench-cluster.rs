@@ -191,7 +191,7 @@ impl Bench<'_> {
             }
         }
         println!("\n{}, {} MB: {}", case.name, self.args.megabytes, case.text);
-        println!("| tool | seconds | times bash | parts + combinations | memory of contend |");
+        println!("| tool | seconds | speed-up | parts + combinations | memory of contend |");
         println!("|---|---:|---:|---:|---:|");
         let of_bash = medians(&runs[0]).seconds;
         for (tool, runs) in tools.iter().zip(&runs) {

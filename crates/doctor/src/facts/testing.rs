@@ -154,6 +154,9 @@ impl Program {
                 if thread.runs_per_second > 0.0 { share / thread.runs_per_second } else { 0.0 }
             };
             (thread.run_length, thread.wait_length) = (per_run(thread.running), per_run(blocked));
+            if !thread.waits.is_empty() && thread.waits_per_second == 0.0 {
+                thread.waits_per_second = thread.runs_per_second;
+            }
             thread.waits.sort_by(|a, b| b.1.total_cmp(&a.1));
         }
         facts.threads.sort_by(|a, b| b.running.total_cmp(&a.running));

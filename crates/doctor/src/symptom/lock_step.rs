@@ -11,7 +11,7 @@ use contend_record::doctor::{Cause, ThreadState};
 use super::{Found, MIN_GAIN, described, length, names, percent, rate};
 use crate::facts::{Facts, ThreadFacts};
 
-/// Share of a thread's runs that the other one must start.
+/// Share of a thread's waits that the other one must end.
 const MIN_TURN_SHARE: f64 = 0.5;
 /// Share of the program's CPU time that the two threads, or those of a ring, must use.
 const MIN_PAIR_SHARE: f64 = 0.8;
@@ -282,8 +282,8 @@ fn taken(facts: &Facts, hand_overs: f64) -> f64 {
     facts.at_level(1) + facts.from_level(2) + gaps
 }
 
-/// Returns the two threads with the most hand-overs in both directions, if these start most of their
-/// runs.
+/// Returns the two threads with the most hand-overs in both directions, if these end most of their
+/// waits.
 fn pair(facts: &Facts) -> Option<(&ThreadFacts, &ThreadFacts)> {
     let both_ways = facts.all_wakes().filter_map(|(waker, woken, wakes)| {
         let back = facts.wakes(woken, waker).count;
@@ -291,6 +291,8 @@ fn pair(facts: &Facts) -> Option<(&ThreadFacts, &ThreadFacts)> {
     });
     let (first, second, count) = both_ways.max_by_key(|(_, _, count)| *count)?;
     let (first, second) = (facts.thread(first)?, facts.thread(second)?);
-    let runs = first.runs_per_second.min(second.runs_per_second) * facts.wall;
-    (count as f64 >= MIN_TURN_SHARE * runs && count > 100).then_some((first, second))
+    // Other programs split runs by preemption. Moreover, context switches are recorded for a part of the time only, while the
+    // kernel counts all runs.
+    let waits = first.waits_per_second.min(second.waits_per_second) * facts.wall;
+    (count as f64 >= MIN_TURN_SHARE * waits && count > 100).then_some((first, second))
 }

@@ -147,11 +147,25 @@ fn a_pair_among_busy_threads_is_not_what_limits_the_program() {
 #[test]
 fn threads_that_are_woken_by_others_do_not_work_in_turn() {
     let woken = Program::on(2.0)
-        .threads(1..=2, |thread| thread.runs(0.45, 5_000.0))
+        .threads(1..=2, |thread| {
+            thread.runs(0.45, 5_000.0).waits(futex(Primitive::Condition, 0x1000), 0.5)
+        })
         .levels(&[0.88, 0.01])
         .wakes(1, 2, 2_000.0)
         .wakes(2, 1, 2_000.0);
-    is_silent(find, woken, "they start 40 % of each other's runs");
+    is_silent(find, woken, "they end 40 % of each other's waits");
+}
+
+/// Other programs split runs into more, none of which begins with a wake-up.
+#[test]
+fn threads_that_work_in_turn_may_be_preempted() {
+    let preempt = |facts: &mut Facts| {
+        for thread in &mut facts.threads {
+            thread.waits_per_second = thread.runs_per_second;
+            thread.runs_per_second *= 3.0;
+        }
+    };
+    finds(find, turns().with(preempt), 0.6..=0.8);
 }
 
 #[test]
