@@ -32,8 +32,8 @@ const MIN_BRIEF_PER_SECOND: f64 = 2_000.0;
 const MIN_BRIEF_PER_THREAD: f64 = 500.0;
 const MIN_UNSAMPLED_WAITING: f64 = 0.04;
 const MIN_UNSAMPLED_SYSTEM: f64 = 0.1;
-/// Share of the time in which at least two threads with brief waits run. With less, they work in turn: the one that is woken
-/// may find the lock still held by the one that woke it, but mostly waits for its turn.
+/// Share of the time in which at least two threads with brief waits run. With less, they mostly wait for something else: of
+/// two that work in turn, one may find the lock still held by the one that woke it, but mostly waits for its turn.
 const MIN_TOGETHER: f64 = 0.3;
 /// Share of the waits of such a thread that are for a lock, or were not sampled.
 const MIN_LOCK_SHARE: f64 = 0.6;

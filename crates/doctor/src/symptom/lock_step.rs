@@ -291,8 +291,8 @@ fn pair(facts: &Facts) -> Option<(&ThreadFacts, &ThreadFacts)> {
     });
     let (first, second, count) = both_ways.max_by_key(|(_, _, count)| *count)?;
     let (first, second) = (facts.thread(first)?, facts.thread(second)?);
-    // Other programs split runs by preemption. Moreover, context switches are recorded for a part of the time only, while the
-    // kernel counts all runs.
+    // Not their runs: preemption by other programs splits these, and the kernel counts all of them, while waits and wake-ups
+    // may be extrapolated from a part of the time.
     let waits = first.waits_per_second.min(second.waits_per_second) * facts.wall;
     (count as f64 >= MIN_TURN_SHARE * waits && count > 100).then_some((first, second))
 }
