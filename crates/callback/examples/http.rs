@@ -157,7 +157,8 @@ fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let listener = TcpListener::bind(&address).map_err(|error| format!("{address}: {error}"))?;
     println!("listening on http://{}", listener.local_addr()?);
-    let receptor = Receptor::start()?;
+    // Connections to one Worker may use up the descriptors before another has its epoll instance.
+    let receptor = Receptor::builder().enable_io().start()?;
     // All Workers wait for connections; whichever calls `accept` first gets one.
     for worker in 0..receptor.workers() {
         let listener = listener.try_clone()?;

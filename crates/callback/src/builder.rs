@@ -43,6 +43,7 @@ pub struct Builder {
     spin: Option<Duration>,
     blocking: usize,
     slow: Option<(Duration, Hook)>,
+    io: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -63,6 +64,7 @@ impl Default for Builder {
             spin: None,
             blocking: MAX_BLOCKING_THREADS,
             slow: None,
+            io: false,
         }
     }
 }
@@ -149,14 +151,24 @@ impl Builder {
         self.on_slow(limit, |slow| eprintln!("warning: {slow}"))
     }
 
+    /// Creates the epoll instance and the eventfd of each Worker in [`start`](Self::start), not when
+    /// its first descriptor is registered. A process that may run out of descriptors needs this:
+    /// otherwise a Worker that registers its first descriptor late may fail, and cannot register
+    /// any until others are closed. Costs two descriptors for each Worker, and each Worker checks
+    /// for events from the beginning. [default: at the first registration]
+    pub fn enable_io(mut self) -> Self {
+        self.io = true;
+        self
+    }
+
     /// Starts the runtime and its Workers.
     ///
     /// # Errors
     /// - [`io::ErrorKind::InvalidInput`] if [`workers`](Self::workers), [`inbox`](Self::inbox) or
     ///   [`blocking_threads`](Self::blocking_threads) is out of range.
     /// - Other kinds if there is not enough address space for the Workers, a thread cannot be
-    ///   started, or no Worker number is left: a process has 65,536, each of which stays reserved
-    ///   for one Worker index.
+    ///   started, the descriptors for [`enable_io`](Self::enable_io) cannot be created, or no Worker
+    ///   number is left: a process has 65,536, each of which stays reserved for one Worker index.
     pub fn start(self) -> io::Result<Receptor> {
         let leases = self.leases()?;
         let clock = Clock::Real(Instant::now());
@@ -170,6 +182,9 @@ impl Builder {
             self.spin,
             blocking::ThreadPool::new(self.blocking, waiting),
         ));
+        if self.io {
+            shared.remotes.iter().try_for_each(WorkerRemote::enable_io)?;
+        }
         let watched = self.slow.is_some();
         let watchdog = match self.slow {
             Some((limit, hook)) => Some(Watchdog::start(Arc::clone(&shared), limit, hook)?),

@@ -188,8 +188,10 @@ impl<'a, M: Send + 'static> Context<'a, M> {
     /// threads of this Worker can wait for it. Sets the descriptor to non-blocking mode.
     ///
     /// # Errors
-    /// The error of a system call, such as `EPERM` for a regular file, which epoll does not
-    /// support. `inner` is then dropped.
+    /// The error of a system call, such as `EPERM` for a regular file, which epoll does not support,
+    /// or `EMFILE` for the first registration with this Worker if no descriptor is left for its
+    /// epoll instance (see [`Builder::enable_io`](crate::Builder::enable_io)). `inner` is then
+    /// dropped.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         self.core.descriptors.register(inner)
     }

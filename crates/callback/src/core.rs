@@ -340,11 +340,11 @@ impl Core {
         to.set(self.counts, self.slab.bytes());
     }
 
-    /// Returns whether the queue is empty and no descriptor has ever been registered, in which case
-    /// another turn of the Worker finds work only in the inbox, the timers or the pending envelopes
-    /// for other Workers.
+    /// Returns whether the queue is empty and there is no epoll instance, in which case another turn
+    /// of the Worker finds work only in the inbox, the timers or the pending envelopes for other
+    /// Workers.
     pub fn has_no_pending_work(&self) -> bool {
-        self.queue.is_empty() && !self.descriptors.has_registered()
+        self.queue.is_empty() && !self.descriptors.has_epoll()
     }
 
     /// Delivers at most `max_envelopes` queued envelopes. Returns whether there were any. Also

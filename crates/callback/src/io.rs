@@ -1,6 +1,7 @@
 //! File descriptors that callback threads can wait for.
 //!
-//! Each Worker creates an epoll instance when the first descriptor is registered with it.
+//! Each Worker creates an epoll instance when the first descriptor is registered with it, unless it
+//! was built with one.
 //! Descriptors are registered once, for both directions and edge-triggered. The Worker remembers
 //! reported readiness until an operation would have blocked, so waiting costs no system call. The
 //! thread that runs callbacks also fetches events, between callbacks or when it sleeps. So if an
@@ -117,8 +118,21 @@ impl Events {
     }
 }
 
-/// The events of a Worker, which are set when it registers its first descriptor.
+/// The events of a Worker. They are set before it starts, if the runtime is built with
+/// [`enable_io`](crate::Builder::enable_io), or when it registers its first descriptor.
 pub(crate) type Shared = Arc<OnceLock<Events>>;
+
+/// Returns the events of a Worker, which it creates if there are none. Only one thread may call it
+/// at a time: the one that starts the Worker, then the Worker.
+///
+/// # Errors
+/// The error of a system call, such as `EMFILE`.
+pub(crate) fn enable(events: &Shared) -> io::Result<&Events> {
+    if events.get().is_none() {
+        let _ = events.set(Events::new()?);
+    }
+    Ok(events.get().ok_or(io::ErrorKind::Other)?)
+}
 
 /// The state of a registered descriptor. The entry of a dropped one stays until another descriptor
 /// reuses its index.
@@ -168,10 +182,7 @@ impl Descriptors {
     /// The error of a system call, such as `EPERM` for a regular file. `inner` is then dropped.
     pub fn register<T: AsFd>(&mut self, inner: T) -> io::Result<Source<T>> {
         rustix::io::ioctl_fionbio(&inner, true)?;
-        if self.events.get().is_none() {
-            let _ = self.events.set(Events::new()?);
-        }
-        let events = self.events.get().ok_or(io::ErrorKind::Other)?;
+        let events = enable(&self.events)?;
         let index = self.free.pop().unwrap_or_else(|| {
             let entry =
                 Entry { generation: 0, ready: [false; 2], ended: false, waiting: [Key::NONE; 2] };
@@ -198,8 +209,8 @@ impl Descriptors {
         Arc::ptr_eq(&self.dropped, &source.dropped)
     }
 
-    /// Returns whether there is an epoll instance, which the first registration creates.
-    pub fn has_registered(&self) -> bool {
+    /// Returns whether there is an epoll instance.
+    pub fn has_epoll(&self) -> bool {
         self.events.get().is_some()
     }
 

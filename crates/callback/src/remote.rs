@@ -17,7 +17,7 @@ use crate::parker::{Parker, WaitBackend};
 use crate::sync::lock_std;
 use crate::worker_thread::is_worker_thread;
 
-/// Blocks a Worker on a futex or, once it has registered a descriptor, on epoll.
+/// Blocks a Worker on a futex or, once it has an epoll instance, on epoll.
 #[derive(Debug)]
 pub(crate) struct WorkerWaitBackend {
     /// The futex: 1 if a wake-up is pending, otherwise 0.
@@ -54,7 +54,7 @@ impl WaitBackend for WorkerWaitBackend {
 pub(crate) struct WorkerRemote {
     pub inbox: Inbox<Envelope>,
     parker: Parker<WorkerWaitBackend>,
-    /// The Worker's epoll instance, once it has registered a descriptor.
+    /// The Worker's epoll instance, if it has one.
     pub events: io::Shared,
     /// Keys of reserved slots. A thread that takes one must send a unit to it.
     reserved_slots: Mutex<Vec<Key>>,
@@ -112,6 +112,14 @@ impl WorkerRemote {
             room: Condvar::new(),
             published: Published::default(),
         }
+    }
+
+    /// Creates the epoll instance of a Worker that has not started yet.
+    ///
+    /// # Errors
+    /// The error of a system call, such as `EMFILE`.
+    pub fn enable_io(&self) -> std::io::Result<()> {
+        io::enable(&self.events).map(drop)
     }
 
     /// Pushes an envelope and wakes the Worker, or returns the envelope as the error if the inbox

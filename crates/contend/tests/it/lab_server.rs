@@ -1,6 +1,6 @@
 //! Tests of the lab's servers: every model answers correctly, and leaves no processes or sockets.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::process::{ChildStdout, Stdio};
 use std::time::Instant;
@@ -35,17 +35,26 @@ impl Server {
     }
 
     fn of(command: &mut Command) -> Self {
+        Self::try_of(command).expect("its port")
+    }
+
+    /// Starts a server. Returns `None` if it ends without listening.
+    fn try_of(command: &mut Command) -> Option<Self> {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
-        output.read_line(&mut line).expect("it says its port");
-        let port = line.trim().strip_prefix("port ").expect("its port").parse().expect("a number");
-        Self { child, output, port }
+        output.read_line(&mut line).expect("text");
+        let port = line.trim().strip_prefix("port ")?.parse().expect("a number");
+        Some(Self { child, output, port })
     }
 
     fn connect(&self) -> TcpStream {
-        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("it listens")
+        self.try_connect().expect("it listens")
+    }
+
+    fn try_connect(&self) -> io::Result<TcpStream> {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
     }
 
     /// Ends the server, and asserts that it succeeded and printed nothing more. All of its
@@ -192,6 +201,42 @@ fn a_server_without_descriptors_names_the_limit_and_serves_the_others() {
         reader.get_ref().write_all(GET).expect("it reads");
         assert_eq!(answer(&mut reader), hello(), "{model}");
         server.end(model);
+    }
+}
+
+/// Checks limits that leave only some descriptors for connections. Every descriptor that the server
+/// itself needs must have been opened before the first connection takes one.
+#[test]
+fn a_server_with_few_descriptors_either_serves_connections_or_does_not_start() {
+    for model in ["thread-per-connection", "callback", "tokio"] {
+        let (mut has_started, mut served) = (false, 0);
+        for limit in 4..=24 {
+            let name = format!("{model}, {limit} descriptors");
+            let mut command = Command::new("sh");
+            let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
+            command.args(["-c", &script, contend(), "lab-server", model, "hello"]);
+            command.stderr(Stdio::null());
+            let Some(mut server) = Server::try_of(&mut command) else { continue };
+            let mut streams: Vec<_> = (0..limit).map_while(|_| server.try_connect().ok()).collect();
+            let mut line = String::new();
+            server.output.read_line(&mut line).expect("text");
+            if line.is_empty() {
+                // It could not start. Its listener was open for a moment.
+                assert!(!server.child.wait().expect("it ends").success(), "{name}");
+                continue;
+            }
+            assert!(line.starts_with("stopped cannot accept"), "{name}: {line}");
+            // The lowest limit at which a server starts may leave none for a connection.
+            if has_started {
+                let mut reader = BufReader::new(streams.remove(0));
+                reader.get_ref().write_all(GET).expect("it reads");
+                assert_eq!(answer(&mut reader), hello(), "{name}");
+                served += 1;
+            }
+            server.end(&name);
+            has_started = true;
+        }
+        assert!(served >= 10, "{model}: {served} servers accepted connections");
     }
 }
 

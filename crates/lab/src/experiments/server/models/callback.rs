@@ -19,7 +19,8 @@ use super::wait_for_stdin_eof;
 /// Returns an error if a Worker or one of its first units cannot be started, or standard input
 /// cannot be read.
 pub fn serve(listener: TcpListener, handler: Handler) -> io::Result<()> {
-    let receptor = Receptor::start()?;
+    // Connections may use up the descriptors before the last Worker has got its first one.
+    let receptor = Receptor::builder().enable_io().start()?;
     let reporter = Arc::new(LimitReporter::watch(None));
     let mut workers = Vec::new();
     for worker in 0..receptor.workers() {
