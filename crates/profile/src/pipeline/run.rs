@@ -158,8 +158,12 @@ pub fn observe(
         RunningStage::attach(stage, &others.collect::<Vec<_>>(), &mut *buffer)
     };
     let stages: io::Result<Vec<_>> = found.iter().map(attach).collect();
+    let mut stages = stages?;
+    for stage in &mut stages {
+        stage.begin_attached(&mut *buffer);
+    }
     let start = clocks();
-    let mut watch = Watch::new(stages?, None, signals, buffer, Instant::now());
+    let mut watch = Watch::new(stages, None, signals, buffer, Instant::now());
     watch.states = traced.then(|| StateLog::new(watch.stages.len(), start));
     watch.detach = Some(Detach { limit, is_due: false });
     watch.follow(progress);

@@ -55,8 +55,9 @@ pub(super) struct AttachedState {
 }
 
 impl RunningStage {
-    /// Begins to observe a stage that is already running, and is the child of another process. The
-    /// stage is not traced. `others` are the processes of the other stages.
+    /// Finds the processes of a stage that is already running, and is the child of another process.
+    /// The stage is not traced. `others` are the processes of the other stages. Its counters are not
+    /// read before [`begin_attached`](Self::begin_attached).
     ///
     /// # Errors
     /// Returns an error if the stage has ended, also if its ID belongs to another process by now, or
@@ -83,32 +84,23 @@ impl RunningStage {
                 break;
             }
         }
-        tree.read_counters(buffer);
-        let io = tree.read_io(buffer);
-        let with_reaped = !others.iter().any(|other| has_ancestor(*other, pid));
-        let ticks = CpuTicks::of(pid, &tree, with_reaped);
-        let is_partial = tree.is_full();
-        let status = tree.leader_status(buffer).unwrap_or_default();
         let observed = RawStage {
             is_attached: true,
-            sched_before: tree.sched(),
-            status_before: status,
             // Everything that it reads from now on may be input.
             startup_reads: Some(0),
-            io: io.filter(|_| !is_partial).map(|_| Io::default()),
             has_unreadable_calls: !tree.may_read_calls(buffer),
             ..RawStage::default()
         };
         let attached = AttachedState {
             ended,
-            io: io.unwrap_or_default(),
-            ticks,
-            latest_ticks: ticks,
+            io: Io::default(),
+            ticks: CpuTicks::default(),
+            latest_ticks: CpuTicks::default(),
             next_ticks: Instant::now(),
-            with_reaped,
-            is_partial,
-            leader_sched: tree.leader_sched().unwrap_or_default(),
-            latest_status: status,
+            with_reaped: !others.iter().any(|other| has_ancestor(*other, pid)),
+            is_partial: tree.is_full(),
+            leader_sched: SchedStat::default(),
+            latest_status: Status::default(),
         };
         Ok(Self {
             pid,
@@ -116,14 +108,32 @@ impl RunningStage {
             traced: false,
             trace_decided: true,
             attached: Some(attached),
-            // Bytes of children that are not sampled would seem to be new once they have ended.
-            io_denied: io.is_none() || is_partial,
+            io_denied: true, // until the first reading
             sorts: behaviour::sorts(text),
             ended: None,
             lingered: None,
             orphans: Usage::default(),
             observed,
         })
+    }
+
+    /// Reads the counters from which those of a stage to which contend has attached count. Searching
+    /// for processes takes longer than this, so it is called for all stages after the last search:
+    /// the counters of all stages then begin at about the same time.
+    pub(in crate::pipeline) fn begin_attached(&mut self, buffer: &mut [u8]) {
+        let Some(state) = &mut self.attached else { return };
+        self.tree.read_counters(buffer);
+        let io = self.tree.read_io(buffer);
+        state.io = io.unwrap_or_default();
+        state.ticks = CpuTicks::of(self.pid, &self.tree, state.with_reaped);
+        state.latest_ticks = state.ticks;
+        state.leader_sched = self.tree.leader_sched().unwrap_or_default();
+        state.latest_status = self.tree.leader_status(buffer).unwrap_or_default();
+        self.observed.sched_before = self.tree.sched();
+        self.observed.status_before = state.latest_status;
+        // Bytes of children that are not sampled would seem to be new once they have ended.
+        self.io_denied = io.is_none() || state.is_partial;
+        self.observed.io = (!self.io_denied).then(Io::default);
     }
 
     /// Returns the bytes and calls so far, or since contend attached to the stage; `None` if they
