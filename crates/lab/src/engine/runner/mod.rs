@@ -272,7 +272,8 @@ impl<'a> Run<'a> {
 
     /// Returns whether too little time is left for another sample of the case. The first sample may
     /// exceed the budget: an adaptive case takes it unless the budget is used up, and a case with a
-    /// fixed number of samples takes it even then. The deadline always applies.
+    /// fixed number of samples takes it even then, as does the first case of the run. The deadline
+    /// always applies.
     fn lacks_time(&self, index: usize) -> bool {
         let state = &self.states[index];
         let count = u32::try_from(state.samples.count()).unwrap_or(u32::MAX);
@@ -286,7 +287,7 @@ impl<'a> Run<'a> {
         let left = self.budget_left();
         match count {
             0 if matches!(state.planned.sampling, Sampling::Fixed(_)) => false,
-            0 => left.is_zero(),
+            0 => left.is_zero() && self.states.iter().any(|state| state.visits > 0),
             // After the first sample, an adaptive case has not used any of its share.
             _ => left <= expected,
         }
