@@ -319,7 +319,10 @@ fn reopened(file: &File) -> io::Result<File> {
 }
 
 /// Time between SIGTERM and SIGKILL, in which programs can remove their temporary files.
-const GRACE_PERIOD: Duration = Duration::from_millis(300);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Longest wait for the end of a killed process. It may have to wait for a CPU, or for a device that does not
+/// answer.
+const MAX_KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Terminates the process groups of the given shells, and reaps their processes. They get SIGTERM
 /// first, so that sort removes its temporary files, with SIGCONT in case they are stopped, and
@@ -334,7 +337,7 @@ fn end_all<'a>(started: impl IntoIterator<Item = &'a Started>) {
     for &group in &groups {
         if !wait_until_ended(group, asked + GRACE_PERIOD) {
             let _ = kill_process_group(group, Signal::KILL);
-            wait_until_ended(group, Instant::now() + GRACE_PERIOD);
+            wait_until_ended(group, Instant::now() + MAX_KILL_TIME);
         }
     }
 }
@@ -426,9 +429,8 @@ mod tests {
         let outputs: Vec<_> = (0..3).map(|_| tempfile::tempfile().expect("a file")).collect();
         let outputs: Vec<_> = outputs.iter().collect();
         let begun = Instant::now();
-        let runs = with_runner(None, |r| {
-            r.run_copies("sleep 0.2; echo x", 3, None, &outputs, TEST_TIMEOUT)
-        });
+        let runs =
+            with_runner(None, |r| r.run_copies("sleep 1; echo x", 3, None, &outputs, TEST_TIMEOUT));
         let runs = runs.expect("they run");
         let sum: Duration = runs.iter().map(|run| run.wall).sum();
         assert!(runs.len() == 3 && begun.elapsed() < sum, "{runs:?}");
