@@ -134,10 +134,10 @@ defmodule CallbackThread.ApiTest do
       assert collect(1) == [:timeout]
       assert now() - began >= 50
       assert CT.send(late, 1) == {:error, :no_such_thread}
-      {:ok, early} = CT.spawn(receptor, fn -> wait.(100) end)
+      {:ok, early} = CT.spawn(receptor, fn -> wait.(2_000) end)
       assert CT.send(early, 2) == :ok
       assert collect(1) == [{:got, 2}]
-      refute_receive {:seen, _}, 150
+      refute_receive {:seen, _}, 2_200
     end
 
     test "a thread may send to itself and to others of its worker" do
@@ -155,7 +155,7 @@ defmodule CallbackThread.ApiTest do
 
     test "a full inbox refuses and loses nothing that it accepted" do
       {receptor, see} = {receptor(max_inbox: 10), seen_reporter()}
-      {:ok, id} = CT.spawn(receptor, fn -> {:after, 200, fn -> {:receive, echo(see)} end} end)
+      {:ok, id} = CT.spawn(receptor, fn -> {:after, 2_000, fn -> {:receive, echo(see)} end} end)
 
       assert for(i <- 1..12, do: CT.send(id, i)) ==
                List.duplicate(:ok, 10) ++ List.duplicate({:error, :full}, 2)
@@ -216,7 +216,7 @@ defmodule CallbackThread.ApiTest do
   describe "ends" do
     test "cancel: while waiting for a timer, for a message, and with messages kept" do
       {receptor, see} = {receptor(), seen_reporter()}
-      {:ok, timer} = CT.spawn(receptor, fn -> {:after, 60, fn -> see.(:fired) end} end)
+      {:ok, timer} = CT.spawn(receptor, fn -> {:after, 2_000, fn -> see.(:fired) end} end)
       {:ok, handler} = CT.spawn(receptor, fn -> {:receive, fn _ -> see.(:handled) end} end)
       eventually(fn -> CT.stats(receptor).rows == 2 end)
       CT.send(timer, :kept)
@@ -224,7 +224,7 @@ defmodule CallbackThread.ApiTest do
       assert {CT.cancel(timer), CT.cancel(handler)} == {:ok, :ok}
       assert_receive {:DOWN, ^ref, :callback_thread, ^timer, :cancelled}, 5_000
       assert CT.cancel(timer) == {:error, :no_such_thread}
-      refute_receive {:seen, _}, 100
+      refute_receive {:seen, _}, 2_200
 
       wait_for_stats(receptor, %{
         rows: 0,
@@ -238,9 +238,20 @@ defmodule CallbackThread.ApiTest do
 
     test "cancel: before the first callback has run, it never runs" do
       {receptor, see} = {receptor(workers: 1, max_runners: 1), seen_reporter()}
-      {:ok, _blocks} = CT.spawn(receptor, fn -> Process.sleep(150) end)
+
+      {:ok, _blocks} =
+        CT.spawn(receptor, fn ->
+          see.(self())
+
+          receive do
+            :open -> :done
+          end
+        end)
+
+      [runner] = collect(1)
       {:ok, id} = CT.spawn(receptor, fn -> see.(:ran) end)
       assert CT.cancel(id) == :ok
+      Kernel.send(runner, :open)
       refute_receive {:seen, _}, 300
     end
 

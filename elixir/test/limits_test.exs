@@ -165,7 +165,7 @@ defmodule CallbackThread.LimitsTest do
   test "no more processes than allowed, and all run in the end" do
     receptor = receptor(workers: 1, max_runners: 10)
     see = seen_reporter()
-    for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(20) && see.(i) end)
+    for i <- 1..60, do: {:ok, _} = CT.spawn(receptor, fn -> Process.sleep(200) && see.(i) end)
     most = Enum.max(for _ <- 1..20, do: Process.sleep(2) && CT.stats(receptor).runners)
     # A runner that is about to end may count as well.
     assert most in 1..11

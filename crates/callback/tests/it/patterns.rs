@@ -9,7 +9,7 @@ use contend_callback::{
     Context, Down, Id, NoReply, Reason, Receptor, Restart, SpawnError, Strategy, Supervisor,
 };
 
-use crate::support::runtime;
+use crate::support::{runtime, wait_until};
 
 #[test]
 fn answers_reach_threads_and_callback_threads() {
@@ -127,9 +127,12 @@ fn the_hook_for_slow_callbacks_can_end_the_runtime() {
     let receptor = builder.start().expect("threads");
     let handle = receptor.handle();
     *place.lock().expect("whole") = Some(receptor);
+    let still_there = Arc::clone(&place);
     handle
-        .spawn(|context| {
-            std::thread::sleep(Duration::from_millis(50));
+        .spawn(move |context| {
+            while still_there.lock().expect("whole").is_some() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             context.end()
         })
         .expect("it runs");
@@ -157,8 +160,10 @@ fn a_callback_that_occupies_a_worker_is_reported() {
         context.end()
     };
     let id = receptor.spawn(holds).expect("it runs");
-    let slow = told.recv_timeout(Duration::from_mins(1)).expect("told");
-    assert_eq!(slow.id, id);
+    // An earlier callback is reported, too, if the Worker was preempted for long in it.
+    let mut reports = std::iter::repeat_with(|| told.recv_timeout(Duration::from_mins(1)));
+    let slow = reports.find_map(|slow| Some(slow.expect("told")).filter(|slow| slow.id == id));
+    let slow = slow.expect("it is reported");
     assert!(slow.time >= Duration::from_millis(20));
     assert!(slow.to_string().contains("has held Worker 0"), "{slow}");
     // The hook is called once.
@@ -225,7 +230,7 @@ fn a_failed_child_is_restarted() {
     receptor.send(children[2], "panic").expect("it runs");
     family.assert_no_start();
     // Only the supervisor and the permanent child are left.
-    assert_eq!(receptor.alive(), 2);
+    wait_until(|| receptor.alive() == 2);
     receptor.cancel(family.supervisor);
     receptor.wait();
 }
@@ -242,7 +247,7 @@ fn the_strategy_decides_which_children_are_restarted() {
         let again: Vec<usize> = expected.iter().map(|_| family.next().0).collect();
         assert_eq!(again, expected);
         family.assert_no_start();
-        assert_eq!(receptor.alive(), 4);
+        wait_until(|| receptor.alive() == 4);
         receptor.cancel(family.supervisor);
         receptor.wait();
     }

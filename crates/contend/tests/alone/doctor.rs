@@ -14,8 +14,12 @@ use serde_json::Value;
 use crate::support::{Child, Command, contend, has, number, skip, text};
 use crate::{in_quiet, run_exclusively};
 
-/// Maximum number of observations of a program. Other programs may disturb one.
-const MAX_ATTEMPTS: u64 = 3;
+/// Maximum number of observations of a program that no other programs disturb.
+const MAX_UNDISTURBED: usize = 3;
+/// Maximum number of observations of a program that other programs disturb.
+const MAX_DISTURBED: usize = 12;
+/// Longest pause between two observations.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// CPU time of other programs, as a share of the CPUs, from which a wrong finding proves nothing.
 const MAX_OTHERS: f64 = 0.1;
 /// Time for which a running program is observed.
@@ -197,10 +201,11 @@ impl Case {
             .map(|(variant, expected)| self.check_variant(command, variant, expected))
     }
 
-    /// Observes a variant until the first finding is the expected one, at most `MAX_ATTEMPTS` times.
+    /// Observes a variant until the first finding is the expected one, or until one of the limits on
+    /// the number of observations is reached.
     fn check_variant(&self, command: &[String], variant: &str, expected: Option<&str>) -> Verdict {
-        let mut verdict = Verdict::Right;
-        for attempt in 1..=MAX_ATTEMPTS {
+        let (mut undisturbed, mut disturbed) = (Vec::new(), Vec::new());
+        while undisturbed.len() < MAX_UNDISTURBED && disturbed.len() < MAX_DISTURBED {
             let record = self.record(command, variant);
             let found = record["findings"][0]["symptom"].as_str();
             if found == expected {
@@ -211,14 +216,13 @@ impl Case {
                 "{} {variant}: {found:?} instead of {expected:?}: {}",
                 self.program, record["diagnosis"]
             );
-            verdict = match verdict {
-                Verdict::Wrong(message) => Verdict::Wrong(message),
-                _ if others > MAX_OTHERS => Verdict::Disturbed(message),
-                _ => Verdict::Wrong(message),
-            };
-            std::thread::sleep(Duration::from_secs(attempt));
+            let messages = if others > MAX_OTHERS { &mut disturbed } else { &mut undisturbed };
+            messages.push(message);
+            let pause = Duration::from_secs((undisturbed.len() + disturbed.len()) as u64);
+            std::thread::sleep(pause.min(MAX_PAUSE));
         }
-        verdict
+        let wrong = undisturbed.pop().map(Verdict::Wrong);
+        wrong.or(disturbed.pop().map(Verdict::Disturbed)).expect("an observation")
     }
 
     /// Observes a variant of the program.

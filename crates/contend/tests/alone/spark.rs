@@ -1,11 +1,9 @@
 //! Tests of `contend run --on spark`. They run alone, because Spark keeps all CPUs busy.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use contend_sys::procfs::with_descendants;
 use contend_sys::{Pid, Signal};
@@ -15,7 +13,7 @@ use tempfile::TempDir;
 use crate::run_exclusively;
 use crate::support::cluster::{INPUT, Setting};
 use crate::support::spark::{MASTER, set_variables, spark};
-use crate::support::{Child, Command, text, wait_until};
+use crate::support::{Child, Command, text, wait_until, write_program};
 
 /// Returns the command that runs a pipeline on a Spark cluster with two executors on this machine.
 fn on_spark(setting: &Setting, home: &Path, parts: &str, more: &[&str], pipeline: &str) -> Command {
@@ -121,8 +119,7 @@ fn spark_need_not_wait_for_a_slow_worker() {
 fn check_slow_worker(home: &Path) {
     let (setting, cluster) = (Setting::new(), Standalone::start(home));
     let once = setting.path("once");
-    fs::write(&once, ONCE).expect("room");
-    fs::set_permissions(&once, Permissions::from_mode(0o755)).expect("own file");
+    write_program(&once, ONCE);
     let options = ["speculation=true", "speculation.interval=100ms", "speculation.quantile=0.5"];
     let options = options.map(|option| format!("--engine-option=spark.{option}"));
     let [enable, interval, quantile] = options.each_ref().map(String::as_str);
@@ -150,19 +147,22 @@ fn check_lost_executors(home: &Path) {
     let child = child.expect("it starts");
     wait_until("the last part waits", || setting.path("waiting").exists());
     let of_job = with_descendants(Pid::from_child(&child));
-    let executors: Vec<Pid> = of_job
-        .into_iter()
-        .filter(|pid| {
-            let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
-            let line = line.unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("CoarseGrainedExecutorBackend")
-        })
-        .collect();
+    let runs = |pid: &Pid, program: &str| {
+        let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+        String::from_utf8_lossy(&line.unwrap_or_default()).contains(program)
+    };
+    let that_run =
+        |program: &str| of_job.iter().copied().filter(|pid| runs(pid, program)).collect();
+    let executors: Vec<Pid> = that_run("CoarseGrainedExecutorBackend");
+    let commands: Vec<Pid> = that_run("/bin/sh\0./slow");
     assert!(!executors.is_empty(), "there are executors");
+    assert!(!commands.is_empty(), "their attempts run commands");
     for executor in executors {
         let _ = kill_process(executor, Signal::KILL); // a wrapper may have ended with it
     }
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("the commands have ended with the executors", || {
+        !commands.iter().any(|pid| runs(pid, "./slow"))
+    });
     setting.go();
     let output = child.wait_with_output().expect("a child");
     assert_eq!(text(&output.stdout), INPUT, "{}", text(&output.stderr));

@@ -320,7 +320,8 @@ test("a page of another origin reads, embeds and changes nothing", async () => {
 });
 
 test("a running pipeline is shown live until its end", async () => {
-  const pipeline = "for i in $(seq 40); do seq 200000; sleep 0.1; done | sort -n | tail -n 1";
+  const over = path.join(folder, "over");
+  const pipeline = `until [ -e '${over}' ]; do seq 200000; sleep 0.1; done | sort -n | tail -n 1`;
   const run = publish(pipeline, folder, ["--store", path.join(folder, "runs.db")]);
   const { page, faults, close } = await openLive(server.url);
   const state = page.locator("#state");
@@ -339,6 +340,7 @@ test("a running pipeline is shown live until its end", async () => {
     return data.some((it) => it !== 0);
   });
   assert.ok(drawn, "the chart is empty");
+  fs.writeFileSync(over, "");
   await state.getByText("The run has ended").waitFor({ timeout: 120_000 });
   const link = state.locator("a");
   assert.match(await link.textContent(), /^Show run \d+$/);

@@ -1,7 +1,6 @@
 //! Tests of suggested changes: predictions, trials, and refusals of wrong changes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 
@@ -9,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::{
     Command, candidates, contend, numbered_lines, pipe, record_of, run, shell_output, text,
+    write_program,
 };
 
 fn tried(arguments: &[&str]) -> Value {
@@ -253,9 +253,7 @@ fn a_program_with_the_name_of_a_filter_is_not_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = numbered_lines(folder.path(), 900_000);
     let (script, log) = (folder.path().join("fold"), folder.path().join("log"));
-    fs::write(&script, format!("#!/bin/sh\necho once >>{}\ncat\n", log.display())).expect("room");
-    let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(&script, executable).expect("own file");
+    write_program(&script, format!("#!/bin/sh\necho once >>{}\ncat\n", log.display()));
     let pipeline = format!("cat {file} | {} | sort | uniq | wc -l", script.display());
     let record = record_of(pipe(&["--discard"]).arg(&pipeline), "");
     assert_eq!(fs::read_to_string(&log).expect("written"), "once\n");

@@ -146,7 +146,7 @@ fn a_running_pipeline_is_observed_for_a_time_and_continues() {
 fn the_observation_ends_with_the_pipeline_and_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipeline =
-        "(until [ -e go ]; do sleep 0.01; done; seq 300000; sleep 0.4) | tac | tail -n 3 >out";
+        "(until [ -e go ]; do sleep 0.01; done; seq 300000; sleep 3) | tac | tail -n 3 >out";
     let output = observe_whole(folder.path(), pipeline, ["tac", "tail"]);
     assert!(report(&output).contains("ended, exit status unknown"), "{}", report(&output));
     let written = std::fs::read_to_string(folder.path().join("out")).expect("the output");
@@ -268,7 +268,7 @@ fn the_bytes_of_a_pipe_are_not_those_of_a_copy() {
     let (before, after) = (&record["boundaries"][0]["bytes"], &record["boundaries"][1]["bytes"]);
     let ratio = number(after) / number(before);
     // `tee` writes everything twice.
-    assert!((0.8..1.25).contains(&ratio), "{before} and {after} bytes");
+    assert!((0.6..1.6).contains(&ratio), "{before} and {after} bytes");
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn temporary_files_of_a_sort_are_not_its_output() {
 #[test]
 fn a_shell_that_is_the_last_stage_does_not_include_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
-    let pipeline = "exec bash -c 'shopt -s lastpipe; yes | { read -r x; sleep 5; }'";
+    let pipeline = "exec bash -c 'shopt -s lastpipe; yes | { read -r x; sleep 1000; }'";
     let running = Running::start(folder.path(), pipeline, &["yes", "sleep"]);
     let output =
         attach(folder.path(), &["--pid", &running.id_of("yes"), "--for", "200ms"]).output();

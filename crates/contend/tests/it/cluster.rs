@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, kill_process, prlimit};
 use serde_json::{Value, json};
 
 use crate::support::cluster::{INPUT, Setting};
-use crate::support::{Command, contend, processes_with, text, wait_until};
+use crate::support::{Command, contend, processes_with, text, wait_until, write_program};
 
 fn kill(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("it runs");
@@ -103,8 +103,7 @@ fn an_input_that_grows_is_read_here() {
 fn an_attempt_runs_in_the_environment_of_the_job() {
     let setting = Setting::new();
     let show = setting.path("show");
-    fs::write(&show, "#!/bin/sh\nsed \"s/\\$/$SUFFIX/\"\n").expect("room");
-    fs::set_permissions(&show, Permissions::from_mode(0o755)).expect("own file");
+    write_program(&show, "#!/bin/sh\nsed \"s/\\$/$SUFFIX/\"\n");
     let words = ["--on", "local", "--parts", "3", "-j", "1", "--map", "./slow", "--map", "./show"];
     let mut command = setting.run(&[&words[..], &["cat in | ./slow | ./show"]].concat());
     let mut child = command.env("SUFFIX", "-x").spawn().expect("it starts");
@@ -313,8 +312,7 @@ fn a_job_can_be_written_as_files() {
     fs::create_dir(&bin).expect("room");
     // Slurm's program only notes how it is called.
     let sbatch = "#!/bin/sh\necho \"$@\" >submitted\n";
-    fs::write(bin.join("sbatch"), sbatch).expect("room");
-    fs::set_permissions(bin.join("sbatch"), Permissions::from_mode(0o755)).expect("own file");
+    write_program(&bin.join("sbatch"), sbatch);
     let words = ["--on", "slurm", "--parts", "3", "--emit", "job", "cat in | tr a-z A-Z"];
     let output = setting.output(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -355,8 +353,7 @@ fn an_array_that_may_have_been_submitted_is_cancelled() {
     // Slurm has accepted the array when the program is interrupted.
     let programs = [("sbatch", "kill -INT $$"), ("scancel", "echo \"$@\" >>$0.called")];
     for (name, text) in programs {
-        fs::write(bin.join(name), format!("#!/bin/sh\n{text}\n")).expect("room");
-        fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).expect("own file");
+        write_program(&bin.join(name), format!("#!/bin/sh\n{text}\n"));
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = setting.run(&["--on", "slurm", "--parts", "2", "cat in | tr a b"]);
@@ -501,8 +498,7 @@ fn a_probe_measures_the_engine() {
     assert!(message.contains("It ran 3 parts at a time, and each took "), "{message}");
     assert!(message.contains("they read a new file of 256MB at "), "{message}");
     setting.assert_nothing_is_left();
-    fs::write(setting.path("sbatch"), "#!/bin/sh\necho no cluster >&2; exit 1\n").expect("room");
-    fs::set_permissions(setting.path("sbatch"), Permissions::from_mode(0o755)).expect("own file");
+    write_program(&setting.path("sbatch"), "#!/bin/sh\necho no cluster >&2; exit 1\n");
     let mut failing = setting.run(&["--on", "slurm", "--probe"]);
     failing.env("PATH", format!("{}:/usr/bin:/bin", setting.0.path().display()));
     let failed = failing.output().expect("it starts");

@@ -115,7 +115,7 @@ fn each_kind_of_exit_has_its_finding() {
         ("echo x | /etc/passwd", "stage-not-executable", 126),
         ("echo x | sh -c 'kill -9 $$'", "stage-killed", 137),
         ("echo x | grep y", "stage-failed", 1),
-        ("sleep 0.4 | true", "outlived-reader", 0),
+        ("sleep 2 | true", "outlived-reader", 0),
     ];
     for (pipeline, finding, status) in cases {
         let record = record(&[pipeline]);

@@ -194,7 +194,7 @@ fn the_default_cap_stays_below_a_small_limit() {
     let test = "the_default_cap_stays_below_a_small_limit";
     let folder = PublicFolder::new();
     let program = folder.install(contend(), "contend", 0o755);
-    let Some(mut command) = as_unused_user(test, &program, 64_998, 60) else { return };
+    let Some(mut command) = as_unused_user(test, &program, unused_user(3), 60) else { return };
     let output = command
         .args(["lab", "run", "units/limit", "--no-store", "--json", "-"])
         .current_dir(folder.path())

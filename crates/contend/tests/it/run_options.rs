@@ -259,7 +259,11 @@ fn the_record_of_a_script_has_its_pipelines() {
 #[test]
 fn the_record_has_the_reason_of_a_fallback() {
     let input = format!("{}\0\n{}", lines(20_000), lines(20_000));
-    let outcome = &record("cat | grep 1 | tr a b", &input)["outcome"];
+    // Input from a pipe whose writer pauses would be another reason.
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), &input).expect("room");
+    let pipeline = format!("cat {} | grep 1 | tr a b", file.path().display());
+    let outcome = &record(&pipeline, "")["outcome"];
     let why = "stages 2 to 3 ran once over the whole input: its input contains the byte 0x00, which \
                a command treats specially";
     assert_eq!(outcome["in_one_piece"][0], why, "{outcome}");
@@ -294,7 +298,7 @@ fn each_fallback_has_its_own_reason() {
 /// Runs a slow pipeline on a terminal, followed by the shell text `suffix`. Returns all text that
 /// the terminal received, or `None` if there is no terminal.
 fn slow_on_a_terminal(test: &str, arguments: &str, suffix: &str) -> Option<String> {
-    let input = "{ seq 100000; sleep 2; seq 10; }";
+    let input = "{ seq 100000; sleep 4; seq 10; }";
     let line = format!(
         "{input} | {} run -j 2 --part-size 64k {arguments} 'tr 1 2 | sort | uniq' {suffix}",
         contend()

@@ -458,13 +458,13 @@ fn the_end_of_every_kind_of_run_has_its_number() {
     let server = Server::start();
     let folder = server.folder.path();
     std::fs::write(folder.join("input"), "some words of a line\n".repeat(20_000)).expect("room");
-    std::fs::write(folder.join("slow"), "sleep 0.2\ncat\n").expect("room");
+    std::fs::write(folder.join("slow"), "sleep 1\ncat\n").expect("room");
     let (part, store) = (["--part-size", "64k"], ["--publish", "--store", "runs.db"]);
     let run = ["--map", "sh ./slow", "<input sh ./slow"];
     let runs: [&[&[&str]]; 3] = [
         &[&["run"], &store, &part, &run],
-        &[&["doctor"], &store, &["--", "sleep", "2"]],
-        &[&["pipe"], &store, &["--runs", "3", "--vs", "sleep 0.3 | cat", "sleep 0.2"]],
+        &[&["doctor"], &store, &["--", "sleep", "4"]],
+        &[&["pipe"], &store, &["--runs", "3", "--vs", "sleep 1 | cat", "sleep 1"]],
     ];
     for (index, words) in runs.into_iter().enumerate() {
         let mut run = run_published(folder, &words.concat());
@@ -479,7 +479,7 @@ fn the_end_of_every_kind_of_run_has_its_number() {
 #[test]
 fn a_running_pipeline_is_followed_to_its_end() {
     let server = Server::start();
-    let pipeline = "for i in 1 2 3 4 5; do sleep 0.3; echo <b>; done | cat".replace("<b>", "'<b>'");
+    let pipeline = "for i in 1 2 3 4 5; do sleep 1; echo <b>; done | cat".replace("<b>", "'<b>'");
     let arguments = ["pipe", "--publish", "--no-advice", "--store", "runs.db", &pipeline];
     let mut run = run_published(server.folder.path(), &arguments);
     let path = live_path(&server);

@@ -114,8 +114,8 @@ fn a_stage_continues_after_it_was_stopped() {
 
 #[test]
 fn a_killed_contend_leaves_no_waiting_shell() {
-    let child = start(&["sleep 1.0444 | cat"], "1.0444");
+    let child = start(&["sleep 5.0444 | cat"], "5.0444");
     kill_process(Pid::from_child(&child), Signal::KILL).expect("it runs");
     end(child);
-    wait_until("nothing is left behind", || processes_with("1.0444").is_empty());
+    wait_until("nothing is left behind", || processes_with("5.0444").is_empty());
 }

@@ -243,7 +243,7 @@ fn the_live_view_shows_how_much_of_a_file_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = folder.path().join("input");
     std::fs::write(&input, vec![b'x'; 1_000_000]).expect("room");
-    let pipeline = "{ head -c 250000 >/dev/null; sleep 2; } | cat";
+    let pipeline = "{ head -c 250000 >/dev/null; sleep 4; } | cat";
     let line = format!("{} pipe '{pipeline}' <{}", contend(), input.display());
     let Some(drawn) = on_a_terminal(test, 80, &line) else { return };
     assert!(drawn.contains("[#####...............] 25 %, "), "{drawn:?}");

@@ -135,7 +135,8 @@ fn check_with_firefox_profiler(test: &str, trace: &Path, threads: &[&str]) {
         return skip(test, "FIREFOX_PROFILER does not name the Firefox Profiler's command line");
     };
     // A daemon loads the trace, and keeps its state in the home directory. The subcommand `load` would start
-    // one, too, but gives up if it is not ready within 500 ms.
+    // one, too, but gives up if it is not ready within 500 ms. Until the daemon has written `test.json`, other
+    // subcommands would remove its socket, because they take it for one that a dead daemon has left.
     let home = tempfile::tempdir().expect("a folder");
     let profiler = |arguments: &[&str]| {
         let mut command = Command::new(&program);
@@ -145,6 +146,10 @@ fn check_with_firefox_profiler(test: &str, trace: &Path, threads: &[&str]) {
     };
     let mut daemon = profiler(&["--daemon", trace.to_str().expect("UTF-8")]);
     let mut daemon = daemon.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let ready = home.path().join(".profiler-cli/test.json");
+    wait_until("the Firefox Profiler's daemon has started", || {
+        ready.exists() || daemon.try_wait().expect("a child").is_some()
+    });
     let mut list = String::new();
     wait_until("the Firefox Profiler has loaded the trace", || {
         let output = profiler(&["thread", "list"]).output().expect("it starts");
@@ -333,7 +338,7 @@ fn a_trace_of_a_pipeline_has_its_stages() {
     let run = |trace: &Path| {
         let mut command = Command::new(contend());
         command.arg("pipe").arg("--trace").arg(trace).args(["--no-advice", "--no-store"]);
-        let output = command.arg("sleep 0.3 | sort").output().expect("contend starts");
+        let output = command.arg("sleep 2 | sort").output().expect("contend starts");
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     };
     run(&path("trace.json"));
@@ -348,7 +353,7 @@ fn a_trace_of_a_pipeline_has_its_stages() {
     check_with_firefox_profiler(test, &path("trace.json"), &["sort", "cause"]);
     if trace_processor().is_some() {
         run(&path("trace.pftrace"));
-        check_with_trace_processor(&path("trace.pftrace"), &["sort: pipe", "sleep 0.3: sleep"]);
+        check_with_trace_processor(&path("trace.pftrace"), &["sort: pipe", "sleep 2: sleep"]);
     } else {
         skip(test, "there is no trace processor");
     }
@@ -358,7 +363,7 @@ fn a_trace_of_a_pipeline_has_its_stages() {
 fn a_trace_of_a_parallel_run_has_its_workers() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let lines: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
+    let lines: Vec<String> = (0..2_000_000).map(|number| number.to_string()).collect();
     fs::write(path("input"), lines.join("\n") + "\n").expect("room");
     let pipeline = format!("grep 7 {} | sort", path("input").display());
     let run = |trace: &Path, pipeline: &str| {

@@ -119,7 +119,7 @@ fn a_stage_of_another_user_is_marked_as_unreadable() {
     let sleep = ["/usr/bin/sleep", "/bin/sleep"].into_iter().find(|p| std::fs::metadata(p).is_ok());
     let Some(sleep) = sleep else { return skip(test, "there is no sleep") };
     folder.install(sleep, "privileged", 0o4755);
-    let Some((_, record)) = run_as_nobody(test, &folder, "./privileged 0.3 | cat") else { return };
+    let Some((_, record)) = run_as_nobody(test, &folder, "./privileged 2 | cat") else { return };
     let stage = &record["stages"][0];
     assert!(stage["bytes_out"].is_null() || stage["approximate"] != serde_json::json!([]));
     let warnings = record["warnings"].as_array().expect("a list");

@@ -53,16 +53,16 @@ fn pipelines_run_in_turn_and_their_outputs_are_compared() {
 fn a_slower_pipeline_fails_its_condition() {
     let folder = folder();
     let gate = |condition: &str, pipeline: &str| {
-        let arguments = ["--fail-if", condition, "--vs", pipeline, "--runs", "6", "sleep 0.01"];
+        let arguments = ["--fail-if", condition, "--vs", pipeline, "--runs", "6", "sleep 0.02"];
         let output = compare(folder.path(), &arguments);
         (output.status.code(), text(&output.stderr))
     };
-    let (status, report) = gate("wall > 1.5x", "sleep 0.05");
+    let (status, report) = gate("wall > 1.5x", "sleep 0.5");
     assert_eq!(status, Some(1), "{report}");
     assert!(report.contains("A is faster"), "{report}");
     assert!(report.contains("Failed: 'wall > 1.5x' holds for B."), "{report}");
     assert_eq!(record(folder.path())["conditions"][0]["holds_for"][0], "B");
-    let (status, report) = gate("wall > 100x", "sleep 0.01");
+    let (status, report) = gate("wall > 100x", "sleep 0.02");
     assert_eq!(status, Some(0), "{report}");
     assert!(report.contains("Passed: 'wall > 100x' does not hold."), "{report}");
 }

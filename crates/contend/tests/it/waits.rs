@@ -138,11 +138,11 @@ fn a_writer_blocked_in_its_first_write_is_not_a_barrier() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "a line\n".repeat(100_000)).expect("room");
     let path = file.path().display();
-    let record = record(&[&format!("cat {path} | (sleep 0.5; head -c 1000 >/dev/null)")]);
+    let record = record(&[&format!("cat {path} | (sleep 3; head -c 1000 >/dev/null)")]);
     let cat = &record["stages"][0];
     assert_eq!(cat["holds_output"], false, "{record:#}");
     // The pipe was full before its reader started.
-    assert!(number(&cat["first_output_seconds"]) < 0.45, "{record:#}");
+    assert!(number(&cat["first_output_seconds"]) < 2.5, "{record:#}");
 }
 
 #[test]

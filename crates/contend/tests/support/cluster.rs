@@ -1,13 +1,12 @@
 //! A folder in which parts of a job run, for tests of `contend run --on`.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use super::{Child, Command, contend, processes_with, wait_until};
+use super::{Child, Command, contend, processes_with, wait_until, write_program};
 
 /// Lines of input. Its last third has the line `wait`.
 pub const INPUT: &str = "a\nb\nc\nd\ne\nf\ng\nwait\nh\n";
@@ -28,9 +27,7 @@ impl Setting {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("in"), INPUT).expect("room");
-        let slow = folder.path().join("slow");
-        fs::write(&slow, SLOW).expect("room");
-        fs::set_permissions(&slow, Permissions::from_mode(0o755)).expect("own file");
+        write_program(&folder.path().join("slow"), SLOW);
         Self(folder)
     }
 

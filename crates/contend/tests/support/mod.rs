@@ -155,6 +155,19 @@ impl PublicFolder {
     }
 }
 
+/// Writes an executable file, such as a script. Another process writes it, for the reason given in
+/// [`PublicFolder::install`].
+pub fn write_program(path: &Path, content: impl AsRef<[u8]>) {
+    use std::io::Write as _;
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = command.spawn().expect("sh starts");
+    let mut to = writer.stdin.take().expect("piped");
+    to.write_all(content.as_ref()).expect("it reads");
+    drop(to);
+    assert!(writer.wait().expect("it ends").success(), "room");
+}
+
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("own file");
@@ -296,13 +309,11 @@ pub fn metric(case: &Value, name: &str) -> f64 {
 /// Writes a program `xdg-open` to a folder, which writes its argument to a file. Returns a search path with the
 /// folder, and that file, which exists once the program has run.
 pub fn with_opener(folder: &Path) -> (String, PathBuf) {
-    use std::os::unix::fs::PermissionsExt as _;
     let opened = folder.join("opened");
     let name = opened.display();
     let script = format!("#!/bin/sh\nprintf %s \"$1\" >'{name}.new' && mv '{name}.new' '{name}'\n");
     let opener = folder.join("xdg-open");
-    std::fs::write(&opener, script).expect("room");
-    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).expect("own file");
+    write_program(&opener, script);
     let path = std::env::var("PATH").expect("a search path");
     (format!("{}:{path}", folder.display()), opened)
 }

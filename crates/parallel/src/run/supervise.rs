@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn observers_get_ticks_between_start_and_end() {
         let (exit_code, recorder) =
-            carried_out(&[&["sleep", "0.2"], &["sh", "-c", "exit 4"]], false, false);
+            carried_out(&[&["sleep", "1"], &["sh", "-c", "exit 4"]], false, false);
         assert_eq!(exit_code, 4);
         let [first, ticks @ .., last] = recorder.calls.as_slice() else { panic!("no calls") };
         assert_eq!((*first, *last), ("started", "ended"));

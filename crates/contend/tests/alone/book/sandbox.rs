@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::support::{Command, contend};
+use crate::support::{Command, contend, write_program};
 
 /// Time limit of a command, after which it is killed and its test fails.
 const DEADLINE: Duration = Duration::from_mins(5);
@@ -57,8 +56,7 @@ impl Sandbox {
             fs::create_dir(folder.path().join(name)).expect("room");
         }
         let program = folder.path().join("bin/contend");
-        fs::write(&program, script).expect("room");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("own file");
+        write_program(&program, script);
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let folders = [folder.path().join("bin")].into_iter();
         let path = std::env::join_paths(folders.chain(std::env::split_paths(&inherited)))

@@ -181,18 +181,24 @@ fn a_check_that_waits_for_a_background_job_can_be_ended() {
 fn a_signal_ends_a_check_without_reporting_a_difference() {
     for (name, signal) in [("TERM", Signal::TERM), ("HUP", Signal::HUP), ("INT", Signal::INT)] {
         let mark = format!("original-{name}-{}", std::process::id());
-        let mut command = contend_run(&["--check"], "{ sleep 3; echo done; } | cat | sort -S 1M");
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo").display().to_string();
+        assert!(Command::new("mkfifo").arg(&fifo).status().expect("coreutils").success());
+        let pipeline = format!("{{ cat {fifo}; echo done; }} | cat | sort -S 1M");
+        let mut command = contend_run(&["--check"], &pipeline);
         command
             .env(MARK_VARIABLE, &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
+        // This ends the input of the first run. That of the original never ends.
+        drop(std::fs::OpenOptions::new().write(true).open(&fifo).expect("a reader"));
         // The output of contend is complete before the original run starts.
         let mut done = [0; 5];
         child.stdout.as_mut().expect("piped").read_exact(&mut done).expect("its output");
-        let sleeps = || processes(&mark).iter().any(|line| line.starts_with("sleep"));
-        wait_until("the original runs", sleeps);
+        let reads = || processes(&mark).iter().any(|line| *line == format!("cat {fifo} "));
+        wait_until("the original runs", reads);
         let pid = Pid::from_child(&child);
         if signal == Signal::INT {
             // A terminal, too, signals the process group.
@@ -203,12 +209,8 @@ fn a_signal_ends_a_check_without_reporting_a_difference() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(output.status.signal(), Some(signal.as_raw()), "{name}: {output:?}");
         assert_eq!(text(&output.stderr), "", "{name}");
-        // A killed process needs a moment to exit; `sleep` itself would run for longer.
-        let have_ended = (0..50).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            processes(&mark).is_empty()
-        });
-        assert!(have_ended, "{name}: {:?}", processes(&mark));
+        // A killed process needs a moment to exit; `cat` itself would never end.
+        wait_until("all have ended", || processes(&mark).is_empty());
     }
 }
 

@@ -142,7 +142,7 @@ const ROWS: &[(&str, &[&str])] = &[
         &[
             "f=big; sort <(cut -c1 $f) | uniq -c | tail -n 2",
             "f=big; sort $f | comm -12 - <(sort $f) | wc -l",
-            "f=big; sort $f | tee >(wc -l >out) | tail -n 1; sleep 0.3; cat out",
+            "f=big; sort $f | tee >(wc -l >out) | tail -n 1; until [ -s out ]; do sleep 0.01; done; cat out",
         ],
     ),
     (

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Environment, Input, assert_no_differences, contend_run, folder, words};
-use crate::support::{Command, contend, has, run, skip, text};
+use crate::support::{Command, contend, has, run, skip, text, write_program};
 
 const EARLIER_INPUT_REASON: &str = "its output depends on all earlier input";
 
@@ -76,11 +76,8 @@ fn explained(environment: &Environment<'_>, pipeline: &str) -> Value {
 
 /// Creates a folder with a filter that is unknown to contend.
 fn folder_with_filter() -> tempfile::TempDir {
-    use std::os::unix::fs::PermissionsExt;
     let folder = folder(&words(30_000));
-    let filter = folder.path().join("my-filter");
-    std::fs::write(&filter, "#!/bin/sh\ntr a-c d-f\n").expect("room");
-    std::fs::set_permissions(&filter, PermissionsExt::from_mode(0o755)).expect("own file");
+    write_program(&folder.path().join("my-filter"), "#!/bin/sh\ntr a-c d-f\n");
     folder
 }
 

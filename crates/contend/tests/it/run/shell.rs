@@ -1,22 +1,15 @@
 //! Tests that `contend run` treats programs, files and exit statuses like a shell.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
 use super::{Environment, Input, assert_no_differences, bash, code, contend_run, folder, words};
-use crate::support::{Command, contend, has, skip, text};
+use crate::support::{Command, contend, has, skip, text, write_program};
 
 /// Options that force runs in chunks.
 const FORCED: &[&str] = &["-j", "2", "--part-size", "50k"];
-
-/// Creates an executable file with the given content.
-fn program(folder: &Path, name: &str, content: &[u8]) {
-    let path = folder.join(name);
-    fs::write(&path, content).expect("room");
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
-}
 
 /// Runs each script twice, with `RUN` replaced by a command line of bash and by one of contend.
 /// Returns descriptions of the scripts whose output or exit status differs; messages may differ.
@@ -47,15 +40,18 @@ fn programs_of_every_kind_run_as_in_bash() {
     }
     let folder = folder(&words(300_000));
     let path = folder.path();
-    program(path, "bare", b"echo bare ${BASH_VERSION-no} $#\ncat\n");
-    program(path, "empty", b"");
-    program(path, "lost", b"#!/no/such/program\n");
-    program(path, "broken", b"\x7fELF is all there is");
-    program(path, "slow", b"#!/bin/sh\nsed s/a/b/\nsleep 0.2\necho late\n");
-    program(path, "late", b"#!/bin/sh\nsed s/a/b/\nsleep 0.05\n");
+    write_program(&path.join("bare"), b"echo bare ${BASH_VERSION-no} $#\ncat\n");
+    write_program(&path.join("empty"), b"");
+    write_program(&path.join("lost"), b"#!/no/such/program\n");
+    write_program(&path.join("broken"), b"\x7fELF is all there is");
+    write_program(&path.join("slow"), b"#!/bin/sh\nsed s/a/b/\nsleep 0.2\necho late\n");
+    write_program(&path.join("late"), b"#!/bin/sh\nsed s/a/b/\nsleep 0.05\n");
     fs::write(path.join("text"), "echo no program\n").expect("room");
     fs::create_dir(path.join("bin")).expect("room");
-    program(&path.join("bin"), "cat", b"#!/bin/sh\necho foreign\nexec /bin/cat \"$@\"\n");
+    write_program(
+        &path.join("bin").join("cat"),
+        b"#!/bin/sh\necho foreign\nexec /bin/cat \"$@\"\n",
+    );
     let scripts = [
         "RUN ./bare; echo $?",
         "RUN './bare <in | wc -c'; echo $?",
@@ -111,8 +107,8 @@ fn failures_before_a_sort_end_as_in_bash() {
         return skip("failures_before_a_sort_end_as_in_bash", "there is no bash");
     }
     let folder = folder(&words(5_000_000));
-    program(folder.path(), "warns", b"#!/bin/sh\necho careful >&2\nexec cat\n");
-    program(folder.path(), "fails", b"#!/bin/sh\ncat\nexit 3\n");
+    write_program(&folder.path().join("warns"), b"#!/bin/sh\necho careful >&2\nexec cat\n");
+    write_program(&folder.path().join("fails"), b"#!/bin/sh\ncat\nexit 3\n");
     let scripts = [
         "RUN './warns <in | sort -k2'; echo $?",
         "RUN './fails <in | sort -k2'; echo $?",
@@ -224,7 +220,7 @@ fn the_first_line_of_a_script_selects_its_shell() {
         "#!/bin/bash --posix",
         "echo none",
     ] {
-        program(folder.path(), "script", format!("{line}\n{body}").as_bytes());
+        write_program(&folder.path().join("script"), format!("{line}\n{body}"));
         let run = |command: &mut Command| {
             let command = command.current_dir(folder.path()).stdin(Stdio::null());
             let output = command.arg("./script").arg("word").output().expect("it starts");

@@ -61,9 +61,9 @@ fn units_that_are_missing_or_end_early_are_an_error() {
 fn a_probe_that_never_answers_times_out_and_its_errors_are_shown() {
     let mut probe = Probe::start(&fake_probe("hangs")).expect("a probe");
     probe.park(3, Duration::from_millis(100)).expect("they are there");
-    probe.timeout = Duration::from_millis(200);
+    probe.timeout = Duration::from_secs(2);
     let error = probe.wake(3).expect_err("nothing comes").to_string();
-    assert_eq!(error, "one of them is lost (no line `woken` within 0.3 s)");
+    assert_eq!(error, "one of them is lost (no line `woken` within 2.1 s)");
 }
 
 /// Checks that units that are processes but not visible are an error. The fake probe has no child
@@ -99,10 +99,18 @@ fn every_kind_of_unit_waits_ends_and_answers() {
         };
         assert!(!probe.version.is_empty(), "{}", row.unit);
         for n in [1, 50] {
-            let done = probe.park(n, Duration::from_millis(800)).and_then(|_| probe.wake(n));
-            let done = done.and_then(|woken| woken.map_err(|early| early.of(n)));
-            done.unwrap_or_else(|error| panic!("{}: {error}", row.unit));
-            probe.rest().unwrap_or_else(|error| panic!("{}: {error}", row.unit));
+            let mut park_and_wake = |delay| {
+                let woken = probe.park(n, delay).and_then(|_| probe.wake(n))?;
+                probe.rest()?;
+                Ok::<_, SubjectError>(woken)
+            };
+            // On a busy machine, units with a short delay may end before all of them wait.
+            let delays = [800, 3000, 10_000].map(Duration::from_millis);
+            let is_done = delays.into_iter().any(|delay| {
+                let woken = park_and_wake(delay);
+                woken.unwrap_or_else(|error| panic!("{}: {error}", row.unit)).is_ok()
+            });
+            assert!(is_done, "{}: some of {n} ended early", row.unit);
         }
         let answered = probe.round_trips(100);
         assert_eq!(answered.is_ok(), row.has_messages, "{}: {answered:?}", row.unit);
