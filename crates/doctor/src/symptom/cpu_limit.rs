@@ -10,11 +10,14 @@ use crate::facts::{Facts, ThreadFacts};
 const MIN_QUEUED: f64 = 0.3;
 /// Load of other programs, as a share of the CPUs, from which they may be the reason.
 const MAX_OTHERS: f64 = 0.2;
+/// Share of the allowed CPUs from which the program itself uses them, whatever the others do.
+const MIN_USED: f64 = 0.9;
 
 pub fn find(facts: &Facts) -> Option<Found> {
     let is_throttled = facts.is_throttled();
     let is_pinned = facts.cpus < facts.cpus_online - 0.5;
-    let is_others_fault = !is_throttled && facts.others_share > MAX_OTHERS;
+    let is_others_fault =
+        !is_throttled && facts.others_share > MAX_OTHERS && facts.running < MIN_USED * facts.cpus;
     if !(is_throttled || is_pinned) || facts.queued < MIN_QUEUED || is_others_fault {
         return None;
     }

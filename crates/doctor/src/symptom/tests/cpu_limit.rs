@@ -59,7 +59,14 @@ fn a_quota_that_stops_nothing_loses_nothing() {
 #[test]
 fn other_programs_are_not_a_limit() {
     let others = pinned().with(|facts| facts.others_share = 0.5);
-    is_silent(find, others, "others used the CPU");
+    is_silent(find, others, "others would use the other CPU");
+    let same_cpu = Program::on(2.0)
+        .threads(1..=2, |thread| thread.runs(0.35, 100.0).queued(0.65))
+        .levels(&[0.7])
+        .with(|facts| (facts.cpus, facts.others_share) = (1.0, 0.3));
+    is_silent(find, same_cpu, "others used the program's CPU");
+    let other_cpu = pinned().with(|facts| facts.others_share = 0.3);
+    finds(find, other_cpu, 0.28..=0.29);
     let stopped = throttled().with(|facts| facts.others_share = 0.5);
     finds(find, stopped, 0.49..=0.51);
 }
