@@ -70,15 +70,15 @@ fn the_faster_remedy_is_recommended_with_its_command() {
         return;
     }
     let (record, report) =
-        tried(&["--try=openmp-threads", "--runs", "6", "--", "sh", "-c", SLEEPS]);
+        tried(&["--try=openmp-threads", "--runs", "12", "--", "sh", "-c", SLEEPS]);
     let best = &remedies(&record)[0];
     assert_eq!(record["trials"]["winner"], 0, "{record:#}");
     assert_eq!((&best["remedy"], &best["verdict"]), (&"openmp-threads".into(), &"faster".into()));
     assert_eq!(best["change"], "OMP_NUM_THREADS=1");
     assert_eq!(best["command"], "OMP_NUM_THREADS=1 sh -c 'sleep 0.${OMP_NUM_THREADS:-4}'");
     assert_eq!(best["output_equal"], true);
-    assert_eq!(best["wall_ratio"]["samples"].as_array().map(Vec::len), Some(6));
-    assert_eq!(record["trials"]["rounds"], 6);
+    assert_eq!(best["wall_ratio"]["samples"].as_array().map(Vec::len), Some(12));
+    assert_eq!(record["trials"]["rounds"], 12);
     assert_eq!(record["exit_code"], 0);
     assert!(report.contains("Use this instead: "), "{report}");
     assert!(report.contains("  OMP_NUM_THREADS=1 sh -c "), "{report}");
@@ -120,7 +120,7 @@ fn only_exit_codes_are_compared_if_the_output_differs_from_run_to_run() {
     let json = json.to_str().expect("UTF-8");
     let script = format!("echo $$; {SLEEPS}");
     let output = Command::new(contend())
-        .args(["doctor", "--json", json, "--try=openmp-threads", "--runs", "6", "--", "sh", "-c"])
+        .args(["doctor", "--json", json, "--try=openmp-threads", "--runs", "12", "--", "sh", "-c"])
         .arg(script)
         .env_remove("OMP_NUM_THREADS")
         .stdin(Stdio::null())
@@ -183,7 +183,7 @@ fn jobs_of_the_command_itself_are_changed() {
         return;
     }
     let cpus = cpu::allowed();
-    let mut command = doctor(&["--try=xargs-jobs", "--runs", "6", "--", "xargs", "-n1", "sleep"]);
+    let mut command = doctor(&["--try=xargs-jobs", "--runs", "12", "--", "xargs", "-n1", "sleep"]);
     let record = record_in(&run(&mut command, &"0.05\n".repeat(4 * cpus)));
     let option = format!("-P{cpus}");
     let best = of_change(&record, &option);

@@ -119,9 +119,11 @@ fn a_pager_waits_for_the_terminal() {
     let test = "a_pager_waits_for_the_terminal";
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("record.json");
+    let begun = folder.path().join("begun").display().to_string();
     let line = format!(
-        "(sleep 1; echo no''w) & {} pipe --no-advice --no-progress --output /dev/null --json {} \
-         'seq 100000 | sh -c \"read -r key <\\$(readlink /proc/\\$\\$/fd/1)\"'",
+        "(until [ -e {begun} ]; do sleep 0.1; done; sleep 1; echo no''w) & \
+         {} pipe --no-advice --no-progress --output /dev/null --json {} \
+         'seq 100000 | sh -c \": >{begun}; read -r key <\\$(readlink /proc/\\$\\$/fd/1)\"'",
         contend(),
         json.display()
     );

@@ -40,7 +40,7 @@ const LINE_COUNT: u64 = 5;
 const STAGES: [&str; 4] = ["cat", "sort", "xargs echo", "xargs -n 1 echo"];
 
 fn cases(scope: &Scope) -> Vec<Parameters> {
-    let pause = scope.choose(&[200], &[100], &[20])[0];
+    let pause = scope.choose(&[200], &[100], &[100])[0];
     let case = |stage| Parameters::new().with(names::STAGE, stage).with("pause_ms", pause);
     STAGES.map(case).to_vec()
 }
