@@ -133,9 +133,9 @@ fn what_slurm_refuses_is_told() {
 }
 
 /// Returns the command that measures on nodes. It saves the runs in the folder.
-fn lab_on_slurm(folder: &Path, slurm: &Slurm, more: &[&str]) -> Command {
+fn lab_on_slurm(folder: &Path, slurm: &Slurm, experiment: &str, more: &[&str]) -> Command {
     let mut command = Command::new(contend());
-    command.args(["lab", "run", "engine/clock", "--on", "slurm", "--store", "runs.db"]).args(more);
+    command.args(["lab", "run", experiment, "--on", "slurm", "--store", "runs.db"]).args(more);
     command.env("SLURM_CONF", slurm.configuration()).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -160,7 +160,7 @@ fn the_lab_measures_on_several_nodes() {
     with_slurm("the_lab_measures_on_several_nodes", |slurm| {
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--smallest", "--nodes", "2", "--label", "both", "--html", "page.html"];
-        let mut command = lab_on_slurm(folder.path(), slurm, &options);
+        let mut command = lab_on_slurm(folder.path(), slurm, "engine/clock", &options);
         let output = command.output().expect("it starts");
         let (report, messages) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{messages}");
@@ -184,13 +184,15 @@ fn an_interrupted_run_on_nodes_keeps_what_was_measured() {
     with_slurm("an_interrupted_run_on_nodes_keeps_what_was_measured", |slurm| {
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--nodes", "2", "--budget", "600", "--engine-option=--time=5"];
-        let child = lab_on_slurm(folder.path(), slurm, &options).spawn().expect("it starts");
+        let child = lab_on_slurm(folder.path(), slurm, "units/create", &options)
+            .spawn()
+            .expect("it starts");
         let has_begun = |node: &str| {
             let entries = fs::read_dir(folder.path()).expect("a folder").flatten();
             entries.map(|entry| entry.path()).any(|path| path.join(node).exists())
         };
         wait_until("both nodes have begun", || has_begun("n1.log") && has_begun("n2.log"));
-        // They have to measure something: the first samples take about a second.
+        // They have to measure something: the first samples take about a second, all of them minutes.
         std::thread::sleep(std::time::Duration::from_secs(8));
         kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
         let output = child.wait_with_output().expect("a child");
@@ -209,7 +211,9 @@ fn what_slurm_refuses_for_the_lab_is_told() {
     with_slurm("what_slurm_refuses_for_the_lab_is_told", |slurm| {
         let folder = tempfile::tempdir().expect("a folder");
         let options = ["--engine-option=--partition=none"];
-        let output = lab_on_slurm(folder.path(), slurm, &options).output().expect("it starts");
+        let output = lab_on_slurm(folder.path(), slurm, "engine/clock", &options)
+            .output()
+            .expect("it starts");
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{message}");
         assert!(message.contains("invalid partition"), "{message}");
